@@ -1,0 +1,151 @@
+"""The OAuth 2.0 an app has to speak to Latchkey: authorization code with PKCE, refresh, userinfo, revocation.
+
+Plain HTTP with Tornado's client; nothing here is Latchkey's own, any OAuth library does the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+from tornado.web import HTTPError
+
+
+class Trouble(HTTPError):
+    """Something to tell the person: a message and the HTTP status of the page; `code` is the OAuth error, if any."""
+
+    def __init__(self, message: str, status: int = 400, code: str = "") -> None:
+        super().__init__(status)
+        self.message, self.code = message, code
+
+
+@dataclass
+class Tokens:
+    """What the token endpoint gave. The tokens stay on this side: `repr` and the pages leave them out."""
+
+    access: str = field(repr=False)
+    refresh: str = field(repr=False)
+    scope: str
+    expires_at: float
+    refreshes: int = 0
+
+
+class OAuthClient:
+    """One app at one server. `client_secret` None makes it a public client; `scopes` are separated by spaces."""
+
+    def __init__(self, issuer: str, client_id: str, client_secret: str | None, redirect_uri: str, scopes: str) -> None:
+        self.issuer, self.client_id, self.redirect_uri = issuer.rstrip("/"), client_id, redirect_uri
+        self.scopes, self._secret = scopes, client_secret
+        self._found: dict[str, Any] | None = None
+
+    async def metadata(self) -> dict[str, Any]:
+        """The server's own description (RFC 8414), read once. Raises Trouble when it cannot be had."""
+        if self._found is None:
+            found = self._object(await self._fetch(f"{self.issuer}/.well-known/oauth-authorization-server"))
+            # RFC 8414 3.3: a description that speaks for another issuer must not be used.
+            if found.get("issuer") != self.issuer:
+                raise Trouble("The sign-in server describes itself under another address.", 502)
+            self._found = found
+        return self._found
+
+    async def authorization_url(self, state: str, verifier: str) -> str:
+        """Where to send the browser (RFC 6749 4.1.1), with the challenge of `verifier` (RFC 7636 4.3). Raises Trouble."""
+        endpoint = (await self.metadata())["authorization_endpoint"]
+        digest = hashlib.sha256(verifier.encode()).digest()
+        query = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": self.redirect_uri,
+            "scope": self.scopes,
+            "state": state,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+        }
+        return f"{endpoint}?{urlencode(query)}"
+
+    async def check_issuer(self, issuer: str) -> None:
+        """RFC 9207 2.4: the answer in the browser must come from the server that was asked. Raises Trouble."""
+        promised = (await self.metadata()).get("authorization_response_iss_parameter_supported")
+        if issuer != self.issuer and (issuer or promised):
+            raise Trouble("This answer comes from another sign-in server. (The iss does not match.)")
+
+    async def exchange(self, code: str, verifier: str) -> Tokens:
+        """RFC 6749 4.1.3: the code for tokens. Raises Trouble."""
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": self.redirect_uri}
+        return await self._ask_tokens(form | {"code_verifier": verifier})
+
+    async def refresh(self, old: Tokens) -> Tokens:
+        """RFC 6749 6: the refresh token for new tokens; the old one is used up. Raises Trouble."""
+        new = await self._ask_tokens({"grant_type": "refresh_token", "refresh_token": old.refresh})
+        new.refreshes = old.refreshes + 1
+        return new
+
+    async def revoke(self, tokens: Tokens) -> None:
+        """RFC 7009: end both tokens. Raises Trouble when the server does not confirm it."""
+        endpoint = (await self.metadata())["revocation_endpoint"]
+        for token, hint in ((tokens.refresh, "refresh_token"), (tokens.access, "access_token")):
+            response = await self._post(endpoint, {"token": token, "token_type_hint": hint})
+            if response.code != 200:
+                raise self._trouble(response)
+
+    async def person(self, tokens: Tokens) -> dict[str, Any]:
+        """The userinfo answer; empty when the person did not share a profile. Raises Trouble."""
+        endpoint = (await self.metadata())["userinfo_endpoint"]
+        response = await self._fetch(endpoint, headers={"Authorization": f"Bearer {tokens.access}"})
+        if response.code == 403:
+            return {}
+        return self._object(response)
+
+    async def _ask_tokens(self, form: dict[str, str]) -> Tokens:
+        answer = self._object(await self._post((await self.metadata())["token_endpoint"], form))
+        # RFC 6749 7.1: a token of an unknown type must not be used.
+        if str(answer.get("token_type")).lower() != "bearer" or not {"access_token", "refresh_token"} <= answer.keys():
+            raise Trouble("The sign-in server sent tokens this app does not understand.", 502)
+        expires_at = time.time() + int(answer.get("expires_in", 0))
+        return Tokens(answer["access_token"], answer["refresh_token"], answer.get("scope", self.scopes), expires_at)
+
+    async def _post(self, url: str, form: dict[str, str]) -> HTTPResponse:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        if self._secret is None:
+            form = form | {"client_id": self.client_id}
+        else:
+            # RFC 6749 2.3.1: id and secret are form-encoded before they are joined.
+            pair = f"{quote_plus(self.client_id)}:{quote_plus(self._secret)}"
+            headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+        return await self._fetch(url, method="POST", headers=headers, body=urlencode(form))
+
+    async def _fetch(self, url: str, **options: Any) -> HTTPResponse:
+        request = HTTPRequest(url, follow_redirects=False, request_timeout=10, connect_timeout=5, **options)
+        try:
+            return await AsyncHTTPClient().fetch(request, raise_error=False)
+        except (OSError, ValueError, HTTPClientError) as error:
+            raise Trouble(f"The sign-in server cannot be reached ({type(error).__name__}).", 502) from None
+
+    def _object(self, response: HTTPResponse) -> dict[str, Any]:
+        if response.code != 200:
+            raise self._trouble(response)
+        answer = _json(response)
+        if not answer:
+            raise Trouble("The sign-in server sent no JSON object.", 502)
+        return answer
+
+    def _trouble(self, response: HTTPResponse) -> Trouble:
+        answer = _json(response)
+        code = str(answer.get("error", response.code))
+        wait = f" Try again in {answer['retryAfter']} seconds." if "retryAfter" in answer else ""
+        words = f"The sign-in server answered {code}: {answer.get('error_description', 'no description')}{wait}"
+        return Trouble(words, 502, code)
+
+
+def _json(response: HTTPResponse) -> dict[str, Any]:
+    try:
+        answer = json.loads(response.body or b"")
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}

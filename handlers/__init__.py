@@ -1,0 +1,65 @@
+"""The route map: one line a route. What each demands stands in `policy.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tornado.web import URLSpec
+
+from handlers.account import AccountHandler, AppsHandler, HomeHandler, RevokeAppHandler, SecurityHandler
+from handlers.authorize import AuthorizeHandler
+from handlers.base import Latchkey
+from handlers.decide import DecideHandler
+from handlers.fallback import FallbackHandler, StaticHandler, log_request
+from handlers.health import HealthHandler, ReadyHandler
+from handlers.metadata import MetadataHandler
+from handlers.policy import OPEN, POLICIES, check_policies
+from handlers.revoke import RevokeHandler
+from handlers.signin import SignInHandler, SignOutHandler, SignUpHandler
+from handlers.site import Site
+from handlers.token import TokenHandler
+from handlers.userinfo import UserinfoHandler
+
+HERE = Path(__file__).resolve().parent.parent
+
+ROUTES: list[tuple[str, Any, str]] = [
+    (r"/", HomeHandler, "home"),
+    (r"/oauth/authorize", AuthorizeHandler, "authorize"),
+    (r"/api/oauth/authorize", DecideHandler, "decide"),
+    (r"/api/oauth/token", TokenHandler, "token"),
+    (r"/api/oauth/userinfo", UserinfoHandler, "userinfo"),
+    (r"/api/oauth/revoke", RevokeHandler, "revoke"),
+    (r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata"),
+    (r"/signin", SignInHandler, "signin"),
+    (r"/signup", SignUpHandler, "signup"),
+    (r"/signout", SignOutHandler, "signout"),
+    (r"/account", AccountHandler, "account"),
+    (r"/account/apps", AppsHandler, "account-apps"),
+    (r"/account/apps/([A-Za-z0-9_-]{1,64})/revoke", RevokeAppHandler, "account-app-revoke"),
+    (r"/account/security", SecurityHandler, "account-security"),
+    (r"/account/security/password", SecurityHandler, "account-password"),
+    (r"/healthz", HealthHandler, "healthz"),
+    (r"/readyz", ReadyHandler, "readyz"),
+]
+
+
+def make_application(site: Site) -> Latchkey:
+    """The Tornado application. Raises MissingPolicy for a route without a policy."""
+    check_policies(name for _, _, name in ROUTES)
+    application = Latchkey(
+        [URLSpec(pattern, handler, {"policy": POLICIES[name]}, name) for pattern, handler, name in ROUTES],
+        default_handler_class=FallbackHandler,
+        default_handler_args={"policy": OPEN},
+        template_path=str(HERE / "templates"),
+        static_path=str(HERE / "static"),
+        static_handler_class=StaticHandler,
+        log_function=log_request,
+        xsrf_cookies=True,
+        xsrf_cookie_name=site.cookie("xsrf"),
+        xsrf_cookie_kwargs={"httponly": True, "samesite": "Lax", "secure": site.secure, "path": "/"},
+    )
+    application.site = site
+    return application
+
+

@@ -1,0 +1,123 @@
+"""/account: what a person sees and changes of the account."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from handlers.page import PRODUCT, PageHandler
+from handlers.scopes import SCOPE_WORDS
+from store.passwords import check_password
+from store.refused import Refused
+
+EVENTS = {
+    "signed_up": "Account created",
+    "created_by_operator": "Account created by the operator",
+    "signed_in": "Signed in",
+    "signed_out": "Signed out",
+    "password_changed": "Password changed; other sessions ended",
+    "consent_given": "App connected",
+    "consent_denied": "App refused",
+    "app_disconnected": "App disconnected",
+    "tokens_revoked": "App gave back its access",
+    "token_minted": "Access given by the operator",
+    "code_replayed": "A used code was presented again; the access it gave was ended",
+    "refresh_replayed": "A used token was presented again; the app's access was ended",
+    "disabled_by_operator": "Account disabled by the operator",
+    "enabled_by_operator": "Account enabled by the operator",
+}
+
+
+class HomeHandler(PageHandler):
+    """The front page."""
+
+    async def get(self) -> None:
+        """Shows what this is."""
+        self.render("home.html", title=PRODUCT, signed_in=await self.profile())
+
+
+class AccountHandler(PageHandler):
+    """The profile."""
+
+    async def get(self) -> None:
+        """Shows who is signed in."""
+        profile = await self.store.sessions.profile(self.require_session())
+        self.render("account.html", title="Your account", signed_in=profile, profile=profile)
+
+
+class AppsHandler(PageHandler):
+    """The connected apps."""
+
+    async def get(self) -> None:
+        """Shows what each may do, and those whose data is still kept."""
+        profile, grants = await self.store.grants.list(self.require_session())
+        apps, revoked = [], []
+        for grant in grants:
+            app = await self.store.apps.find(grant.client)
+            known = SimpleNamespace(
+                client_id=grant.client,
+                name=app.name if app else "An app that no longer exists",
+                homepage=app.homepage if app else "",
+                scopes=[SCOPE_WORDS[name].title for name in grant.scopes if name in SCOPE_WORDS],
+                connected_at=grant.connected_at,
+                last_used_at=grant.last_used_at,
+                data_until=grant.data_until,
+            )
+            (revoked if grant.data_until else apps).append(known)
+        self.render("account_apps.html", title="Connected apps", signed_in=profile, apps=apps, revoked=revoked)
+
+
+class RevokeAppHandler(PageHandler):
+    """Disconnects an app. SPEC 3.1."""
+
+    async def post(self, client_id: str) -> None:
+        """Every token of the app for this person dies at once; its data is kept 30 days."""
+        self.check_same_origin()
+        await self.store.grants.revoke(self.require_session(), client_id, self.visitor)
+        self.see_other("/account/apps")
+
+
+class SecurityHandler(PageHandler):
+    """Password and activity."""
+
+    async def get(self) -> None:
+        """Shows the form and the audit trail."""
+        await self.show(notice="Your password was changed." if self.request.query == "changed" else None)
+
+    async def show(self, error: str | None = None, notice: str | None = None) -> None:
+        """The page, with what happened."""
+        profile, entries = await self.store.sessions.activity(self.require_session())
+        activity = []
+        for entry in entries:
+            app = await self.store.apps.find(entry.client) if entry.client else None
+            activity.append(
+                SimpleNamespace(
+                    at=entry.at,
+                    text=EVENTS.get(entry.event, entry.event),
+                    app=app.name if app else entry.client,
+                    address=entry.address,
+                    agent=entry.agent,
+                )
+            )
+        self.render(
+            "account_security.html", title="Security", signed_in=profile, error=error, notice=notice, activity=activity
+        )
+
+    async def post(self) -> None:
+        """Changes the password; every other session ends."""
+        self.check_same_origin()
+        session = self.require_session()
+        params = self.body()
+        current, new = params.get("current_password") or "", params.get("new_password") or ""
+        profile = await self.store.sessions.profile(session)
+        try:
+            check_password(new, profile.email)
+            await self.store.limits.sign_in(self.counted_address, profile.email)
+            credentials = await self.store.people.credentials(profile.email)
+            cookie = await self.store.sessions.change_password(session, current, new, credentials, self.visitor)
+        except (ValueError, Refused) as error:
+            if isinstance(error, Refused) and error.code != "access_denied":
+                raise
+            self.set_status(400)
+            return await self.show(error=error.description if isinstance(error, Refused) else str(error))
+        self.write_session(cookie)
+        self.see_other("/account/security?changed")

@@ -1,0 +1,101 @@
+"""The base of what apps call: JSON, CORS without credentials, bearer tokens, client authentication."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import NoReturn
+
+from handlers.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
+from handlers.params import Params, decode_form
+from store.refused import Refused
+from store.registration import Registration
+from store.results import Caller
+
+
+class ApiHandler(BaseHandler):
+    """An endpoint under /api/."""
+
+    def set_default_headers(self) -> None:
+        """CORS on every response, errors too; the origin is never reflected and no cookie counts here."""
+        super().set_default_headers()
+        self.set_header("Access-Control-Allow-Origin", "*")
+        self.set_header("Access-Control-Expose-Headers", EXPOSED)
+
+    def options(self, *args: str) -> None:
+        """A preflight. The wildcard does not cover Authorization, so the headers are listed."""
+        self.set_header("Access-Control-Allow-Methods", ALLOWED_METHODS)
+        self.set_header("Access-Control-Allow-Headers", ALLOWED_HEADERS)
+        self.set_header("Access-Control-Max-Age", "86400")
+        self.set_status(204)
+        self.finish()
+
+    async def caller(self) -> Caller:
+        """Whom the request acts for. A forged token is refused without a store call; a live one is checked by the
+        script of the call. Raises Refused("invalid_token" or "insufficient_scope")."""
+        header = self.request.headers.get_list("Authorization")
+        scheme, _, presented = (header[0] if len(header) == 1 else "").partition(" ")
+        caller = self.store.tokens.open_access(presented.strip()) if scheme.lower() == "bearer" else None
+        if caller is None:
+            raise Refused("invalid_token")
+        app = await self.store.apps.active(caller.client)
+        if app is None:
+            raise Refused("invalid_token")
+        if not set(self.policy.scope.split()) & set(app.scopes):
+            raise Refused("insufficient_scope")
+        return caller
+
+    async def refuse_unknown(self, refusal: Refused) -> NoReturn:
+        """Refuses a request whose user cannot be known: it counts against its address, and takes nothing from any
+        user's window. Raises the refusal, or Refused("rate_limited")."""
+        await self.store.limits.unknown_user(self.counted_address)
+        raise refusal
+
+    async def authenticate(self, params: Params, *, optional: bool = False) -> Registration | None:
+        """The app that sends the request: HTTP Basic or credentials in the body, never both (SPEC 5.1, RFC 6749
+        2.3.1). Where it is optional, a secret may be left out, and None stands for no client at all. Raises
+        Refused("invalid_client" or "invalid_request")."""
+        client_id, secret = self._credentials(params)
+        if client_id is None:
+            if optional and secret is None:
+                return None
+            raise Refused("invalid_request", "client_id is missing.")
+        app = await self.store.apps.active(client_id)
+        if app is None or not (_is_authentic(app, secret) or (optional and secret is None)):
+            await self.refuse_unknown(Refused("invalid_client"))
+        return app
+
+    def _credentials(self, params: Params) -> tuple[str | None, str | None]:
+        client_id, secret = params.get("client_id"), params.get("client_secret")
+        header = self.request.headers.get_list("Authorization")
+        if not header:
+            return client_id, secret
+        scheme, _, encoded = header[0].partition(" ")
+        if scheme.lower() != "basic":
+            raise Refused("invalid_request", "Authenticate with HTTP Basic or with client_secret in the body.")
+        self.basic_tried = True
+        if len(header) > 1 or secret is not None:
+            raise Refused("invalid_request", "Client credentials were sent twice.")
+        basic_id, basic_secret = _decode_basic(encoded.strip())
+        if client_id is not None and client_id != basic_id:
+            raise Refused("invalid_request", "client_id differs between header and body.")
+        return basic_id, basic_secret or None
+
+
+def _is_authentic(app: Registration, secret: str | None) -> bool:
+    """SPEC 5.1: the secret of a confidential app; a public app has none and is known by its client_id."""
+    if app.public:
+        return secret is None
+    return secret is not None and app.secret_matches(secret)
+
+
+def _decode_basic(encoded: str) -> tuple[str, str]:
+    """RFC 6749 2.3.1: both halves are form-encoded before they are joined."""
+    try:
+        joined = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise Refused("invalid_request", "The Basic credentials are malformed.") from None
+    client_id, colon, secret = joined.partition(b":")
+    if not colon:
+        raise Refused("invalid_request", "The Basic credentials are malformed.")
+    return decode_form(client_id), decode_form(secret)

@@ -1,0 +1,182 @@
+"""The base of all handlers: request ids, errors in one form, limit headers, no ETag and no 304 (SPEC 9)."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any, cast
+
+from tornado.escape import json_encode
+from tornado.httputil import HTTPServerRequest
+from tornado.web import Application, HTTPError, RequestHandler
+
+from handlers.errors import CATALOGUE, PUBLIC_NAME, ExcInfo, is_defect, refusal_of
+from handlers.params import Params, parse_body
+from handlers.policy import Policy
+from handlers.site import Site, client_address, window_address
+from store.opened import Store
+from store.refused import Refused
+from store.results import Visitor, Window
+
+log = logging.getLogger("latchkey.http")
+
+EXPOSED = "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id"
+ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key"
+ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
+
+
+class Latchkey(Application):
+    """The Tornado application; `site` is what its handlers know of the server."""
+
+    site: Site
+
+
+class BaseHandler(RequestHandler):
+    """One request. `policy` is the route's."""
+
+    policy: Policy
+
+    def initialize(self, policy: Policy) -> None:
+        """Takes the route's policy."""
+        self.policy = policy
+        self.window: Window | None = None
+        # Set where HTTP Basic was tried, so that a 401 names the scheme (RFC 6749 5.2).
+        self.basic_tried = False
+
+    @property
+    def site(self) -> Site:
+        """The server's facts."""
+        return cast(Latchkey, self.application).site
+
+    @property
+    def store(self) -> Store:
+        """The open store."""
+        return self.site.store
+
+    @property
+    def visitor(self) -> Visitor:
+        """Where the request comes from, for the audit trail."""
+        return Visitor(self.address, self.request.headers.get("User-Agent", ""))
+
+    @property
+    def address(self) -> str:
+        """The client's address, through trusted proxies only."""
+        forwarded = ",".join(self.request.headers.get_list("X-Forwarded-For"))
+        return client_address(self.request.remote_ip or "", forwarded, self.site.trusted_proxies)
+
+    @property
+    def counted_address(self) -> str:
+        """The client's address as windows count it."""
+        return window_address(self.address)
+
+    def set_default_headers(self) -> None:
+        """Headers of every response, errors included."""
+        self.set_header("Server", "Latchkey")
+        self.set_header("X-Request-Id", request_id(self.request))
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Cache-Control", "no-store")
+        if self.request.path.startswith("/api/") or self.request.path.startswith("/.well-known/"):
+            self.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+
+    def prepare(self) -> None:
+        """Bounds the body. Raises Refused("payload_too_large")."""
+        if len(self.request.body) > self.site.max_body:
+            raise Refused("payload_too_large")
+
+    def compute_etag(self) -> None:
+        """None: Tornado's own ETag and its 304 are off (SPEC 9)."""
+        return None
+
+    def check_xsrf_cookie(self) -> None:
+        """Checks the XSRF token where cookies carry authority, whatever Sec-Fetch-Mode says."""
+        if self.policy.xsrf:
+            super().check_xsrf_cookie()
+
+    async def head(self, *args: str, **kwargs: str) -> None:
+        """As GET, without the body."""
+        await cast(Any, self.get(*args, **kwargs))
+
+    def body(self) -> Params:
+        """The parameters of the body."""
+        return parse_body(self.request)
+
+    def write_window(self, window: Window) -> None:
+        """SPEC 8.2: the figures of the window that counted this request."""
+        self.window = window
+        self.set_header("X-RateLimit-Limit", str(window.limit))
+        self.set_header("X-RateLimit-Remaining", str(window.remaining))
+        self.set_header("X-RateLimit-Reset", str(window.reset))
+
+    def write_json(self, value: dict[str, Any], status: int = 200) -> None:
+        """Writes a JSON object."""
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json")
+        self.finish(json_encode(value))
+
+    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+        """Sends the catalogue's error for whatever was raised."""
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        refusal = refusal_of(status_code, error)
+        super().send_error(CATALOGUE[refusal.code].status, **kwargs)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Renders a refusal. Headers are set here, since Tornado clears those that were set before."""
+        refusal = refusal_of(status_code, kwargs.get("exc_info", (None, None, None))[1])
+        if refusal.window:
+            self.write_window(refusal.window)
+        if refusal.retry_after is not None:
+            self.set_header("Retry-After", str(refusal.retry_after))
+        self.write_refusal(refusal)
+
+    def write_refusal(self, refusal: Refused) -> None:
+        """SPEC 2.5: the error body."""
+        body: dict[str, Any] = {
+            "error": PUBLIC_NAME.get(refusal.code, refusal.code),
+            "error_description": refusal.description or CATALOGUE[refusal.code].description,
+        }
+        if refusal.code == "rate_limited":
+            body["retryAfter"] = refusal.retry_after
+        if refusal.code == "invalid_client" and self.basic_tried:
+            self.set_header("WWW-Authenticate", 'Basic realm="latchkey", charset="UTF-8"')
+        if refusal.code in ("invalid_token", "insufficient_scope"):
+            self.set_header("WWW-Authenticate", self._bearer_challenge(refusal))
+        self.set_header("Content-Type", "application/json")
+        self.finish(json_encode(body))
+
+    def _bearer_challenge(self, refusal: Refused) -> str:
+        """RFC 6750 3."""
+        challenge = 'Bearer realm="latchkey"'
+        # RFC 6750 3.1: a request without any credentials is told no error.
+        if "Authorization" in self.request.headers:
+            challenge += f', error="{refusal.code}"'
+        if refusal.code == "insufficient_scope":
+            challenge += f', scope="{self.policy.scope}"'
+        return challenge
+
+    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
+        """Tracebacks for defects only, and never with the address line, whose query may hold what is secret."""
+        if is_defect(value):
+            exc_info = cast(ExcInfo, (typ, value, tb))
+            log.error(
+                "%s %s failed [%s]",
+                self.request.method,
+                shown(self.request.path),
+                request_id(self.request),
+                exc_info=cast(Any, exc_info),
+            )
+        elif not isinstance(value, (Refused, HTTPError)):
+            log.warning("%s %s: %s", self.request.method, shown(self.request.path), value or type(value).__name__)
+
+
+def request_id(request: HTTPServerRequest) -> str:
+    """The id under which a request stands in the log and in its response."""
+    found: str | None = getattr(request, "latchkey_id", None)
+    if found is None:
+        found = secrets.token_hex(8)
+        request.latchkey_id = found  # type: ignore[attr-defined]  # Tornado makes handlers anew, the request stays
+    return found
+
+
+def shown(text: str) -> str:
+    """Text from outside as a log may hold it: bounded, on one line."""
+    return text[:200].encode("unicode_escape").decode("ascii")

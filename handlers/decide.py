@@ -1,0 +1,43 @@
+"""POST /api/oauth/authorize: the person's decision on the consent page. SPEC 4.2."""
+
+from __future__ import annotations
+
+from handlers.authorize import answer_url
+from handlers.page import PageHandler
+from handlers.params import Params
+from store.refused import Refused
+
+BOX = "scope:"
+
+
+class DecideHandler(PageHandler):
+    """Session cookie, XSRF token and the same origin: no other site can decide for a person."""
+
+    async def post(self) -> None:
+        """A form is sent on to the app (303), a JSON request is told where to go."""
+        self.check_same_origin()
+        session = self.require_session()
+        params = self.body()
+        decision = params.require("decision")
+        if decision not in ("allow", "deny"):
+            raise Refused("invalid_request", "decision is allow or deny.")
+        request_id, scopes = params.require("request_id"), ticked(params)
+        decided = await self.store.authorizations.decide(
+            session, request_id, allow=decision == "allow", scopes=scopes, visitor=self.visitor
+        )
+        answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
+        app = await self.store.apps.find(decided.client)
+        url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
+        self.write_window(decided.window)
+        if self.wants_json():
+            self.write_json({"redirect_to": url})
+        else:
+            self.see_other(url)
+
+
+def ticked(params: Params) -> list[str] | None:
+    """The scopes the person ticked: `scopes`, or the page's boxes. None, when neither was sent, means all."""
+    scopes = params.texts("scopes")
+    if scopes is None and params.get("boxes"):
+        scopes = [name.removeprefix(BOX) for name in params.names() if name.startswith(BOX)]
+    return scopes

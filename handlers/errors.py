@@ -1,0 +1,68 @@
+"""The one error catalogue: every code that leaves this server, its HTTP status and what it says by default. SPEC 7."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+
+from tornado.web import HTTPError
+
+from store.errors import StoreUnavailable
+from store.passwords import HasherBusy
+from store.refused import Refused, SignedOut
+
+ExcInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An error as the outside sees it."""
+
+    status: int
+    description: str
+
+
+CATALOGUE: dict[str, Entry] = {
+    "invalid_request": Entry(400, "A parameter is missing or malformed."),
+    "invalid_grant": Entry(400, "The grant is expired, used, revoked or does not fit."),
+    "invalid_scope": Entry(400, "A scope is unknown or was not registered by the app."),
+    "invalid_client": Entry(401, "Client authentication failed."),
+    "invalid_token": Entry(401, "The access token is expired, revoked or not valid."),
+    "insufficient_scope": Entry(403, "The token does not carry the scope this needs."),
+    "rate_limited": Entry(429, "Too many requests. Try again later."),
+    "access_denied": Entry(403, "The person or the server denied the request."),
+    "unsupported_response_type": Entry(400, "The only response type is code."),
+    "unsupported_grant_type": Entry(400, "The grant types are authorization_code and refresh_token."),
+    "unauthorized_client": Entry(400, "The app may not use this grant type."),
+    "login_required": Entry(401, "The person has to sign in."),
+    "consent_required": Entry(403, "The person has to consent."),
+    "not_found": Entry(404, "There is nothing here."),
+    "method_not_allowed": Entry(405, "This method is not for this address."),
+    "payload_too_large": Entry(413, "The request is too large."),
+    "unsupported_media_type": Entry(415, "Send application/json or application/x-www-form-urlencoded."),
+    "temporarily_unavailable": Entry(503, "The service cannot do this right now: nothing was done, or it is unknown."),
+    "server_error": Entry(500, "Something went wrong on our side."),
+}
+
+# These codes go out under another name: the interface knows one code for every malformed request.
+PUBLIC_NAME = {"payload_too_large": "invalid_request", "unsupported_media_type": "invalid_request"}
+
+_BY_STATUS = {400: "invalid_request", 403: "access_denied", 404: "not_found", 405: "method_not_allowed"}
+
+
+def refusal_of(status: int, error: BaseException | None) -> Refused:
+    """The catalogue's refusal for whatever a handler raised."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, SignedOut):
+        return Refused("login_required")
+    if isinstance(error, (StoreUnavailable, HasherBusy)):
+        return Refused("temporarily_unavailable", retry_after=1)
+    if isinstance(error, HTTPError) or error is None:
+        return Refused(_BY_STATUS.get(status, "invalid_request" if 400 <= status < 500 else "server_error"))
+    return Refused("server_error")
+
+
+def is_defect(error: BaseException | None) -> bool:
+    """Whether the log needs the traceback: everything that is not an answer to be expected."""
+    return not isinstance(error, (Refused, SignedOut, StoreUnavailable, HasherBusy, HTTPError))

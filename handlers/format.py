@@ -1,0 +1,75 @@
+"""Times and addresses in the words of the pages. The templates import these."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+_JUST_NOW = timedelta(seconds=45)
+_STEPS = (
+    (timedelta(minutes=1), "minute", timedelta(hours=1)),
+    (timedelta(hours=1), "hour", timedelta(days=1)),
+    (timedelta(days=1), "day", timedelta(days=31)),
+)
+
+
+def _utc(at: datetime) -> datetime:
+    """`at` in UTC; a naive time is refused, since it would be read in the host's zone."""
+    if at.tzinfo is None:
+        raise ValueError("a time shown on a page needs a time zone")
+    return at.astimezone(UTC)
+
+
+def ago(at: datetime, now: datetime | None = None) -> str:
+    """How long before `now` (default: the present) `at` was: "just now", "5 minutes ago"; beyond 31 days, the day.
+
+    A time ahead of `now` by more than 45 seconds reads "in 5 minutes". Raises ValueError for a naive time.
+    """
+    moment = _utc(now) if now else datetime.now(UTC)
+    passed = moment - _utc(at)
+    length = abs(passed)
+    if length < _JUST_NOW:
+        return "just now"
+    for unit, word, end in _STEPS:
+        if length < end:
+            count = max(1, length // unit)
+            words = f"{count} {word}" if count == 1 else f"{count} {word}s"
+            return f"{words} ago" if passed > timedelta() else f"in {words}"
+    return day(at)
+
+
+def day(at: datetime) -> str:
+    """The UTC day of `at` in words: "3 October 2026". Raises ValueError for a naive time."""
+    utc = _utc(at)
+    return f"{utc.day} {_MONTHS[utc.month - 1]} {utc.year}"
+
+
+def exact(at: datetime) -> str:
+    """`at` to the second: "3 October 2026, 14:05:09 UTC". Raises ValueError for a naive time."""
+    return f"{day(at)}, {_utc(at):%H:%M:%S} UTC"
+
+
+def iso(at: datetime) -> str:
+    """`at` as RFC 3339 in UTC with milliseconds, for the `datetime` attribute. Raises ValueError for a naive time."""
+    return _utc(at).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def web_link(address: str | None) -> str | None:
+    """`address` if it is safe as the target of a link on our pages (http or https, with a host), else None."""
+    if not address:
+        return None
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    return address if parts.scheme in ("http", "https") and parts.hostname else None
+
+
+def initial(name: str) -> str:
+    """The letter that stands for `name` on its badge; a dot when it has none to show."""
+    return next((letter.upper() for letter in name if letter.isalnum()), "·")[:1]

@@ -1,0 +1,129 @@
+"""Parameters of requests, read strictly: nothing repeated, nothing of the wrong type, no broken text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from tornado.httputil import HTTPServerRequest
+
+from store.refused import Refused
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+
+
+class Params:
+    """The parameters of one request. A parameter without a value counts as left out (RFC 6749 3.1)."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def get(self, name: str) -> str | None:
+        """The parameter as text, or None. Raises Refused("invalid_request") for anything but text."""
+        value = self._values.get(name)
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str):
+            raise Refused("invalid_request", f"{name} must be a string.")
+        return value
+
+    def require(self, name: str) -> str:
+        """The parameter as text. Raises Refused("invalid_request") where it is missing."""
+        value = self.get(name)
+        if value is None:
+            raise Refused("invalid_request", f"{name} is missing.")
+        return value
+
+    def texts(self, name: str) -> list[str] | None:
+        """A list of strings: a JSON array, or JSON text of one in a form. None where it is missing."""
+        value = self._values.get(name)
+        if isinstance(value, str) and value:
+            value = _decode_json(value.encode("utf-8", "surrogatepass"))
+        if value is None or value == "":
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise Refused("invalid_request", f"{name} must be a list of strings.")
+        return value
+
+    def names(self) -> Sequence[str]:
+        """The names of all parameters sent."""
+        return list(self._values)
+
+
+def parse_pairs(encoded: str | bytes) -> list[tuple[str, str]]:
+    """The pairs of a query or a form, in order. Raises Refused("invalid_request") for bad UTF-8 and for a NUL."""
+    raw = encoded.encode("latin-1") if isinstance(encoded, str) else encoded
+    pairs = []
+    for field in raw.split(b"&"):
+        if field:
+            name, _, value = field.partition(b"=")
+            pairs.append((decode_form(name), decode_form(value)))
+    return pairs
+
+
+def decode_form(raw: bytes) -> str:
+    """One name or value of application/x-www-form-urlencoded. Raises Refused("invalid_request")."""
+    try:
+        return _sound(unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8"))
+    except UnicodeDecodeError:
+        raise Refused("invalid_request", "The parameters are not UTF-8.") from None
+
+
+def once(pairs: Sequence[tuple[str, str]]) -> Params:
+    """The pairs as parameters. Raises Refused("invalid_request") for a repeated one (RFC 6749 3.1)."""
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in values:
+            raise Refused("invalid_request", "A parameter is repeated.")
+        values[name] = value
+    return Params(values)
+
+
+def parse_body(request: HTTPServerRequest) -> Params:
+    """The body of a POST: one JSON object or a form (SPEC 1). Raises Refused("invalid_request" or
+    "unsupported_media_type")."""
+    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind == JSON:
+        value = _decode_json(request.body)
+        if not isinstance(value, dict):
+            raise Refused("invalid_request", "The body must be one JSON object.")
+        return Params(value)
+    if kind == FORM or (not kind and not request.body):
+        return once(parse_pairs(request.body))
+    raise Refused("unsupported_media_type")
+
+
+def _decode_json(body: bytes) -> Any:
+    try:
+        text = body.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Refused("invalid_request", "The body is not sound JSON.") from None
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise Refused("invalid_request", "A JSON key is repeated.")
+        values[_sound(name)] = _sound(value) if isinstance(value, str) else value
+    return values
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _sound(text: str) -> str:
+    """The text, if it has no NUL and no lone surrogate."""
+    if "\0" in text:
+        raise Refused("invalid_request", "A NUL has no place in a parameter.")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Refused("invalid_request", "The parameters are not UTF-8.") from None
+    return text

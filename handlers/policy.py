@@ -1,0 +1,53 @@
+"""What each route demands, as data. The default is deny: the server refuses to start on a route without a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`scope`: the token must carry one of these (space-separated); empty where no token is asked for. `window`: the
+    group of SPEC 8.1 that counts the request. `xsrf`: a browser with cookies is on the other side. `cors`: pages of
+    other origins may call it, without cookies."""
+
+    scope: str = ""
+    window: str = ""
+    xsrf: bool = False
+    cors: bool = False
+
+
+PAGE = Policy(xsrf=True)
+OPEN = Policy()
+
+POLICIES: dict[str, Policy] = {
+    "home": PAGE,
+    "authorize": PAGE,
+    "decide": Policy(window="oauth", xsrf=True),
+    "token": Policy(window="oauth", cors=True),
+    "userinfo": Policy(scope="profile", window="oauth", cors=True),
+    "revoke": Policy(window="oauth", cors=True),
+    "metadata": Policy(cors=True),
+    "signin": PAGE,
+    "signup": PAGE,
+    "signout": PAGE,
+    "account": PAGE,
+    "account-apps": PAGE,
+    "account-app-revoke": PAGE,
+    "account-security": PAGE,
+    "account-password": PAGE,
+    "healthz": OPEN,
+    "readyz": OPEN,
+}
+
+
+class MissingPolicy(Exception):
+    """A route has no policy, or a policy no route."""
+
+
+def check_policies(names: Iterable[str]) -> None:
+    """Raises MissingPolicy unless routes and policies name each other."""
+    odd = set(names) ^ set(POLICIES)
+    if odd:
+        raise MissingPolicy(f"without a policy or without a route: {', '.join(sorted(odd))}")

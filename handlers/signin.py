@@ -1,0 +1,158 @@
+"""/signin, /signup and /signout."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlsplit
+
+from handlers.page import PageHandler, safe_next
+from handlers.params import Params, once, parse_pairs
+from store.names import check_person_name, normalise_email
+from store.passwords import MIN_PASSWORD_LENGTH, check_password
+from store.redirect_uris import match_redirect_uri
+from store.refused import Refused, SignedOut
+
+
+class SignInPage(PageHandler):
+    """What sign-in and sign-up share: where to go on to, and the right to go there."""
+
+    def query(self) -> Params:
+        """The parameters of the address."""
+        return once(parse_pairs(self.request.query))
+
+    async def allow_redirect_of(self, target: str) -> None:
+        """When the person goes on to an authorization that needs no page, the redirect to the app follows this form:
+        the app's origin must stand in `form-action`, or the browser blocks it."""
+        parts = urlsplit(target)
+        if parts.path != "/oauth/authorize":
+            return
+        try:
+            params = once(parse_pairs(parts.query))
+            client_id, redirect_uri = params.get("client_id"), params.get("redirect_uri")
+            app = await self.store.apps.active(client_id) if client_id else None
+        except Refused:
+            return
+        if app and redirect_uri and match_redirect_uri(app.redirect_uris, redirect_uri):
+            self.allow_form_to(redirect_uri)
+
+
+class SignInHandler(SignInPage):
+    """The sign-in page."""
+
+    async def get(self) -> None:
+        """Shows the form."""
+        await self.show(safe_next(self.query().get("next")))
+
+    async def show(self, target: str, email: str = "", error: str | None = None) -> None:
+        """The form, with what went wrong."""
+        await self.allow_redirect_of(target)
+        self.render(
+            "signin.html",
+            title="Sign in",
+            next=target,
+            email=email,
+            error=error,
+            signup_open=self.site.signup == "open",
+            next_query=f"?next={quote(target, safe='')}",
+        )
+
+    async def post(self) -> None:
+        """Checks the password off the event loop and starts a new session; one that was there before ends."""
+        self.check_same_origin()
+        params = self.body()
+        target = safe_next(params.get("next"))
+        typed, password = params.get("email") or "", params.get("password") or ""
+        try:
+            email = normalise_email(typed)
+        except ValueError:
+            email = typed[:254]
+        try:
+            await self.store.limits.sign_in(self.counted_address, email)
+            credentials = await self.store.people.verify(email, password)
+            if credentials is None:
+                raise SignedOut
+            cookie = await self.store.sessions.start(credentials, self.visitor)
+        except SignedOut:
+            self.set_status(400)
+            return await self.show(target, typed, "That e-mail address and password do not fit an account.")
+        before = self.session()
+        if before:
+            await self.store.sessions.end(before, self.visitor)
+        self.write_session(cookie)
+        self.see_other(target)
+
+
+class SignUpHandler(SignInPage):
+    """The page on which a person makes an account, as far as the operator lets them."""
+
+    async def get(self) -> None:
+        """Shows the form."""
+        query = self.query()
+        invite = query.get("invite")
+        email = await self.check_invited(invite)
+        await self.show(safe_next(query.get("next")), email=email or "", invite=invite if email else None)
+
+    async def check_invited(self, invite: str | None) -> str | None:
+        """The address an invitation is for. Raises Refused("access_denied") where one is needed."""
+        email = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
+        if email is None and self.site.signup == "invite":
+            raise Refused("access_denied", "You need an invitation to make an account here.")
+        if self.site.signup == "off":
+            raise Refused("access_denied", "Accounts are made by the operator of this server.")
+        return email
+
+    async def show(
+        self, target: str, email: str = "", name: str = "", error: str | None = None, invite: str | None = None
+    ) -> None:
+        """The form, with what went wrong."""
+        await self.allow_redirect_of(target)
+        self.render(
+            "signup.html",
+            title="Create an account",
+            next=target,
+            email=email,
+            name=name,
+            error=error,
+            invite=invite,
+            min_password=MIN_PASSWORD_LENGTH,
+        )
+
+    async def post(self) -> None:
+        """Makes the account and signs the person in. An address counts as confirmed only if an invitation went there."""
+        self.check_same_origin()
+        params = self.body()
+        target, invite = safe_next(params.get("next")), params.get("invite")
+        typed, name, password = (params.get(field) or "" for field in ("email", "name", "password"))
+        invited = await self.check_invited(invite)
+        await self.store.limits.sign_up(self.counted_address)
+        try:
+            email = invited or normalise_email(typed)
+            name = check_person_name(name)
+            check_password(password, email)
+            await self.store.people.create(
+                email, name, password, verified=invited is not None, event="signed_up", visitor=self.visitor
+            )
+        except (ValueError, Refused) as error:
+            self.set_status(400)
+            reason = error.description if isinstance(error, Refused) else str(error)
+            return await self.show(target, invited or typed, name, reason, invite if invited else None)
+        if invited:
+            await self.store.people.close_invite(invited)
+        credentials = await self.store.people.credentials(email)
+        if credentials is None:
+            raise SignedOut
+        self.write_session(await self.store.sessions.start(credentials, self.visitor))
+        self.see_other(target)
+
+
+class SignOutHandler(PageHandler):
+    """Ends the session."""
+
+    async def post(self) -> None:
+        """One click, and on to `next`."""
+        self.check_same_origin()
+        target = safe_next(self.body().get("next"))
+        session = self.session()
+        if session:
+            await self.store.sessions.end(session, self.visitor)
+        self.write_session(None)
+        self.see_other(target)

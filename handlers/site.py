@@ -1,0 +1,60 @@
+"""What every handler needs to know of the server it runs in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from store.opened import Store
+
+Network = IPv4Network | IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """`base_url` is an origin without a trailing slash; `max_body` is in bytes; `session_lifetime` in seconds."""
+
+    store: Store
+    base_url: str
+    signup: str = "open"
+    trusted_proxies: tuple[Network, ...] = ()
+    max_body: int = 65536
+    session_lifetime: int = 30 * 86400
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers reach this server over TLS."""
+        return self.base_url.startswith("https://")
+
+    def cookie(self, name: str) -> str:
+        """The name of a cookie: over TLS with the prefix that keeps other hosts from setting it (RFC 6265bis)."""
+        return f"__Host-latchkey_{name}" if self.secure else f"latchkey_{name}"
+
+
+def client_address(peer: str, forwarded_for: str, trusted: tuple[Network, ...]) -> str:
+    """The address a request comes from: the socket's, or the last one in `X-Forwarded-For` that no trusted proxy
+    wrote. The header of anybody else counts for nothing."""
+    address = _parse(peer)
+    hops = [hop.strip() for hop in forwarded_for.split(",")] if forwarded_for else []
+    while address is not None and hops and any(address in network for network in trusted):
+        hop = _parse(hops.pop())
+        if hop is None:
+            break
+        address = hop
+    return str(address) if address is not None else "unknown"
+
+
+def window_address(address: str) -> str:
+    """What an address is counted as: itself, or its /64, of which one person has them all."""
+    parsed = _parse(address)
+    if isinstance(parsed, IPv6Address):
+        return str(ip_network((parsed, 64), strict=False))
+    return address
+
+
+def _parse(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -1,0 +1,68 @@
+--- Carry out the person's decision on a pending request. (SPEC 4.2, 3.1)
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] request
+--- KEYS[4] grant
+--- KEYS[5] grants
+--- KEYS[6] code
+--- KEYS[7] app_users
+--- KEYS[8] audit
+--- KEYS[9] window
+--- KEYS[10] docs
+--- KEYS[11] meta
+--- KEYS[12] index
+--- KEYS[13] usage
+--- ARGV[1] user_id
+--- ARGV[2] client
+--- ARGV[3] decision: allow or deny
+--- ARGV[4] scopes: the scopes ticked, or '*' for all that were asked for
+--- ARGV[5] fresh_epoch
+--- ARGV[6] code_ttl: ms
+--- ARGV[7] idle: ms
+--- ARGV[8] limit
+--- ARGV[9] period: ms
+--- ARGV[10] address
+--- ARGV[11] agent
+--- @reply signed_out
+--- @reply rate_limited reset retry
+--- @reply gone remaining reset
+--- @reply invalid_scope remaining reset
+--- @reply denied remaining reset redirect_uri state
+--- @reply allowed remaining reset redirect_uri state scope
+--- @include "session"
+--- @include "scope"
+--- @include "window"
+--- @include "grant"
+--- @include "audit"
+local user, session, request, grant, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local code, app_users, audit, window = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local docs, meta, index, usage = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
+local user_id, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local address, agent = ARGV[10], ARGV[11]
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+local admitted, remaining, reset, retry = take_window(window, limit, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
+
+local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state')
+if not asked[1] then return {'gone', remaining, reset} end
+
+if decision ~= 'allow' then
+  redis.call('DEL', request)
+  record(audit, 'consent_denied', client, address, agent)
+  return {'denied', remaining, reset, asked[1], asked[4]}
+end
+
+local scope = asked[2]
+if scopes ~= '*' then
+  if scopes == '' or not covers(scope, scopes) then return {'invalid_scope', remaining, reset} end
+  scope = intersect(scope, scopes)
+end
+local epoch = open_grant(grant, grants, app_users, {docs, meta, index, usage}, client, user_id, scope, fresh_epoch, now)
+redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch)
+redis.call('PEXPIREAT', code, int(now + code_ttl))
+redis.call('DEL', request)
+record(audit, 'consent_given', client, address, agent)
+return {'allowed', remaining, reset, asked[1], asked[4], scope}

@@ -1,0 +1,34 @@
+--- Delete a person: dead with the first write, then what hangs on them in bounded steps.
+--- KEYS[1] user
+--- KEYS[2] users
+--- KEYS[3] grants
+--- KEYS[4] sessions
+--- KEYS[5] audit
+--- ARGV[1] user_id
+--- ARGV[2] prefix: what stands before a noun in the person's keys
+--- ARGV[3] shard: what stands before 'app:' in the keys of the shard
+--- ARGV[4] steps: apps and sessions freed by one call
+--- @reply more
+--- @reply done
+--- @derives prefix shard
+--- @idempotent
+local user, users, grants, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local user_id, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+
+redis.call('DEL', user)
+for _, client in ipairs(redis.call('ZRANGE', grants, 0, steps - 1)) do
+  for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
+    redis.call('UNLINK', prefix .. noun .. ':' .. client)
+  end
+  redis.call('SREM', shard .. 'app:' .. client .. ':users', user_id)
+  redis.call('ZREM', grants, client)
+end
+for _, session in ipairs(redis.call('ZRANGE', sessions, 0, steps - 1)) do
+  redis.call('DEL', prefix .. 'session:' .. session)
+  redis.call('ZREM', sessions, session)
+end
+if redis.call('EXISTS', grants, sessions) > 0 then return {'more'} end
+redis.call('UNLINK', audit)
+-- The list of the shard goes last: a deletion that was cut short is found there and goes on.
+redis.call('ZREM', users, user_id)
+return {'done'}

@@ -1,0 +1,22 @@
+--- Read a person's row and grants for the operator.
+--- KEYS[1] user
+--- KEYS[2] grants
+--- KEYS[3] audit
+--- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
+--- ARGV[2] count: of audit entries
+--- @reply not_found
+--- @reply ok email email_verified name picture status created_at rows entries
+--- @derives grant_prefix
+--- @idempotent
+local user, grants, audit = KEYS[1], KEYS[2], KEYS[3]
+local grant_prefix, count = ARGV[1], ARGV[2]
+
+local row = redis.call('HMGET', user, 'email', 'email_verified', 'name', 'picture', 'status', 'created_at')
+if not row[5] then return {'not_found'} end
+local rows = {}
+for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
+  local grant = redis.call('HMGET', grant_prefix .. client, 'scope', 'connected_at', 'last_used_at', 'revoked_at')
+  if grant[1] then rows[#rows + 1] = {client, grant[1], grant[2], grant[3] or '', grant[4] or ''} end
+end
+return {'ok', row[1], row[2], row[3], row[4], row[5], row[6], rows,
+  redis.call('XREVRANGE', audit, '+', '-', 'COUNT', count)}

@@ -1,0 +1,56 @@
+--- Exchange an authorization code for the first tokens of its family; a used code kills that family. (SPEC 3.2, 4.3)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] code
+--- KEYS[4] family
+--- KEYS[5] access
+--- KEYS[6] window
+--- KEYS[7] audit
+--- ARGV[1] client
+--- ARGV[2] redirect_uri: as the app sends it now
+--- ARGV[3] challenge: base64url(SHA-256(code_verifier)), or empty when no verifier was sent
+--- ARGV[4] registered: the app's registered scopes
+--- ARGV[5] access_ttl: ms
+--- ARGV[6] refresh_ttl: ms
+--- ARGV[7] limit
+--- ARGV[8] period: ms
+--- @reply dead
+--- @reply replayed
+--- @reply rate_limited reset retry
+--- @reply redirect_mismatch remaining reset
+--- @reply verifier_mismatch remaining reset
+--- @reply scope_withdrawn remaining reset
+--- @reply ok remaining reset scope
+--- @include "scope"
+--- @include "window"
+--- @include "issue"
+--- @include "audit"
+local user, grant, code, family, access, window, audit =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local client, redirect_uri, challenge, registered = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
+local limit, period = tonumber(ARGV[7]), tonumber(ARGV[8])
+
+if redis.call('HGET', user, 'status') ~= 'active' then return {'dead'} end
+-- The family takes the id of its code, so a family that exists says that the code was used (RFC 6749 4.1.2).
+if redis.call('EXISTS', family) == 1 then
+  if redis.call('HSETNX', family, 'revoked', 'replay') == 1 then record(audit, 'code_replayed', client, '', '') end
+  return {'replayed'}
+end
+local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch')
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
+if not row[1] or row[4] ~= given[1] or given[3] then return {'dead'} end
+
+local now = now_ms()
+local admitted, remaining, reset, retry = take_window(window, limit, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
+-- A failed check burns nothing: the code stays for the app that can pass it.
+if row[1] ~= redirect_uri then return {'redirect_mismatch', remaining, reset} end
+if row[3] ~= challenge then return {'verifier_mismatch', remaining, reset} end
+local scope = intersect(intersect(row[2], given[2]), registered)
+if scope == '' then return {'scope_withdrawn', remaining, reset} end
+
+redis.call('DEL', code)
+issue_tokens(family, access, 0, scope, scope, row[4], refresh_ttl, access_ttl, now)
+redis.call('HSET', grant, 'last_used_at', int(now))
+return {'ok', remaining, reset, scope}

@@ -1,0 +1,26 @@
+--- @include "scope"
+--- @include "window"
+-- The one guard of every resource call: user active, token live, scope carried, window open, in this order, so that
+-- a dead token takes nothing from a window (SPEC 5.4, 8.1). `needed`: scope names of which one must be carried.
+-- Returns a word; then with 'ok': remaining, reset; with 'rate_limited': reset, retry.
+local function admit(user, grant, family, access, window, needed, limit, period, now)
+  if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
+  local token = redis.call('HMGET', access, 'scope', 'epoch')
+  if not token[1] then return 'invalid_token' end
+  local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at')
+  if given[1] ~= token[2] or given[3] then return 'invalid_token' end
+  local line = redis.call('HMGET', family, 'epoch', 'revoked')
+  if line[1] ~= token[2] or line[2] then return 'invalid_token' end
+
+  local carried = false
+  for name in string.gmatch(needed, '%S+') do
+    if has_scope(token[1], name) and has_scope(given[2], name) then carried = true end
+  end
+  if not carried then return 'insufficient_scope' end
+
+  local admitted, remaining, reset, retry = take_window(window, limit, period, now)
+  if not admitted then return 'rate_limited', reset, retry end
+  -- Last use is written at most once a minute: a read stays a read.
+  if now - tonumber(given[4] or '0') >= 60000 then redis.call('HSET', grant, 'last_used_at', int(now)) end
+  return 'ok', remaining, reset
+end

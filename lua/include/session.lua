@@ -1,0 +1,29 @@
+--- @include "now"
+-- Is this browser session live: its row there, its person active, its epoch the person's? Moves the idle lifetime on,
+-- at most once a minute.
+local function live_session(user, session, idle, now)
+  local row = redis.call('HMGET', session, 'epoch', 'seen_at', 'ends_at')
+  if not row[1] then return false end
+  local person = redis.call('HMGET', user, 'status', 'session_epoch')
+  if person[1] ~= 'active' or person[2] ~= row[1] then return false end
+  if now - tonumber(row[2]) >= 60000 then
+    redis.call('HSET', session, 'seen_at', int(now))
+    redis.call('PEXPIREAT', session, int(math.min(now + idle, tonumber(row[3]))))
+  end
+  return true
+end
+
+-- What every page shows of the person: e-mail, whether it is confirmed ('1' or '0'), name, picture.
+local function profile(user)
+  local row = redis.call('HMGET', user, 'email', 'email_verified', 'name', 'picture')
+  return row[1], row[2] or '0', row[3], row[4] or ''
+end
+
+-- Writes a session row that idles out after `idle` and ends after `lifetime` ms, whichever comes first.
+local function write_session(session, sessions, id, epoch, idle, lifetime, address, agent, now)
+  redis.call('HSET', session, 'epoch', epoch, 'created_at', int(now), 'seen_at', int(now),
+    'ends_at', int(now + lifetime), 'address', address, 'agent', agent)
+  redis.call('PEXPIREAT', session, int(now + math.min(idle, lifetime)))
+  redis.call('ZREMRANGEBYSCORE', sessions, '-inf', int(now - lifetime))
+  redis.call('ZADD', sessions, int(now), id)
+end

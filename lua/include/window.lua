@@ -1,0 +1,38 @@
+--- @include "now"
+-- The sliding window: `limit` requests per `period` ms, kept as one counter that slides in 20 steps.
+-- By step k after its anchor floor(k * limit / 20) of the counted requests have left it. A row computed as empty
+-- equals no row; the key expires when the window is empty.
+local WINDOW_STEPS = 20
+
+local function left_by(anchor, limit, step, at)
+  return math.floor(math.floor((at - anchor) / step) * limit / WINDOW_STEPS)
+end
+
+-- Takes one request from the window. Returns: admitted (boolean), remaining, reset (epoch ms when the window is
+-- empty again), retry (whole seconds until the next place is free; 0 when admitted).
+local function take_window(key, limit, period, now)
+  local step = period / WINDOW_STEPS
+  local anchor, count, stepped_back = now, 0, false
+  local row = redis.call('GET', key)
+  if row then
+    local first, number, last = string.match(row, '^(%d+) (%d+) (%d+)$')
+    first, number, last = tonumber(first), tonumber(number), tonumber(last)
+    stepped_back = now < last
+    -- When the clock steps back the count of the last look stands, anchored anew: the window never refills.
+    local inside = number - left_by(first, limit, step, stepped_back and last or now)
+    if inside > 0 then
+      if stepped_back then count = inside else anchor, count = first, number end
+    end
+  end
+  local admitted = count - left_by(anchor, limit, step, now) < limit
+  if admitted then count = count + 1 end
+  local reset = anchor + step * math.ceil(WINDOW_STEPS * count / limit)
+  if admitted or stepped_back then
+    redis.call('SET', key, int(anchor) .. ' ' .. int(count) .. ' ' .. int(now), 'PXAT', int(reset))
+  end
+  if admitted then
+    return true, limit - (count - left_by(anchor, limit, step, now)), reset, 0
+  end
+  local free = anchor + step * math.ceil(WINDOW_STEPS * (count - limit + 1) / limit)
+  return false, 0, reset, math.max(1, math.ceil((free - now) / 1000))
+end

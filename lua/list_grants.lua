@@ -1,0 +1,28 @@
+--- List the apps a person has connected, and those disconnected whose data is still kept. (SPEC 3.1)
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] grants
+--- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
+--- ARGV[2] idle: ms
+--- @reply signed_out
+--- @reply ok email email_verified name picture rows
+--- @derives grant_prefix
+--- @include "session"
+local user, session, grants = KEYS[1], KEYS[2], KEYS[3]
+local grant_prefix, idle = ARGV[1], tonumber(ARGV[2])
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+local rows = {}
+for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
+  local grant = grant_prefix .. client
+  local row = redis.call('HMGET', grant, 'scope', 'connected_at', 'last_used_at', 'revoked_at')
+  if row[1] then
+    local ends = row[4] and redis.call('PTTL', grant) + now or 0
+    rows[#rows + 1] = {client, row[1], row[2], row[3] or '', row[4] or '', ends}
+  else
+    redis.call('ZREM', grants, client)
+  end
+end
+local email, verified, name, picture = profile(user)
+return {'ok', email, verified, name, picture, rows}

@@ -1,0 +1,34 @@
+--- Grant and issue tokens by an operator's act, as a consent and an exchange would. (DECISION: token mint)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] grants
+--- KEYS[4] family
+--- KEYS[5] access
+--- KEYS[6] app_users
+--- KEYS[7] audit
+--- KEYS[8] docs
+--- KEYS[9] meta
+--- KEYS[10] index
+--- KEYS[11] usage
+--- ARGV[1] user_id
+--- ARGV[2] client
+--- ARGV[3] scope
+--- ARGV[4] fresh_epoch
+--- ARGV[5] access_ttl: ms
+--- ARGV[6] refresh_ttl: ms
+--- @reply not_found
+--- @reply ok
+--- @include "grant"
+--- @include "issue"
+--- @include "audit"
+local user, grant, grants, family, access, app_users = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local audit, docs, meta, index, usage = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local user_id, client, scope, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
+
+if redis.call('HGET', user, 'status') ~= 'active' then return {'not_found'} end
+local now = now_ms()
+local epoch = open_grant(grant, grants, app_users, {docs, meta, index, usage}, client, user_id, scope, fresh_epoch, now)
+issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, now)
+record(audit, 'token_minted', client, '', '')
+return {'ok'}

@@ -1,0 +1,12 @@
+--- Read what a password is verified against; only if the row names the address it was looked up by.
+--- KEYS[1] user
+--- ARGV[1] email
+--- @reply not_found
+--- @reply ok password status session_epoch name
+--- @idempotent
+local user = KEYS[1]
+local email = ARGV[1]
+
+local row = redis.call('HMGET', user, 'email', 'password', 'status', 'session_epoch', 'name')
+if row[1] ~= email then return {'not_found'} end
+return {'ok', row[2], row[3], row[4], row[5]}

@@ -1,0 +1,12 @@
+--- Take an e-mail address out of the index, if it is this person's.
+--- KEYS[1] email
+--- ARGV[1] user_id
+--- @reply ok
+--- @reply not_mine
+--- @idempotent
+local email = KEYS[1]
+local user_id = ARGV[1]
+
+if redis.call('GET', email) ~= user_id then return {'not_mine'} end
+redis.call('DEL', email)
+return {'ok'}

@@ -1,0 +1,36 @@
+--- The person disconnects an app: every token dies, hosted data enters the grace window. (SPEC 3.1)
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] grant
+--- KEYS[4] audit
+--- KEYS[5] docs
+--- KEYS[6] meta
+--- KEYS[7] index
+--- KEYS[8] usage
+--- ARGV[1] client
+--- ARGV[2] fresh_epoch
+--- ARGV[3] grace: ms
+--- ARGV[4] idle: ms
+--- ARGV[5] address
+--- ARGV[6] agent
+--- @reply signed_out
+--- @reply not_found
+--- @reply ok until
+--- @include "session"
+--- @include "grant"
+--- @include "audit"
+local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local client, fresh_epoch, grace, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local address, agent = ARGV[5], ARGV[6]
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
+if not given[1] or given[2] then return {'not_found'} end
+
+kill_pair(grant, fresh_epoch)
+redis.call('HSET', grant, 'revoked_at', int(now))
+for _, key in ipairs({grant, docs, meta, index, usage}) do redis.call('PEXPIREAT', key, int(now + grace)) end
+record(audit, 'app_disconnected', client, address, agent)
+return {'ok', now + grace}

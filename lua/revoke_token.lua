@@ -1,0 +1,41 @@
+--- Revoke an access token, or a refresh token with its whole family. (SPEC 4.5, RFC 7009 2.1)
+--- KEYS[1] presented: the window of the string presented
+--- KEYS[2] grant
+--- KEYS[3] family
+--- KEYS[4] access
+--- KEYS[5] window
+--- KEYS[6] audit
+--- ARGV[1] kind: access or refresh
+--- ARGV[2] client
+--- ARGV[3] limit
+--- ARGV[4] period: ms
+--- @reply rate_limited reset retry
+--- @reply ok remaining reset
+--- @include "window"
+--- @include "audit"
+local presented, grant, family, access, window, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local kind, client, limit, period = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local now = now_ms()
+-- The figures come from the presented string alone, so that they tell nothing of what became of it.
+local admitted, remaining, reset, retry = take_window(presented, limit, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
+
+local line = redis.call('HMGET', family, 'epoch', 'revoked')
+local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
+local live = line[1] and not line[2] and line[1] == given[1] and not given[2]
+local ended = false
+if kind == 'refresh' then
+  -- The row stays as long as it would have: presenting the token later is a replay (SPEC 3.1).
+  if line[1] and not line[2] then
+    redis.call('HSET', family, 'revoked', 'revoked')
+    ended = live
+  end
+elseif redis.call('DEL', access) == 1 then
+  ended = live
+end
+if ended then
+  take_window(window, limit, period, now)
+  if kind == 'refresh' then record(audit, 'tokens_revoked', client, '', '') end
+end
+return {'ok', remaining, reset}

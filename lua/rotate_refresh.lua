@@ -1,0 +1,66 @@
+--- Rotate a refresh token; a used or revoked one kills every token of the pair. (SPEC 3.1, 4.3)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] family
+--- KEYS[4] access: of the generation after the one presented
+--- KEYS[5] window
+--- KEYS[6] audit
+--- ARGV[1] client
+--- ARGV[2] generation: of the token presented
+--- ARGV[3] wanted: scopes asked for, or empty for all of the family
+--- ARGV[4] registered: the app's registered scopes
+--- ARGV[5] fresh_epoch
+--- ARGV[6] retry_ms: how long the latest rotation is answered again (0: never)
+--- ARGV[7] access_ttl: ms
+--- ARGV[8] refresh_ttl: ms
+--- ARGV[9] limit
+--- ARGV[10] period: ms
+--- @reply dead
+--- @reply replayed
+--- @reply rate_limited reset retry
+--- @reply invalid_scope remaining reset
+--- @reply scope_withdrawn remaining reset
+--- @reply ok remaining reset scope expires_in
+--- @include "scope"
+--- @include "window"
+--- @include "issue"
+--- @include "grant"
+--- @include "audit"
+local user, grant, family, access, window, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local client, generation, wanted, registered, fresh_epoch =
+  ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local retry_ms, access_ttl, refresh_ttl = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local limit, period = tonumber(ARGV[9]), tonumber(ARGV[10])
+
+if redis.call('HGET', user, 'status') ~= 'active' then return {'dead'} end
+local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'rotated_at')
+if not line[1] then return {'dead'} end
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
+local connected = given[1] and not given[3]
+local current = tonumber(line[1])
+local now = now_ms()
+
+local revoked = line[4] or not connected or line[3] ~= given[1]
+local successor = redis.call('HGET', access, 'scope')
+-- An answer that was lost may be asked for again: the latest rotation only, whose successor was not used, revoked or old.
+local again = not revoked and generation == current - 1 and retry_ms > 0 and successor
+  and now >= tonumber(line[5]) and now - tonumber(line[5]) <= retry_ms
+if revoked or (generation < current and not again) then
+  -- RFC 9700 4.14.2: the whole pair dies, since nobody can tell which of the two holders is the thief.
+  if connected then kill_pair(grant, fresh_epoch) end
+  if redis.call('HSETNX', family, 'replayed', '1') == 1 then record(audit, 'refresh_replayed', client, '', '') end
+  return {'replayed'}
+end
+
+local admitted, remaining, reset, retry = take_window(window, limit, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
+if again then
+  return {'ok', remaining, reset, successor, math.ceil(redis.call('PTTL', access) / 1000)}
+end
+-- RFC 6749 6: a scope that was not granted at first is refused; a narrower one holds for this access token only.
+if wanted ~= '' and not covers(line[2], wanted) then return {'invalid_scope', remaining, reset} end
+local scope = intersect(intersect(wanted ~= '' and wanted or line[2], given[2]), registered)
+if scope == '' then return {'scope_withdrawn', remaining, reset} end
+issue_tokens(family, access, generation + 1, line[2], scope, line[3], refresh_ttl, access_ttl, now)
+redis.call('HSET', grant, 'last_used_at', int(now))
+return {'ok', remaining, reset, scope, math.floor(access_ttl / 1000)}

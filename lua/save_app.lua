@@ -1,0 +1,15 @@
+--- Write a registration if it is still what was read, and tell every process to forget its copy.
+--- KEYS[1] app
+--- ARGV[1] expected: the bytes that were read, or empty for none
+--- ARGV[2] registration: the bytes to store, or empty to delete
+--- ARGV[3] channel: of invalidations
+--- ARGV[4] client
+--- @reply conflict
+--- @reply ok
+local app = KEYS[1]
+local expected, registration, channel, client = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+if (redis.call('GET', app) or '') ~= expected then return {'conflict'} end
+if registration == '' then redis.call('DEL', app) else redis.call('SET', app, registration) end
+redis.call('PUBLISH', channel, client)
+return {'ok'}

@@ -1,0 +1,19 @@
+--- Disable or enable a person; disabled, every token and session of theirs is dead at once.
+--- KEYS[1] user
+--- KEYS[2] audit
+--- ARGV[1] status: active or disabled
+--- @reply not_found
+--- @reply ok
+--- @include "audit"
+local user, audit = KEYS[1], KEYS[2]
+local status = ARGV[1]
+
+local present = redis.call('HGET', user, 'status')
+if not present then return {'not_found'} end
+if present ~= status then
+  redis.call('HSET', user, 'status', status)
+  -- Sessions from before do not come back to life when the person is enabled again.
+  redis.call('HINCRBY', user, 'session_epoch', 1)
+  record(audit, status == 'active' and 'enabled_by_operator' or 'disabled_by_operator', '', '', '')
+end
+return {'ok'}

@@ -1,0 +1,260 @@
+"""Every setting of Latchkey, declared once: its default, its check and its documentation.
+
+A value comes from the command line, else from the environment, else from the configuration file, else from the default.
+`python settings.py` prints docs/settings.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import settings_types as to
+from settings_types import EMBEDDED, MEMORY, PREFIX, Command, Network, Setting, SettingsError, declare
+
+__all__ = ["SETTINGS", "Setting", "Settings", "SettingsError", "add_arguments", "document", "from_namespace", "load"]
+
+CONFIG = PREFIX + "CONFIG"
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one process. `Settings()` is the defaults; `load` reads, parses and checks."""
+
+    # fmt: off
+    host: str = declare("Listening", "HOST", "localhost", to.host,
+        "Name or address to listen on; localhost is both loopback addresses.")
+    port: int = declare("Listening", "PORT", "8080", to.whole(0, 65535), "TCP port; 0 picks a free one.")
+    base_url: str = declare("Listening", "URL", "", to.origin,
+        "Origin that browsers and apps see; empty is http://localhost:PORT. Over http:// to any host but loopback, "
+        "everybody on the way can read passwords and tokens: put TLS in front and name the https:// origin.")
+    trusted_proxies: tuple[Network, ...] = declare("Listening", "NETWORKS", "", to.networks,
+        "Addresses and networks, by commas, of the proxies whose forwarded headers are believed.", many=True)
+    workers: int = declare("Listening", "N", "1", to.whole(1, 256), "Server processes that share the port.")
+    max_body: int = declare("Listening", "BYTES", "65536", to.whole(1024, 2**26), "Largest request body, in bytes.")
+    drain_timeout: float = declare("Listening", "SECONDS", "10", to.seconds(0, 3600),
+        "Seconds that running requests get to finish when the server stops.")
+    log_level: str = declare("Listening", "LEVEL", "info", to.one_of("debug", "info", "warning", "error"),
+        "Least level that is logged: debug, info, warning or error.", "both")
+
+    redis_url: str = declare("Store", "URL", EMBEDDED, to.redis_url,
+        "embedded (a private store in the data directory), memory (nothing is kept; for tests), or a redis://, "
+        "rediss:// or unix:// URL. A URL with a password belongs in the environment or the file.", "both", secret=True)
+    data_dir: Path = declare("Store", "DIR", "data", to.path,
+        "Directory of the embedded store and of the keys made for it.", "both")
+    redis_timeout: float = declare("Store", "SECONDS", "5", to.seconds(0.01, 300),
+        "Seconds that one call to the store may take.", "both")
+    redis_connections: int = declare("Store", "N", "64", to.whole(1, 10_000),
+        "Connections to the store, at most, for each process.", "both")
+    secret_keys: str = declare("Store", "KEYS", "", to.secret_keys,
+        "Keys that seal tokens and documents: id:key pairs by commas, newest first. Required with a redis://, "
+        "rediss:// or unix:// store; else a file in the data directory is made on first start.",
+        "both", secret=True, flag=False, many=True)
+
+    signup: str = declare("Accounts", "WHO", "open", to.one_of("open", "invite", "off"),
+        "Who may create an account: open (everybody), invite (who was invited) or off (the operator alone does).")
+    session_idle: int = declare("Accounts", "SECONDS", str(14 * DAY), to.whole(60, 30 * DAY),
+        "Seconds without a request that end a browser session (14 days).")
+    session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),
+        "Seconds after sign-in that end a browser session, used or not (30 days, and no more).")
+    password_memory: int = declare("Passwords", "KIB", "19456", to.whole(8192, 1_048_576),
+        "KiB of memory that one password hash (Argon2id) takes.", "both")
+    password_iterations: int = declare("Passwords", "N", "2", to.whole(1, 100), "Passes of one password hash.", "both")
+    password_workers: int = declare("Passwords", "N", "2", to.whole(1, 256),
+        "Password hashes that run at once in each process; each takes its memory.")
+    password_queue: int = declare("Passwords", "N", "32", to.whole(0, 10_000),
+        "Password hashes that wait, at most; one more is refused as overload.")
+
+    seed: Path | None = declare("First start", "FILE", "", to.optional_path,
+        "JSON file of apps, users and credits; what is missing is created, at every start.")
+    demo: bool = declare("First start", "", "false", to.boolean,
+        "Add a demo user, a demo app and credits, and serve the demo app; on a loopback host only.")
+    # fmt: on
+
+    @property
+    def shared_store(self) -> bool:
+        """True when other hosts can use the same store, so that nothing in the data directory is known to all."""
+        return self.redis_url not in (EMBEDDED, MEMORY)
+
+    def origin(self, port: int) -> str:
+        """Return `base_url`, or the default origin for the port that is listened on."""
+        return self.base_url or to.origin(f"http://localhost:{port}")
+
+    def require_keys(self) -> None:
+        """Raise SettingsError when the store is shared and no secret keys are configured.
+
+        Not part of `load`, so that `manage.py keys generate` can make the first ones.
+        """
+        if self.shared_store and not self.secret_keys:
+            raise SettingsError(
+                "secret_keys must be set for a redis://, rediss:// or unix:// store, the same on every host: "
+                f"set {PREFIX}SECRET_KEYS to what `manage.py keys generate` prints"
+            )
+
+
+SETTINGS: tuple[Setting, ...] = tuple(Setting(name=item.name, **item.metadata) for item in fields(Settings))
+
+
+class _Refuse(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        name = self.dest.upper()
+        parser.error(f"{self.option_strings[0]} is not a flag (others can read it): use {PREFIX}{name} or --config")
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Add `--config` and the flags of `command`, in groups.
+
+    A flag that is not given leaves no trace in the namespace, so a parser and its subparsers can both have them.
+    """
+    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=f"TOML file of settings [{CONFIG}]")
+    groups = {name: parser.add_argument_group(name) for name in dict.fromkeys(item.group for item in _of(command))}
+    for item in _of(command):
+        options: dict[str, Any] = {"default": argparse.SUPPRESS, "dest": item.name}
+        if not item.flag:
+            options |= {"action": _Refuse, "nargs": "?", "help": argparse.SUPPRESS}
+        elif not item.metavar:
+            options |= {"action": argparse.BooleanOptionalAction, "help": _help(item)}
+        else:
+            options |= {"metavar": item.metavar, "help": _help(item)}
+        groups[item.group].add_argument(item.option, **options)
+
+
+def _of(command: Command) -> Iterator[Setting]:
+    return (item for item in SETTINGS if item.applies_to(command))
+
+
+def _help(item: Setting) -> str:
+    return f"{item.meaning} Default: {item.default or 'none'} [{item.environment}]".replace("%", "%%")
+
+
+def load(argv: Sequence[str], environ: Mapping[str, str], command: Command = "server") -> Settings:
+    """Return the settings of `command` from its arguments (without the program's name) and the environment.
+
+    Raises SettingsError for a value that cannot be used, SystemExit for `--help` and for an argument that is none.
+    """
+    parser = argparse.ArgumentParser(
+        usage="%(prog)s [options]",
+        allow_abbrev=False,
+        description="Each option can also be set by the environment variable in brackets, or in the --config file.",
+    )
+    add_arguments(parser, command)
+    return from_namespace(parser.parse_args(argv), environ, command)
+
+
+def from_namespace(namespace: argparse.Namespace, environ: Mapping[str, str], command: Command) -> Settings:
+    """Return the settings of `command` from parsed arguments and the environment. Raises SettingsError."""
+    path = getattr(namespace, "config", None) or environ.get(CONFIG)
+    table = _read_config(path) if path else {}
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for item in _of(command):
+        if (flag := getattr(namespace, item.name, None)) is not None:
+            text, source = _as_text(item, flag, item.option), item.option
+        elif environ.get(item.environment):
+            text, source = environ[item.environment], item.environment
+        elif item.name in table:
+            text, source = _as_text(item, table[item.name], str(path)), str(path)
+        else:
+            continue
+        values[item.name], sources[item.name] = item.read(text, source), source
+    settings = Settings(**values)
+    _check(settings, sources, command)
+    return settings
+
+
+def _read_config(path: str) -> dict[str, object]:
+    try:
+        table = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"config cannot be read: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"config is not UTF-8: {path}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"config is not TOML: {path}: {error}") from None
+    names = [item.name for item in SETTINGS]
+    for key in table:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, 1)
+            raise SettingsError(f"{key!r} is no setting{f', {near[0]} is' if near else ''} (from {path})")
+    return table
+
+
+def _as_text(item: Setting, value: object, source: str) -> str:
+    """Return what the environment would say for a value of a flag or of the configuration file."""
+    if item.many and isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return ",".join(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise SettingsError(
+        f"{item.name} must be {'an array of strings' if item.many else 'a single value'} (from {source})"
+    )
+
+
+def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> None:
+    """Hold the settings against each other. Raises SettingsError, which says where each of them came from."""
+
+    def refuse(message: str, *names: str) -> None:
+        origins = ", ".join(f"{name} from {sources.get(name, 'its default')}" for name in names)
+        raise SettingsError(f"{message} ({origins})")
+
+    if settings.redis_url == MEMORY and command == "manage":
+        refuse("redis_url must not be memory here: that store lives inside one server process", "redis_url")
+    if settings.redis_url == MEMORY and settings.workers > 1:
+        refuse("workers must be 1 with redis_url memory: processes cannot share it", "workers", "redis_url")
+    if settings.demo and settings.host not in LOOPBACK_HOSTS:
+        refuse(f"demo needs one of the hosts {', '.join(LOOPBACK_HOSTS)}: its passwords are public", "demo", "host")
+    if settings.session_lifetime < settings.session_idle:
+        refuse("session_lifetime must be at least session_idle", "session_lifetime", "session_idle")
+
+
+def document() -> str:
+    """Return docs/settings.md."""
+    parts = [_PREFACE]
+    for group in dict.fromkeys(item.group for item in SETTINGS):
+        parts.append(f"\n## {group}\n\n| Flag | Environment | Default | Meaning |\n|---|---|---|---|\n")
+        parts += [_row(item) for item in SETTINGS if item.group == group]
+    return "".join(parts)
+
+
+def _row(item: Setting) -> str:
+    flag = f"`{item.option}{' ' if item.metavar else ''}{item.metavar}`" if item.flag else "none"
+    meaning = item.meaning + (" Also read by `manage.py`." if item.where == "both" else "")
+    return f"| {flag} | `{item.environment}` | {f'`{item.default}`' if item.default else 'none'} | {meaning} |\n"
+
+
+_PREFACE = """\
+# Settings
+
+<!-- Made by `make docs` from settings.py; do not edit. -->
+
+A setting comes from its flag, else from its environment variable, else from the configuration file, else it has its
+default. An environment variable that is empty counts as not set. A relative path starts at the working directory.
+
+`--config FILE` (or `LATCHKEY_CONFIG`) names a TOML file. Its keys are the flags without dashes in front and with `_`
+for `-`; lists by commas may be arrays; an unknown key is an error. One file serves the server and `manage.py`, which
+passes over what it does not read. Keep it readable by the server's user only when it holds keys or passwords:
+
+```toml
+base_url = "https://id.example.org"
+trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]
+redis_url = "unix:///run/redis/redis.sock"
+```
+
+`--demo` has a counterpart `--no-demo`; in the environment and the file, true is `true`, `1`, `yes` or `on`.
+
+In Kubernetes, a Service named `latchkey` makes the cluster set `LATCHKEY_PORT` to an address, which is refused here:
+set `enableServiceLinks: false` in the pod, or name the Service otherwise.
+"""
+
+
+if __name__ == "__main__":
+    print(document(), end="")

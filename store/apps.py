@@ -1,0 +1,211 @@
+"""App registrations: read through a short-lived cache, written by the operator and the developer portal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.errors import StoreError, StoreUnavailable, wrapped
+from store.names import check_client_id
+from store.refused import Refused
+from store.registration import LIVE_SECRETS, Registration, new_secret, secret_digest
+from store.scripts import Scripts
+from store.seal import new_id
+
+log = logging.getLogger("latchkey.apps")
+
+CACHE_SECONDS = 5.0
+CACHE_SIZE = 10_000
+PURGE_STEP = 100
+
+
+class Apps:
+    """The registrations. A change shows within 5 s on every process, at once on the one that made it."""
+
+    def __init__(self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._clock = clock
+        self._cached: OrderedDict[str, tuple[float, Registration | None]] = OrderedDict()
+        self._loading: dict[str, asyncio.Task[Registration | None]] = {}
+
+    async def find(self, client_id: str) -> Registration | None:
+        """The registration, at most 5 s old, or None. Unknown ids are remembered too. Raises StoreUnavailable."""
+        entry = self._cached.get(client_id)
+        if entry and self._clock() - entry[0] < CACHE_SECONDS:
+            return entry[1]
+        try:
+            check_client_id(client_id)
+        except ValueError:
+            return None
+        # Requests that miss together share one read.
+        task = self._loading.get(client_id)
+        if task is None:
+            task = asyncio.ensure_future(self._load(client_id))
+            self._loading[client_id] = task
+            task.add_done_callback(lambda done: self._loaded(client_id, done))
+        return await asyncio.shield(task)
+
+    async def active(self, client_id: str) -> Registration | None:
+        """The registration if the app may act."""
+        registration = await self.find(client_id)
+        return registration if registration and registration.active else None
+
+    async def _load(self, client_id: str) -> Registration | None:
+        started = self._clock()
+        registration = (await self._read(client_id))[1]
+        # An invalidation that came while this read was under way dropped the task: its answer may be old.
+        if self._loading.get(client_id) is asyncio.current_task():
+            self._cached[client_id] = (started, registration)
+            self._cached.move_to_end(client_id)
+            while len(self._cached) > CACHE_SIZE:
+                self._cached.popitem(last=False)
+        return registration
+
+    def _loaded(self, client_id: str, task: asyncio.Task[Registration | None]) -> None:
+        if self._loading.get(client_id) is task:
+            del self._loading[client_id]
+        if not task.cancelled():
+            task.exception()  # the callers have it; here it only must not be reported as never retrieved
+
+    async def _read(self, client_id: str) -> tuple[bytes, Registration | None]:
+        with wrapped():
+            packed: bytes | None = await self._client.get(keys.app(client_id))
+        return packed or b"", Registration.unpack(packed) if packed else None
+
+    def forget(self, client_id: str | None = None) -> None:
+        """Drops one cached registration, or all."""
+        if client_id is None:
+            self._cached.clear()
+            self._loading.clear()
+        else:
+            self._cached.pop(client_id, None)
+            self._loading.pop(client_id, None)
+
+    async def follow(self) -> None:
+        """Drops what other processes changed, as they announce it; runs until cancelled. While the subscription is
+        down nothing is lost but speed: an entry lives 5 s."""
+        while True:
+            try:
+                async with self._client.pubsub() as channel:
+                    await channel.subscribe(keys.APPS_CHANNEL)
+                    self.forget()
+                    while True:
+                        message = await channel.get_message(ignore_subscribe_messages=True, timeout=60)
+                        if message:
+                            self.forget(message["data"].decode("utf-8", "replace"))
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # the store is away, in whatever way: try again until it is back
+                log.debug("subscription to registrations lost: %s", type(error).__name__)
+            self.forget()
+            await asyncio.sleep(1)
+
+    async def create(self, registration: Registration, secret: str | None = None) -> tuple[Registration, str | None]:
+        """Registers an app. Returns it with its secret, which is shown this once and never stored (None for a public
+        app). Raises Refused("invalid_request") when the client id is taken."""
+        with wrapped():
+            seconds, micros = await self._client.time()
+            await self._client.zadd(keys.APPS, {registration.client_id: seconds}, nx=True)
+        if not registration.public:
+            secret = secret or new_secret()
+            registration = replace(registration, secrets=(secret_digest(secret),))
+        registration = replace(registration, created_at=seconds * 1000 + micros // 1000)
+        if not await self._save(registration.client_id, b"", registration.pack()):
+            raise Refused("invalid_request", "This client_id is registered already.")
+        return registration, secret
+
+    async def update(self, client_id: str, **changes: Any) -> Registration:
+        """Changes fields of a registration. Raises Refused("not_found"), ValueError for what may not register."""
+        return await self._change(client_id, lambda present: replace(present, **changes))
+
+    async def rotate_secret(self, client_id: str, *, drop_old: bool = False) -> tuple[Registration, str]:
+        """Gives the app a new secret; the one before it stays valid unless `drop_old`."""
+        secret = new_secret()
+
+        def rotated(present: Registration) -> Registration:
+            if present.public:
+                raise Refused("invalid_request", "A public app has no secret.")
+            kept = () if drop_old else present.secrets[: LIVE_SECRETS - 1]
+            return replace(present, secrets=(secret_digest(secret), *kept))
+
+        return await self._change(client_id, rotated), secret
+
+    async def _change(self, client_id: str, change: Callable[[Registration], Registration]) -> Registration:
+        for _ in range(10):
+            packed, present = await self._read(client_id)
+            if present is None:
+                raise Refused("not_found", "No such app.")
+            changed = change(present)
+            if await self._save(client_id, packed, changed.pack()):
+                return changed
+        raise StoreUnavailable("the registration keeps changing")
+
+    async def _save(self, client_id: str, expected: bytes, packed: bytes) -> bool:
+        reply = await self._scripts.run(
+            "save_app",
+            {"app": keys.app(client_id)},
+            expected=expected,
+            registration=packed,
+            channel=keys.APPS_CHANNEL,
+            client=client_id,
+        )
+        self.forget(client_id)
+        return reply.word == "ok"
+
+    async def delete(self, client_id: str) -> None:
+        """Deletes an app: the registration first, with which every token of it is dead, then what it left in each
+        shard, in bounded steps that can be begun again. Raises Refused("not_found")."""
+        packed, present = await self._read(client_id)
+        with wrapped():
+            listed = await self._client.zscore(keys.APPS, client_id)
+        if present is None and listed is None:
+            raise Refused("not_found", "No such app.")
+        if present and not await self._save(client_id, packed, b""):
+            raise StoreUnavailable("the registration changed meanwhile")
+        for shard in keys.SHARDS:
+            word = "more"
+            while word == "more":
+                reply = await self._scripts.run(
+                    "forget_app",
+                    {"app_users": keys.shard_app_users(shard, client_id)},
+                    client=client_id,
+                    shard=keys.shard_prefix(shard),
+                    steps=PURGE_STEP,
+                )
+                word = reply.word
+        # The list goes last: a deletion that was cut short is found there and can go on.
+        with wrapped():
+            await self._client.zrem(keys.APPS, client_id)
+
+    async def list(self) -> list[Registration]:
+        """Every registration, oldest first."""
+        with wrapped():
+            ids: list[bytes] = await self._client.zrange(keys.APPS, 0, -1)
+        found = [(await self._read(client_id.decode()))[1] for client_id in ids]
+        return [registration for registration in found if registration]
+
+    @contextlib.asynccontextmanager
+    async def following(self) -> Any:
+        """Runs `follow` beside the block."""
+        task = asyncio.ensure_future(self.follow())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StoreError):
+                await task
+
+
+def new_client_id() -> str:
+    """A client id of 128 random bits."""
+    return new_id()

@@ -1,0 +1,142 @@
+"""Authorization requests: from the browser's arrival to the code. SPEC 4.1, 4.2."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from store import keys
+from store.lifetimes import CODE, OAUTH, REQUEST
+from store.refused import Refused, SignedOut, refuse_rate
+from store.results import Profile, Visitor, Window, profile_of, window_of
+from store.scripts import Scripts
+from store.seal import Kind, Sealer, Token, new_id
+from store.sessions import Session
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """A request that passed every check; `challenge` is empty without PKCE."""
+
+    client: str
+    redirect_uri: str
+    scopes: tuple[str, ...]
+    state: str
+    challenge: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Consent was given before: the code to send the browser back with."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The person has to decide: what the page shows, and the id it hands back with the decision."""
+
+    request_id: str
+    profile: Profile
+    granted: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where to send the browser; `code` is None when the person said no."""
+
+    client: str
+    redirect_uri: str
+    state: str
+    code: str | None
+    window: Window
+
+
+def fresh_epoch() -> str:
+    """An epoch that was never used before: 64 random bits."""
+    return secrets.token_hex(8)
+
+
+class Authorizations:
+    """Pending requests, decisions and the codes they end in. `idle` is the idle lifetime of a session in ms."""
+
+    def __init__(self, scripts: Scripts, sealer: Sealer, idle: int) -> None:
+        self._scripts = scripts
+        self._sealer = sealer
+        self._idle = idle
+
+    async def begin(self, session: Session, request: AuthorizationRequest, *, always_ask: bool) -> Remembered | Pending:
+        """Answers with a code where a live grant covers the scopes, else keeps the request for 10 minutes. Raises
+        SignedOut."""
+        one_id = new_id()
+        reply = await self._scripts.run(
+            "begin_authorization",
+            {
+                **session.keys(),
+                "grant": keys.grant(session.user, request.client),
+                "request": keys.request(session.user, one_id),
+                "code": keys.code(session.user, request.client, one_id),
+            },
+            scope=" ".join(request.scopes),
+            redirect_uri=request.redirect_uri,
+            challenge=request.challenge,
+            state=request.state,
+            always_ask="1" if always_ask else "0",
+            request_ttl=REQUEST,
+            code_ttl=CODE,
+            idle=self._idle,
+        )
+        if reply.word == "signed_out":
+            raise SignedOut
+        if reply.word == "remembered":
+            return Remembered(self._sealer.seal(Token(Kind.CODE, session.user, request.client, one_id, 0)))
+        request_id = self._sealer.seal(Token(Kind.REQUEST, session.user, request.client, one_id, 0))
+        return Pending(request_id, profile_of(session.user, reply), frozenset(reply.text("granted").split()))
+
+    async def decide(
+        self, session: Session, request_id: str, *, allow: bool, scopes: Sequence[str] | None, visitor: Visitor
+    ) -> Decision:
+        """Carries out the decision on a pending request, which is used up by it. `scopes` are those the person
+        ticked, None for all that were asked for. A decision replaces the grant's scopes and ends a grace window
+        (SPEC 3.1). Raises SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited")."""
+        token = self._sealer.open(Kind.REQUEST, request_id)
+        if token is None or token.user != session.user:
+            raise Refused("invalid_request", "This request is not one of yours.")
+        user, client = session.user, token.client
+        code_id = new_id()
+        reply = await self._scripts.run(
+            "decide_authorization",
+            {
+                **session.keys(),
+                **keys.hosted(user, client),
+                "request": keys.request(user, token.id),
+                "grant": keys.grant(user, client),
+                "code": keys.code(user, client, code_id),
+                "app_users": keys.shard_app_users(user[:3], client),
+                "window": keys.limit(user, OAUTH.name),
+            },
+            user_id=user,
+            client=client,
+            decision="allow" if allow else "deny",
+            scopes="*" if scopes is None else " ".join(scopes),
+            fresh_epoch=fresh_epoch(),
+            code_ttl=CODE,
+            idle=self._idle,
+            limit=OAUTH.limit,
+            period=OAUTH.period,
+            **visitor.fields(),
+        )
+        if reply.word == "signed_out":
+            raise SignedOut
+        if reply.word == "rate_limited":
+            refuse_rate(OAUTH, reply)
+        window = window_of(OAUTH, reply)
+        if reply.word == "gone":
+            raise Refused("invalid_request", "This request has expired or was answered. Go back to the app.", window=window)
+        if reply.word == "invalid_scope":
+            raise Refused("invalid_scope", "Choose among what the app asks for, and at least one.", window=window)
+        code = None
+        if reply.word == "allowed":
+            code = self._sealer.seal(Token(Kind.CODE, user, client, code_id, 0))
+        return Decision(client, reply.text("redirect_uri"), reply.text("state"), code, window)

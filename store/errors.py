@@ -1,0 +1,106 @@
+"""What can go wrong between Latchkey and its store, and the one place where the driver's errors become ours."""
+
+from __future__ import annotations
+
+import re
+from types import TracebackType
+from typing import Final
+
+import redis.exceptions as driver
+
+__all__ = ["StartupError", "StoreError", "StoreUnavailable", "translate", "wrapped"]
+
+
+class StoreError(Exception):
+    """A store call failed for a reason that is a defect on our side."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached or its answer was lost: nothing was done, or the outcome is unknown."""
+
+
+class StartupError(Exception):
+    """The server must not start; the message says why and what to do."""
+
+
+# asyncio's TimeoutError is the builtin one, an OSError. Pool exhaustion, LOADING and a refused login are kinds of the
+# driver's ConnectionError.
+_UNAVAILABLE: Final = (
+    OSError,
+    driver.ConnectionError,
+    driver.TimeoutError,
+    driver.ReadOnlyError,
+    driver.OutOfMemoryError,
+    driver.MasterDownError,
+    driver.ClusterError,
+    driver.ClusterDownError,
+    driver.TryAgainError,
+    driver.SlotNotCoveredError,
+)
+# Answers of the server that redis-py has no class for.
+_UNAVAILABLE_WORDS: Final = frozenset({"MISCONF", "BUSY", "NOREPLICAS", "OOM", "READONLY", "MASTERDOWN", "CLUSTERDOWN"})
+_WORD: Final = re.compile(r"([A-Z]{2,})(?: |$)")
+_SCRIPT: Final = re.compile(r"script: ([0-9a-f]{40})")
+_LINE: Final = re.compile(r"user_script:(\d+)")
+
+
+def translate(exc: BaseException) -> StoreError | None:
+    """The error of this module that stands for `exc`; None when `exc` does not come from the driver.
+
+    The message is built from the error's class, the server's error word and the place in the script, never from the
+    server's own text: that text can repeat keys and arguments.
+    """
+    if isinstance(exc, _UNAVAILABLE):
+        return StoreUnavailable(_describe(exc))
+    if isinstance(exc, driver.RedisClusterException):
+        # redis-py uses one class for a misuse and for "no node could be reached"; only the latter has a cause.
+        return (StoreUnavailable if exc.__cause__ is not None else StoreError)(_describe(exc))
+    if isinstance(exc, driver.RedisError):
+        return (StoreUnavailable if _word(exc) in _UNAVAILABLE_WORDS else StoreError)(_describe(exc))
+    return None
+
+
+def wrapped() -> _Wrapped:
+    """`with wrapped(): await client...` raises StoreError or StoreUnavailable in place of the driver's errors.
+
+    It holds no state, so one object serves all tasks at once and the path without an error costs next to nothing.
+    The original is suppressed: a traceback that prints it could show keys and arguments.
+    """
+    return _WRAPPED
+
+
+class _Wrapped:
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if exc is not None and (ours := translate(exc)) is not None:
+            raise ours from None
+
+
+_WRAPPED: Final = _Wrapped()
+
+
+def _word(exc: BaseException) -> str:
+    """The word a server's error begins with (`WRONGTYPE`); redis-py keeps it apart for the words it knows."""
+    status: str | None = getattr(exc, "status_code", None)
+    found = _WORD.match(str(exc))
+    return status or (found[1] if found else "")
+
+
+def _describe(exc: BaseException) -> str:
+    text = str(exc)
+    parts = [type(exc).__name__]
+    if word := _word(exc):
+        parts.append(word)
+    if script := _SCRIPT.search(text):
+        parts.append(f"script {script[1]}")
+    if line := _LINE.search(text):
+        parts.append(f"line {line[1]}")
+    if isinstance(exc, OSError) and exc.errno is not None:
+        parts.append(f"errno {exc.errno}")
+    return "store: " + ", ".join(parts)

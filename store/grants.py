@@ -1,0 +1,82 @@
+"""The apps a person has connected. SPEC 3.1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from store import keys
+from store.authorizations import fresh_epoch
+from store.lifetimes import GRACE
+from store.refused import Refused, SignedOut
+from store.results import Profile, Visitor, profile_of
+from store.scripts import Scripts
+from store.sessions import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A connected app, or a disconnected one whose hosted data is kept until `data_until`."""
+
+    client: str
+    scopes: tuple[str, ...]
+    connected_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    data_until: datetime | None
+
+
+class Grants:
+    """What a person sees and ends of the apps' access. `idle` is the idle lifetime of a session in ms."""
+
+    def __init__(self, scripts: Scripts, idle: int) -> None:
+        self._scripts = scripts
+        self._idle = idle
+
+    async def list(self, session: Session) -> tuple[Profile, list[Grant]]:
+        """Who is signed in and their apps, newest first. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "list_grants", session.keys(), grant_prefix=keys.grant_prefix(session.user), idle=self._idle
+        )
+        if reply.word == "signed_out":
+            raise SignedOut
+        return profile_of(session.user, reply), [_grant(row) for row in reply.rows("rows")]
+
+    async def revoke(self, session: Session, client: str, visitor: Visitor) -> datetime:
+        """Ends every token of the pair at once; hosted data is kept 30 days, until the time that is returned. Raises
+        SignedOut, Refused("not_found")."""
+        reply = await self._scripts.run(
+            "revoke_grant",
+            {**session.keys(), **keys.hosted(session.user, client), "grant": keys.grant(session.user, client)},
+            client=client,
+            fresh_epoch=fresh_epoch(),
+            grace=GRACE,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        if reply.word == "signed_out":
+            raise SignedOut
+        if reply.word == "not_found":
+            raise Refused("not_found", "This app is not connected.")
+        return at(reply.number("until"))
+
+
+def at(milliseconds: int) -> datetime:
+    """A time of the store, in UTC."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _at(value: bytes) -> datetime | None:
+    return at(int(value)) if value else None
+
+
+def _grant(row: list[bytes]) -> Grant:
+    client, scope, connected, used, revoked, ends = row
+    return Grant(
+        client.decode(),
+        tuple(scope.decode().split()),
+        at(int(connected)),
+        _at(used),
+        _at(revoked),
+        at(int(ends)) if revoked else None,
+    )

@@ -1,0 +1,117 @@
+"""Every Redis key, spelt here and nowhere else.
+
+The keys of a person share the hash tag of the person's shard, `{<first 3 hex digits of the user id>}`, so whatever
+concerns one person is one script on one node. Registrations, the e-mail index and address windows have tags of
+their own.
+"""
+
+from __future__ import annotations
+
+APPS = "{apps}:all"
+KEYRING = "{keyring}:state"
+APPS_CHANNEL = "latchkey:apps"
+SHARDS = tuple(f"{number:03x}" for number in range(4096))
+
+
+def app(client: str) -> str:
+    """A registration."""
+    return f"{{app:{client}}}"
+
+
+def email(address: str) -> str:
+    """The entry of an e-mail address in the index."""
+    return f"{{email:{address}}}"
+
+
+def invite(address: str) -> str:
+    """The open invitation of an e-mail address, in the slot of its index entry."""
+    return f"{{email:{address}}}:invite"
+
+
+def window(kind: str, what: str) -> str:
+    """A window that stands alone: of an address, a sign-in name, an invented token."""
+    return f"{{window:{kind}:{what}}}"
+
+
+def shard_prefix(user: str) -> str:
+    """What stands before everything in the shard of a person."""
+    return f"{{{user[:3]}}}:"
+
+
+def shard_users(shard: str) -> str:
+    """The people of a shard, by time of creation."""
+    return f"{{{shard}}}:users"
+
+
+def shard_app_users(shard: str, client: str) -> str:
+    """The people of a shard who have connected an app."""
+    return f"{{{shard}}}:app:{client}:users"
+
+
+def prefix(user: str) -> str:
+    """What stands before a noun in the keys of a person."""
+    return f"{{{user[:3]}}}:{user}:"
+
+
+def grant_prefix(user: str) -> str:
+    """What stands before a client id in the keys of a person's grants."""
+    return f"{prefix(user)}grant:"
+
+
+def person(user: str) -> dict[str, str]:
+    """The fixed keys of a person."""
+    base = prefix(user)
+    return {
+        "user": base + "user",
+        "users": shard_users(user[:3]),
+        "sessions": base + "sessions",
+        "grants": base + "grants",
+        "audit": base + "audit",
+    }
+
+
+def session(user: str, session_id: str) -> str:
+    """A browser session."""
+    return f"{prefix(user)}session:{session_id}"
+
+
+def request(user: str, request_id: str) -> str:
+    """A pending authorization request."""
+    return f"{prefix(user)}request:{request_id}"
+
+
+def code(user: str, client: str, code_id: str) -> str:
+    """An authorization code."""
+    return f"{prefix(user)}code:{client}:{code_id}"
+
+
+def grant(user: str, client: str) -> str:
+    """The grant of a (user, app) pair."""
+    return f"{grant_prefix(user)}{client}"
+
+
+def hosted(user: str, client: str) -> dict[str, str]:
+    """The four keys of the hosted data of a (user, app) pair."""
+    base = prefix(user)
+    return {noun: f"{base}{noun}:{client}" for noun in ("docs", "meta", "index", "usage")}
+
+
+def limit(user: str, group: str, client: str = "") -> str:
+    """The window of a group, per person, or per (user, app) pair when a client is named."""
+    return f"{prefix(user)}limit:{group}" + (f":{client}" if client else "")
+
+
+def presented(user: str, fingerprint: str) -> str:
+    """The window of a presented token that opens, in the slot of its person."""
+    return f"{prefix(user)}limit:presented:{fingerprint}"
+
+
+def token(user: str, client: str, family: str, generation: int) -> dict[str, str]:
+    """What decides whether an access token lives: user, grant, family and access row."""
+    base = prefix(user)
+    return {
+        "user": base + "user",
+        "grant": f"{base}grant:{client}",
+        "family": f"{base}family:{client}:{family}",
+        "access": f"{base}access:{client}:{family}:{generation}",
+    }

@@ -1,0 +1,51 @@
+"""The secret keys a store was written with: a server with others refuses to start."""
+
+from __future__ import annotations
+
+import json
+
+from store import keys
+from store.errors import StartupError
+from store.keyring import KeyRing
+from store.lifetimes import DAY, LONGEST_SEALED
+from store.refused import Refused
+from store.scripts import Scripts
+
+
+class KeyState:
+    """Which keys sealed what the store holds, and until when."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    async def check(self, ring: KeyRing) -> None:
+        """Holds the ring against the check values in the store, adds what is new, and notes that the front key seals
+        now. A server does this at its start and hourly. Raises StartupError for keys of another store."""
+        reply = await self._scripts.run(
+            "check_keys",
+            {"keyring": keys.KEYRING},
+            checks=json.dumps({str(key.id): key.check_value for key in ring.keys}),
+            front=str(ring.front.id),
+        )
+        if reply.word == "foreign":
+            raise StartupError(
+                "none of the configured secret keys opens what this store holds. Give this server the same "
+                "LATCHKEY_SECRET_KEYS as the others, or another store."
+            )
+        if reply.word == "conflict":
+            raise StartupError(
+                f"the secret key with id {reply.text('id')} is not the one this store was written with. "
+                "Key ids are never used twice: give the new key another id."
+            )
+
+    async def retire(self, key_id: int) -> None:
+        """Forgets a key. Raises Refused("invalid_request") while anything sealed under it can live: 31 days after a
+        server last sealed with it."""
+        reply = await self._scripts.run(
+            "retire_key", {"keyring": keys.KEYRING}, id=str(key_id), longest=LONGEST_SEALED
+        )
+        if reply.word == "in_use":
+            days = LONGEST_SEALED // DAY
+            raise Refused(
+                "invalid_request", f"Key {key_id} sealed something less than {days} days ago that may still be alive."
+            )

@@ -1,0 +1,41 @@
+"""Windows that stand alone: of addresses, sign-in names and invented tokens. SPEC 8.1."""
+
+from __future__ import annotations
+
+from store import keys
+from store.lifetimes import ADDRESS, OAUTH, SIGN_IN_ACCOUNT, SIGN_IN_ADDRESS, SIGN_UP_ADDRESS, Group
+from store.refused import refuse_rate
+from store.results import Window, window_of
+from store.scripts import Scripts
+from store.seal import fingerprint
+
+
+class Limits:
+    """Each method takes one request from a window and raises Refused("rate_limited") when it is full."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    async def _take(self, group: Group, what: str) -> Window:
+        key = keys.window(group.name, what)
+        reply = await self._scripts.run("take_window", {"window": key}, limit=group.limit, period=group.period)
+        if reply.word == "rate_limited":
+            refuse_rate(group, reply)
+        return window_of(group, reply)
+
+    async def unknown_user(self, address: str) -> Window:
+        """A request to /api/oauth/* whose user cannot be known, or whose app did not authenticate."""
+        return await self._take(ADDRESS, address)
+
+    async def invented_token(self, presented: str) -> Window:
+        """A string presented for revocation that is no token of ours: the same figures as for one that is."""
+        return await self._take(OAUTH, fingerprint(presented))
+
+    async def sign_in(self, address: str, email: str) -> None:
+        """An attempt to sign in, counted for the address and for the account, existing or not."""
+        await self._take(SIGN_IN_ADDRESS, address)
+        await self._take(SIGN_IN_ACCOUNT, fingerprint(email))
+
+    async def sign_up(self, address: str) -> None:
+        """An attempt to sign up."""
+        await self._take(SIGN_UP_ADDRESS, address)

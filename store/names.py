@@ -1,0 +1,131 @@
+"""What people, apps and scopes may be called: one normal form for each, made where a name enters."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MAX_EMAIL_BYTES = 254
+MAX_LOCAL_PART_BYTES = 64
+MAX_NAME_LENGTH = 100
+
+SCOPES = ("profile", "credits:read", "credits:spend", "apps:read", "data:read", "data:write")
+"""The scopes there are (SPEC 2.4), in the order they are listed to people and in token responses."""
+
+_LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
+_DOMAIN_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SCOPE = re.compile(r"[!#-\[\]-~]+(?: [!#-\[\]-~]+)*")
+
+# Joiners are format characters that Persian, Indic scripts and emoji need.
+_JOINERS = "\u200c\u200d"
+_INVISIBLE_LETTERS = "\u115f\u1160\u3164\uffa0"
+
+
+class UnknownScope(ValueError):
+    """A scope of a valid form that this service does not have; `scope` is its name, cut to 64 characters."""
+
+    def __init__(self, scope: str) -> None:
+        self.scope = scope[:64]
+        super().__init__(f"There is no scope {self.scope}.")
+
+
+def normalise_email(text: str) -> str:
+    """Return the one form of an e-mail address that is stored, compared and written to. Raises ValueError.
+
+    Lower case throughout: the local part is case-sensitive by RFC 5321 2.4, but no mail service in use keeps two people
+    apart by case, and people do not type it alike. NFC, so one address is one string (RFC 6532 3.1); a domain in
+    its ASCII form (IDNA, RFC 5890). Quoted local parts and address literals are refused. A domain of one label, such
+    as `localhost`, is allowed. Lengths are bytes of UTF-8 (RFC 5321 4.5.3.1): 64 for the local part, 254 in all.
+    """
+    text = text.strip()
+    if len(text) > MAX_EMAIL_BYTES:  # before any work that grows with the length
+        raise ValueError(f"An e-mail address has at most {MAX_EMAIL_BYTES} bytes.")
+    if text.count("@") != 1:
+        raise ValueError("An e-mail address has one @.")
+    local, _, domain = unicodedata.normalize("NFC", text).partition("@")
+    email = f"{_normalise_local_part(local)}@{_normalise_domain(domain)}"
+    if len(email.encode()) > MAX_EMAIL_BYTES:
+        raise ValueError(f"An e-mail address has at most {MAX_EMAIL_BYTES} bytes.")
+    return email
+
+
+def check_person_name(text: str) -> str:
+    """Return a person's name in NFC without surrounding space: 1 to 100 characters (code points), all of them visible,
+    none that reorders the text around it. Raises ValueError."""
+    return _check_display_name(text, "A name")
+
+
+def check_app_name(text: str) -> str:
+    """Return an app's name under the rules of `check_person_name`. Raises ValueError."""
+    return _check_display_name(text, "An app's name")
+
+
+def check_client_id(text: str) -> str:
+    """Return the client id if it is 1 to 64 characters of [A-Za-z0-9_-]. Raises ValueError."""
+    if not _CLIENT_ID.fullmatch(text):
+        raise ValueError("A client_id is 1 to 64 letters, digits, hyphens and underscores.")
+    return text
+
+
+def parse_scope(text: str) -> tuple[str, ...]:
+    """Return the scopes of a `scope` parameter without repetitions, in the order of SCOPES.
+
+    Raises ValueError for what is no list of scopes (RFC 6749 3.3: printable ASCII names, single spaces between), its
+    subclass UnknownScope for a name that is not in SCOPES.
+    """
+    if not _SCOPE.fullmatch(text):
+        raise ValueError("A scope is a list of names with single spaces between them.")
+    asked = text.split(" ")
+    for scope in asked:
+        if scope not in SCOPES:
+            raise UnknownScope(scope)
+    return tuple(scope for scope in SCOPES if scope in asked)
+
+
+def _normalise_local_part(local: str) -> str:
+    # Lower-casing can leave NFC.
+    local = unicodedata.normalize("NFC", local.lower())
+    if not all(map(_is_atom, local.split("."))):
+        raise ValueError("The part of the e-mail address before the @ is not a valid one.")
+    if len(local.encode()) > MAX_LOCAL_PART_BYTES:
+        raise ValueError(f"The part of an e-mail address before the @ has at most {MAX_LOCAL_PART_BYTES} bytes.")
+    return local
+
+
+def _is_atom(text: str) -> bool:
+    """RFC 5322 3.2.3 with the letters, marks and digits of RFC 6532; no spaces, controls, invisibles or delimiters."""
+    return text != "" and all(
+        _LOCAL_ATOM.fullmatch(char) or (not char.isascii() and unicodedata.category(char)[0] in "LMN") for char in text
+    )
+
+
+def _normalise_domain(domain: str) -> str:
+    try:
+        ascii_domain = domain.encode("idna").decode("ascii").lower()
+    except UnicodeError:
+        ascii_domain = ""
+    labels = ascii_domain.split(".")
+    if not all(map(_DOMAIN_LABEL.fullmatch, labels)) or labels[-1].isdigit():
+        raise ValueError("The part of the e-mail address after the @ is not a valid domain.")
+    return ascii_domain
+
+
+def _check_display_name(text: str, what: str) -> str:
+    name = unicodedata.normalize("NFC", text.strip())
+    if not 1 <= len(name) <= MAX_NAME_LENGTH:
+        raise ValueError(f"{what} has 1 to {MAX_NAME_LENGTH} characters.")
+    if any(_is_hidden(char) for char in name):
+        raise ValueError(f"{what} holds no control characters and nothing that changes the direction of writing.")
+    if not any(_is_visible(char) for char in name):
+        raise ValueError(f"{what} needs a character that can be seen.")
+    return name
+
+
+def _is_hidden(char: str) -> bool:
+    category = unicodedata.category(char)
+    return category in ("Zl", "Zp") or (category[0] == "C" and char not in _JOINERS)
+
+
+def _is_visible(char: str) -> bool:
+    return unicodedata.category(char)[0] in "LNPS" and char not in _INVISIBLE_LETTERS

