@@ -91,6 +91,8 @@ class Page(RequestHandler):
 
 
 class Home(Page):
+    """The front page: an invitation to sign in, or the person's name as the server has it now."""
+
     async def get(self) -> None:
         session = self.session() or Session()
         async with session.lock:
@@ -113,6 +115,8 @@ class Home(Page):
 
 
 class Login(Page):
+    """Begins a sign-in: remembers a state and a verifier, and sends the browser to the server."""
+
     async def get(self) -> None:
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
         address = await self.client.authorization_url(state, verifier)
@@ -127,6 +131,8 @@ class Login(Page):
 
 
 class Callback(Page):
+    """Where the browser comes back to, with a code or an error."""
+
     async def get(self) -> None:
         verifier = self.check_state()
         await self.client.check_issuer(self.get_query_argument("iss", ""))
@@ -149,6 +155,8 @@ class Callback(Page):
 
 
 class Refresh(Page):
+    """Trades the refresh token for new tokens."""
+
     async def post(self) -> None:
         session = self.checked_session()
         async with session.lock:
@@ -163,6 +171,8 @@ class Refresh(Page):
 
 
 class Disconnect(Page):
+    """Ends both tokens at the server; keeps them if the server does not confirm it, to try again."""
+
     async def post(self) -> None:
         session = self.checked_session()
         async with session.lock:

@@ -55,7 +55,7 @@ class OAuthClient:
         return self._found
 
     async def authorization_url(self, state: str, verifier: str) -> str:
-        """Where to send the browser (RFC 6749 4.1.1), with the challenge of `verifier` (RFC 7636 4.3). Raises Trouble."""
+        """Where to send the browser (RFC 6749 4.1.1), with the PKCE challenge (RFC 7636 4.3). Raises Trouble."""
         endpoint = (await self.metadata())["authorization_endpoint"]
         digest = hashlib.sha256(verifier.encode()).digest()
         query = {

@@ -165,7 +165,7 @@ class Scripts:
         self._client = client
         self._scripts = load_scripts() if scripts is None else scripts
 
-    async def run(self, name: str, keys: Mapping[str, str], **args: Value) -> Reply:
+    async def run(self, name: str, keys: Mapping[str, str], /, **args: Value) -> Reply:
         """Runs one script.
 
         Raises StoreUnavailable when the store cannot be reached or the answer was lost (outcome unknown unless the

@@ -21,9 +21,7 @@ SEALER = Sealer(Keys(KeyRing((FIRST, SECOND))))
 
 kinds = st.sampled_from(Kind)
 raw_ids = st.binary(min_size=16, max_size=16)
-clients = st.text(max_size=MAX_CLIENT_BYTES).filter(
-    lambda text: len(text.encode("utf-8", "replace")) <= MAX_CLIENT_BYTES and text.isprintable()
-)
+clients = st.text(max_size=MAX_CLIENT_BYTES // 4)
 tokens = st.builds(
     Token,
     kind=kinds,
@@ -60,7 +58,7 @@ def test_two_tokens_never_share_a_string(one: Token, other: Token) -> None:
 
 
 @pytest.mark.trap(5)
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(tokens)
 def test_a_token_with_any_single_bit_flipped_is_refused(token: Token) -> None:
     sealed = body_of(SEALER.seal(token))
@@ -167,7 +165,7 @@ VALID = SEALER.seal(a_token())
         pytest.param(VALID + "AAAA", id="four characters more"),
         pytest.param(VALID[:40] + "é" + VALID[41:], id="not ASCII"),
         pytest.param(VALID[:40] + "\ud800" + VALID[41:], id="a lone surrogate"),
-        pytest.param(VALID.replace("lk", "ｌｋ"), id="full-width letters in the prefix"),
+        pytest.param(VALID.replace("lk", "\uff4c\uff4b"), id="full-width letters in the prefix"),
         pytest.param("lk_at_" + "A" * 71, id="the right length and nothing in it"),
         pytest.param("lk_at_" + "A" * 1_000_000, id="endless"),
         pytest.param("lk_at_" + "=" * 80, id="only padding"),
@@ -245,4 +243,6 @@ def test_a_fingerprint_stands_for_one_string_and_is_fit_for_a_key(one: str, othe
 
 def test_a_fingerprint_takes_lone_surrogates_and_is_sha_256() -> None:
     assert fingerprint("\ud800") != fingerprint("\ud801")
-    assert fingerprint("abc") == base64.urlsafe_b64encode(bytes.fromhex("ba7816bf8f01cfea414140de5dae2223")).decode()[:22]
+    assert (
+        fingerprint("abc") == base64.urlsafe_b64encode(bytes.fromhex("ba7816bf8f01cfea414140de5dae2223")).decode()[:22]
+    )

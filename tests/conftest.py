@@ -1,0 +1,129 @@
+"""Fixtures of the whole suite: stores on every engine, the service over real sockets, a clock that can be moved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tornado.ioloop import IOLoop
+
+from handlers import make_application
+from handlers.base import Latchkey
+from handlers.site import Site
+from store.connect import connect
+from store.keyring import KeyRing, Keys
+from store.opened import Store
+from store.passwords import PasswordHasher
+from tests.driver import Service
+from tests.engines import Engine, FakeClock, redis_server, valkey
+
+STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"
+ENGINES = ("memory", "valkey", "redis")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Where everything must run, a skip is a failure."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]  # pluggy's result has no public type
+    if STRICT and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped where nothing may be: {call.excinfo and call.excinfo.value}"
+
+
+@pytest.fixture(scope="session")
+def valkey_engine() -> Iterator[Engine]:
+    """One Valkey for the whole run; `engine_url` empties it for each test."""
+    with valkey() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def redis_engine() -> Iterator[Engine]:
+    """One Redis 7 for the whole run, where there is one."""
+    try:
+        engine = redis_server()
+    except FileNotFoundError:
+        pytest.skip("no redis-server on this machine")
+    with engine:
+        yield engine
+
+
+@pytest.fixture(params=ENGINES)
+def engine_url(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty store, on each engine in turn."""
+    if request.param == "memory":
+        return "memory"
+    engine: Engine = request.getfixturevalue(f"{request.param}_engine")
+    with engine.client() as client:
+        client.flushall()
+        client.script_flush()
+    return engine.url
+
+
+@pytest.fixture
+def keys() -> Keys:
+    """A ring of one key."""
+    return Keys(KeyRing.parse(KeyRing.generate(1)))
+
+
+OpenStore = Callable[[str], Store]
+
+
+@pytest.fixture
+def open_store(io_loop: IOLoop, keys: Keys) -> Iterator[OpenStore]:
+    """Opens a store on a URL; each is closed after the test."""
+    opened: list[Store] = []
+
+    def open_one(url: str) -> Store:
+        async def make() -> Store:
+            hasher = PasswordHasher(8192, 1, workers=2, queue=200)
+            return Store(await connect(url), keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400)
+
+        opened.append(io_loop.run_sync(make))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        io_loop.run_sync(store.close)
+
+
+@pytest.fixture
+def store(open_store: OpenStore, engine_url: str) -> Store:
+    """A store on each engine in turn: what is tested with it holds on all of them."""
+    return open_store(engine_url)
+
+
+@pytest.fixture
+def clock() -> Iterator[FakeClock]:
+    """Moves the time of fakeredis."""
+    with FakeClock() as moved:
+        yield moved
+
+
+@pytest.fixture
+def memory_store(open_store: OpenStore) -> Store:
+    """A store on fakeredis alone, for tests that move time or are about HTTP."""
+    return open_store("memory")
+
+
+@pytest.fixture
+def site(memory_store: Store, base_url: str) -> Site:
+    """The server's facts; a test module may override it."""
+    return Site(memory_store, base_url)
+
+
+@pytest.fixture
+def app(site: Site) -> Latchkey:
+    """The application that pytest-tornado serves on a real socket."""
+    return make_application(site)
+
+
+@pytest.fixture
+def service(io_loop: IOLoop, http_server: Any, site: Site) -> Service:
+    """The running service with a person (Ada) and a confidential app, and what drives them over HTTP."""
+    made = Service(site.base_url, site.store)
+    io_loop.run_sync(made.populate)
+    return made

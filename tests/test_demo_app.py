@@ -1,0 +1,230 @@
+"""The demo app as its own process, against a small authorization server on a real socket."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+import pytest
+from demo_site import ADA, PROGRAM, Browser, Demo, Stub, running, serving
+
+SECRET = "s%3A+cret:/with every trap"
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[Stub]:
+    with serving() as stub:
+        yield stub
+
+
+@pytest.fixture(scope="module")
+def demo(stub: Stub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with running(stub.issuer, tmp_path_factory.mktemp("demo") / "log", secret=SECRET) as demo:
+        yield demo
+
+
+@pytest.fixture
+def browser(demo: Demo, stub: Stub) -> Browser:
+    stub.answers.clear()
+    stub.calls.clear()
+    return Browser(demo)
+
+
+def test_a_stranger_is_offered_to_sign_in(browser: Browser) -> None:
+    status, headers, page = browser.ask("/")
+    assert status == 200
+    assert "Sign in with Latchkey" in page
+    assert headers["Set-Cookie"] is None
+
+
+def test_a_person_who_signs_in_is_greeted_by_name(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    for words in ("Hello, Ada Lovelace", "ada@example.org", "user-1", "profile data:read", "expires at"):
+        assert words in page
+    form, authorization = stub.named("token")[0]
+    assert form["redirect_uri"] == browser.redirect_uri
+    assert "client_secret" not in form
+    # RFC 6749 2.3.1: Basic credentials are form-encoded.
+    pair = f"{quote_plus('app:1')}:{quote_plus(SECRET)}"
+    assert authorization == "Basic " + base64.b64encode(pair.encode()).decode()
+
+
+def test_the_cookie_is_the_apps_own_and_changes_at_sign_in(browser: Browser, stub: Stub) -> None:
+    cookie = browser.ask("/login")[1]["Set-Cookie"]
+    assert cookie.startswith("demo_app_session=")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    before = browser.cookie
+    browser.connect(stub)
+    assert browser.cookie != before
+
+
+@pytest.mark.spec("5.3")
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"state": "invented"}, id="a wrong state"),
+        pytest.param({"state": ""}, id="no state"),
+        pytest.param({"iss": "https://evil.example"}, id="another issuer"),
+        pytest.param({"iss": ""}, id="no issuer though the server promises one"),
+    ],
+)
+def test_an_answer_is_refused_before_its_code_is_used(browser: Browser, stub: Stub, change: dict[str, str]) -> None:
+    status, _, page = browser.ask("/callback?" + urlencode({**browser.begin(stub), **change}))
+    assert status == 400
+    assert "does not match" in page
+    assert stub.named("token") == []
+
+
+@pytest.mark.spec("5.3")
+def test_an_answer_counts_once_and_only_in_the_browser_that_asked(browser: Browser, stub: Stub, demo: Demo) -> None:
+    address = "/callback?" + urlencode(browser.begin(stub))
+    assert Browser(demo).ask(address)[0] == 400
+    assert browser.ask(address)[0] == 303
+    assert browser.ask(address)[0] == 400
+    assert len(stub.named("token")) == 1
+
+
+def test_an_error_in_the_answer_is_shown_and_escaped(browser: Browser, stub: Stub) -> None:
+    state = browser.begin(stub)["state"]
+    hostile = {"error": "access_denied", "error_description": "<script>alert(1)</script>"}
+    status, headers, page = browser.ask("/callback?" + urlencode({**hostile, "state": state, "iss": stub.issuer}))
+    assert status == 400
+    assert "access_denied" in page
+    assert "<script" not in page
+    assert html.escape("<script>") in page
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        pytest.param((400, {"error": "invalid_grant", "error_description": "too late"}), "too late", id="the reason"),
+        pytest.param((429, {"error": "rate_limited", "retryAfter": 7}), "again in 7 seconds", id="when to try again"),
+        pytest.param((200, {"token_type": "mac"}), "does not understand", id="that the tokens are of another type"),
+    ],
+)
+def test_a_failed_exchange_says(browser: Browser, stub: Stub, answer: tuple[int, dict[str, Any]], words: str) -> None:
+    stub.answers["token"] = answer
+    status, _, page = browser.ask("/callback?" + urlencode(browser.begin(stub)))
+    assert status == 502
+    assert words in page
+    assert "Sign in with Latchkey" in browser.ask("/")[2]
+
+
+def test_a_hostile_name_is_text(browser: Browser, stub: Stub) -> None:
+    stub.answers["userinfo"] = (200, {**ADA, "name": "<img src=x onerror=alert(1)>"})
+    page = browser.connect(stub)
+    assert "<img" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+def test_a_profile_that_was_not_shared_is_no_error(browser: Browser, stub: Stub) -> None:
+    stub.answers["userinfo"] = (403, {"error": "insufficient_scope"})
+    assert "not shared" in browser.connect(stub)
+
+
+def test_refreshing_twice_at_once_never_sends_one_token_twice(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    with ThreadPoolExecutor(2) as pool:
+        assert [status for status, _ in pool.map(lambda _: browser.press(page, "/refresh"), range(2))] == [303, 303]
+    sent = [form["refresh_token"] for form, _ in stub.named("token") if form["grant_type"] == "refresh_token"]
+    assert len(sent) == len(set(sent)) == 2
+    assert "2 times" in browser.ask("/")[2]
+
+
+def test_a_refused_refresh_ends_the_connection(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    stub.answers["token"] = (400, {"error": "invalid_grant"})
+    status, answer = browser.press(page, "/refresh")
+    assert status == 502
+    assert "invalid_grant" in answer
+    assert "Sign in with Latchkey" in browser.ask("/")[2]
+
+
+def test_access_ended_by_the_person_is_noticed(browser: Browser, stub: Stub) -> None:
+    browser.connect(stub)
+    stub.answers["userinfo"] = (401, {"error": "invalid_token"})
+    status, _, page = browser.ask("/")
+    assert status == 401
+    assert "no longer connected" in page
+    assert "Sign in with Latchkey" in browser.ask("/")[2]
+
+
+def test_disconnecting_revokes_both_tokens(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    stub.answers["revocation"] = (503, {"error": "temporarily_unavailable"})
+    assert browser.press(page, "/disconnect")[0] == 502
+    assert "Hello, Ada Lovelace" in browser.ask("/")[2], "a revocation that was not confirmed must not look done"
+    del stub.answers["revocation"]
+    stub.calls.clear()
+    assert browser.press(page, "/disconnect")[0] == 303
+    revoked = {form["token"] for form, _ in stub.named("revocation")}
+    assert revoked == {stub.refresh_token, f"at-secret-{stub.issued}"}
+    assert "Sign in with Latchkey" in browser.ask("/")[2]
+
+
+@pytest.mark.parametrize("action", ["/refresh", "/disconnect"])
+def test_a_form_of_another_site_does_nothing(browser: Browser, stub: Stub, action: str) -> None:
+    browser.connect(stub)
+    stub.calls.clear()
+    assert browser.ask(action, {"form_token": "guessed"})[0] == 403
+    assert stub.calls == []
+
+
+def test_no_secret_reaches_a_page_or_the_log(browser: Browser, stub: Stub, demo: Demo) -> None:
+    page = browser.connect(stub)
+    browser.press(page, "/refresh")
+    browser.ask("/callback?code=code-secret&state=%ff")
+    browser.press(browser.ask("/")[2], "/disconnect")
+    verifier = stub.named("token")[0][0]["code_verifier"]
+    log = demo.log.read_text()
+    assert "303 GET /callback" in log
+    for secret in ("at-secret", "rt-secret", "code-secret", verifier, SECRET, "Traceback"):
+        assert secret not in log
+        assert secret not in browser.shown
+
+
+def test_a_public_client_names_itself_and_sends_no_secret(stub: Stub, tmp_path: Path) -> None:
+    stub.answers.clear()
+    stub.calls.clear()
+    with running(stub.issuer, tmp_path / "log") as demo:
+        assert "Hello, Ada Lovelace" in Browser(demo).connect(stub)
+    form, authorization = stub.named("token")[0]
+    assert (form["client_id"], "client_secret" in form, authorization) == ("app:1", False, "")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "words"),
+    [
+        pytest.param(None, "cannot be reached", id="unreachable"),
+        pytest.param("/other", "under another address", id="not who it should be"),
+    ],
+)
+def test_a_server_is_shown_as(stub: Stub, tmp_path: Path, suffix: str | None, words: str) -> None:
+    issuer = "http://127.0.0.1:1" if suffix is None else stub.issuer + suffix
+    with running(issuer, tmp_path / "log") as demo:
+        status, _, page = Browser(demo).ask("/login")
+    assert status == 502
+    assert words in page
+
+
+def test_it_ends_with_the_process_that_started_it() -> None:
+    command = [sys.executable, str(PROGRAM), "--latchkey", "http://127.0.0.1:1", "--client-id", "a", "--port", "0"]
+    parent = (
+        "import json, subprocess, sys\n"
+        "child = subprocess.Popen(json.loads(sys.argv[1]), stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+    )
+    arguments = json.dumps([*command, "--exit-with-parent"])
+    # The child inherits the parent's standard error: it is closed only when both are gone.
+    done = subprocess.run([sys.executable, "-c", parent, arguments], stderr=subprocess.PIPE, timeout=10, check=False)
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,325 @@
+"""The pages: every template rendered by Tornado with sample data, and read back as HTML."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace as Sample
+from typing import Any
+
+import pytest
+from handlers.format import ago, day, exact, initial, iso, web_link
+from handlers.scopes import SCOPE_WORDS
+from tornado.httputil import HTTPServerRequest
+from tornado.web import Application, RequestHandler
+
+ROOT = Path(__file__).parent.parent
+NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
+HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
+VOID = {"meta", "link", "input", "img", "br"}
+
+
+def pages(text: str) -> dict[str, dict[str, Any]]:
+    """What each template is given, with `text` wherever a stranger may have chosen the words."""
+    person = Sample(name=text, email=text)
+    app = Sample(client_id=text, name=text, homepage="javascript:" + text, logo=text, connected_at=NOW)
+    used = Sample(**{**vars(app), "scopes": [text], "last_used_at": NOW, "homepage": "https://a.example/?" + text})
+    unused = Sample(**{**vars(app), "scopes": [], "last_used_at": None})
+    entry = Sample(at=NOW, text=text, app=text, address=text, agent=text)
+    bare = Sample(at=NOW, text=text, app=None, address="", agent="")
+    scopes = [Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items()]
+    account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
+    stranger: dict[str, Any] = {"signed_in": None, "next": text}
+    sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
+    known: dict[str, Any] = {"signed_in": person}
+    return {
+        "signin.html": {**stranger, "email": text, "error": text, "signup_open": True, "next_query": "?next=%2F"},
+        "signin.html first": {**stranger, "email": "", "error": None, "signup_open": False, "next_query": ""},
+        "signup.html": {**sign_up, "error": None, "invite": None},
+        "signup.html invited": {**sign_up, "error": text, "invite": text},
+        "consent.html": {**known, "request_id": text, "app": app, "app_domain": text, "scopes": scopes, "next": text},
+        "account.html": {**known, "profile": account},
+        "account_apps.html": {**known, "apps": [used, unused], "revoked": [Sample(**vars(app), data_until=NOW)]},
+        "account_apps.html empty": {**known, "apps": [], "revoked": []},
+        "account_security.html": {**known, "error": text, "notice": None, "activity": [entry, bare]},
+        "account_security.html changed": {**known, "error": None, "notice": text, "activity": []},
+        "message.html": {
+            **stranger,
+            "heading": text,
+            "text": text,
+            "status": 400,
+            "detail": [text],
+            "link": ("/", text),
+        },
+        "message.html short": {**stranger, "heading": text, "text": text, "status": 200},
+        "home.html": {**stranger},
+        "home.html signed in": known,
+    }
+
+
+class Element:
+    """An element of a page: its tag, attributes, ancestors and the text inside."""
+
+    def __init__(self, tag: str, attributes: dict[str, str | None], parents: list[Element]) -> None:
+        self.tag, self.attributes, self.parents, self.text = tag, attributes, parents, ""
+
+    def get(self, name: str) -> str:
+        return self.attributes.get(name) or ""
+
+
+class Page(HTMLParser):
+    """A page as its elements; a tag that is not closed in its place fails."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[Element] = []
+        self._open: list[Element] = []
+        self.feed(html)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), f"an attribute of <{tag}> is repeated: {attrs}"
+        element = Element(tag, dict(attrs), list(self._open))
+        self.elements.append(element)
+        if tag not in VOID:
+            self._open.append(element)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        for element in self._open:
+            element.text += data
+
+    def all(self, *tags: str) -> list[Element]:
+        return [element for element in self.elements if element.tag in tags]
+
+    def inside(self, parent: Element, *tags: str) -> list[Element]:
+        return [element for element in self.all(*tags) if parent in element.parents]
+
+
+class Connection:
+    """Where a rendered page would be written; nothing is."""
+
+    def set_close_callback(self, callback: Any) -> None: ...
+
+
+def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
+    folders = {"template_path": str(ROOT / "templates"), "static_path": str(ROOT / "static")}
+    connection: Any = Connection()
+    request = HTTPServerRequest(method="GET", uri="/", connection=connection)
+    handler = RequestHandler(Application([], **folders), request)
+    values = {"product": "Latchkey", "title": text, **pages(text)[name], **changes}
+    return Page(handler.render_string(name.split()[0], **values).decode())
+
+
+every_page = pytest.mark.parametrize("name", pages(""))
+
+
+def test_every_template_is_rendered_here() -> None:
+    shared = {"layout.html", "account_tabs.html"}
+    assert {path.name for path in (ROOT / "templates").iterdir()} - shared == {name.split()[0] for name in pages("")}
+
+
+@every_page
+def test_hostile_words_stay_words(name: str) -> None:
+    page = render(name, HOSTILE)
+    assert HOSTILE in page.all("title")[0].text
+    assert not page.all("script", "style", "iframe", "object", "base")
+    assert all("alert" not in image.get("src") for image in page.all("img"))
+    for element in page.elements:
+        assert not [key for key in element.attributes if key == "style" or key.startswith("on")]
+        for key in ("href", "src", "action"):
+            assert not element.get(key).lower().startswith(("javascript:", "data:", "//"))
+
+
+@every_page
+def test_it_loads_only_what_the_content_security_policy_allows(name: str) -> None:
+    page = render(name)
+    loaded = [link.get("href") for link in page.all("link")] + [image.get("src") for image in page.all("img")]
+    assert all(re.fullmatch(r"/static/(latchkey\.css|favicon\.svg)\?v=\w+", address) for address in loaded)
+    assert {form.get("action").split("/")[0] for form in page.all("form")} <= {""}
+
+
+@every_page
+def test_it_can_be_read_aloud(name: str) -> None:
+    page = render(name)
+    assert page.all("html")[0].get("lang") == "en"
+    assert [len(page.all(tag)) for tag in ("title", "main", "h1", "header")] == [1, 1, 1, 1]
+    ids = [element.get("id") for element in page.elements if "id" in element.attributes]
+    assert len(ids) == len(set(ids))
+    labelled = {label.get("for") for label in page.all("label")}
+    for field in page.all("input"):
+        if field.get("type") != "hidden":
+            wrapped = any(parent.tag == "label" for parent in field.parents)
+            assert wrapped or field.get("id") in labelled or field.get("aria-label")
+    for element in page.elements:
+        for key in ("aria-describedby", "aria-labelledby", "for"):
+            assert set(element.get(key).split()) <= set(ids)
+    assert all("alt" in image.attributes for image in page.all("img"))
+    assert all(button.text.strip() for button in page.all("button", "summary", "a"))
+
+
+@every_page
+def test_every_form_posts_with_its_xsrf_token_and_repeats_no_field(name: str) -> None:
+    page = render(name)
+    for form in page.all("form"):
+        assert form.get("method") == "post"
+        names = [field.get("name") for field in page.inside(form, "input")]
+        assert names.count("_xsrf") == 1
+        assert len(names) == len(set(names)), "a repeated parameter is refused"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, id=name) for name, values in pages("").items() if values["signed_in"]]
+)
+def test_who_is_signed_in_can_sign_out_in_one_click(name: str) -> None:
+    page = render(name)
+    bar = page.all("header")[0]
+    assert "Ada & Co" in bar.text
+    assert [form.get("action") for form in page.inside(bar, "form")] == ["/signout"]
+    assert "/account" in [link.get("href") for link in page.inside(bar, "a")]
+
+
+@pytest.mark.spec("2.4")
+def test_consent_says_what_each_scope_means_and_lets_it_be_unticked() -> None:
+    page = render("consent.html", app_domain="evil.example")
+    form = next(form for form in page.all("form") if form.get("action") == "/api/oauth/authorize")
+    boxes = [field for field in page.inside(form, "input") if field.get("type") == "checkbox"]
+    assert {box.get("name") for box in boxes} == {f"scope:{name}" for name in SCOPE_WORDS}
+    assert all("checked" in box.attributes and box.get("value") == "on" for box in boxes)
+    rows = {box.get("name"): row.text for row in page.inside(form, "li") for box in page.inside(row, "input")}
+    for name, words in SCOPE_WORDS.items():
+        row = rows[f"scope:{name}"]
+        assert words.title in row
+        assert words.detail in row
+        assert ("Take care" in row) == words.dangerous
+        assert ("Already allowed" in row) == (name == "profile")
+    assert "evil.example" in [strong.text for strong in page.all("strong")]
+
+
+def test_enter_on_the_consent_page_never_allows() -> None:
+    buttons = [button for button in render("consent.html").all("button") if button.get("name") == "decision"]
+    assert [button.get("value") for button in buttons] == ["deny", "allow"]
+
+
+def test_an_error_is_tied_to_the_fields_it_concerns() -> None:
+    page = render("signin.html", error="Not that password.")
+    alert = next(element for element in page.elements if element.get("role") == "alert")
+    fields = [field for field in page.all("input") if field.get("id") in ("email", "password")]
+    assert [field.get("aria-describedby") for field in fields] == [alert.get("id")] * 2
+    assert [field.get("autocomplete") for field in fields] == ["username", "current-password"]
+    assert page.all("title")[0].text.startswith("Error: ")
+
+
+def test_an_invitation_fixes_the_address() -> None:
+    fields = {field.get("name"): field for field in render("signup.html invited", "x").all("input")}
+    assert fields["invite"].get("value") == "x"
+    assert "readonly" in fields["email"].attributes
+    assert "invite" not in {field.get("name") for field in render("signup.html").all("input")}
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [("signin.html", "/signup?next=%2F"), ("signup.html", "/signin?next=%2Fa%3Fb")]
+)
+def test_where_a_person_was_going_is_kept_between_sign_in_and_sign_up(mode: str, words: str) -> None:
+    page = render(mode, next="/a?b")
+    assert words in [link.get("href") for link in page.all("a")]
+    assert "/a?b" in [field.get("value") for field in page.all("input") if field.get("name") == "next"]
+
+
+def test_disconnecting_takes_a_second_step_that_says_what_happens() -> None:
+    page = render("account_apps.html", "a/b?c")
+    form = next(form for form in page.all("form") if form.get("action").endswith("/revoke"))
+    assert form.get("action") == "/account/apps/a%2Fb%3Fc/revoke"
+    details = next(parent for parent in form.parents if parent.tag == "details")
+    assert "open" not in details.attributes
+    assert "ends at once" in details.text
+    assert "30 days" in details.text
+
+
+@every_page
+def test_every_class_has_a_rule(name: str) -> None:
+    rules = set(re.findall(r"\.([a-z][a-z-]*)", (ROOT / "static" / "latchkey.css").read_text()))
+    assert {word for element in render(name).elements for word in element.get("class").split()} <= rules
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("front", "back", "least"),
+    [
+        *[
+            (front, back, 4.5)
+            for front in ("ink", "muted", "accent", "danger")
+            for back in ("page", "surface", "sunken")
+        ],
+        ("on-accent", "accent", 4.5),
+        ("on-danger", "danger", 4.5),
+        ("danger", "danger-wash", 4.5),
+        ("accent", "accent-wash", 4.5),
+        ("caution", "caution-wash", 4.5),
+        ("field-line", "surface", 3),
+    ],
+)
+def test_contrast_meets_wcag_aa(scheme: str, front: str, back: str, least: float) -> None:
+    blocks = re.findall(r":root \{(.*?)\}", (ROOT / "static" / "latchkey.css").read_text(), re.DOTALL)
+    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", blocks[scheme == "dark"]))
+    light, dark = sorted((luminance(colours[front]), luminance(colours[back])), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= least
+
+
+@pytest.mark.parametrize(
+    ("passed", "words"),
+    [
+        (timedelta(seconds=44), "just now"),
+        (timedelta(seconds=45), "1 minute ago"),
+        (timedelta(minutes=59, seconds=59), "59 minutes ago"),
+        (timedelta(hours=1), "1 hour ago"),
+        (timedelta(hours=47), "1 day ago"),
+        (timedelta(days=30), "30 days ago"),
+        (timedelta(days=31), "2 February 2026"),
+        (-timedelta(seconds=44), "just now"),
+        (-timedelta(minutes=5), "in 5 minutes"),
+        (-timedelta(days=40), "14 April 2026"),
+    ],
+)
+def test_ago(passed: timedelta, words: str) -> None:
+    assert ago(NOW - passed, NOW) == words
+
+
+def test_times_are_exact_and_in_utc() -> None:
+    assert (day(NOW), exact(NOW)) == ("5 March 2026", "5 March 2026, 14:07:09 UTC")
+    assert iso(NOW) == "2026-03-05T14:07:09.250Z"
+    with pytest.raises(ValueError, match="time zone"):
+        ago(NOW.replace(tzinfo=None), NOW)
+
+
+@pytest.mark.parametrize(
+    ("address", "safe"),
+    [
+        ("https://a.example/x", True),
+        ("http://localhost:8090", True),
+        ("JavaScript:alert(1)", False),
+        ("data:text/html,x", False),
+        ("//a.example", False),
+        ("https://[", False),
+        ("https:", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_only_web_addresses_become_links(address: str | None, safe: bool) -> None:
+    assert web_link(address) == (address if safe else None)
+
+
+def test_a_name_without_letters_still_has_a_badge() -> None:
+    assert [initial(name) for name in ("quill", " (β)", "!!", "", "ßa")] == ["Q", "Β", "·", "·", "S"]
