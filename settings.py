@@ -34,7 +34,7 @@ class Settings:
     port: int = declare("Listening", "PORT", "8080", to.whole(0, 65535), "TCP port; 0 picks a free one.")
     base_url: str = declare("Listening", "URL", "", to.origin,
         "Origin that browsers and apps see; empty is http://localhost:PORT. Over http:// to any host but loopback, "
-        "everybody on the way can read passwords and tokens: put TLS in front and name the https:// origin.")
+        "everybody on the way can read passwords and tokens: put TLS in front and name the https:// origin.", "both")
     trusted_proxies: tuple[Network, ...] = declare("Listening", "NETWORKS", "", to.networks,
         "Addresses and networks, by commas, of the proxies whose forwarded headers are believed.", many=True)
     workers: int = declare("Listening", "N", "1", to.whole(1, 256), "Server processes that share the port.")
@@ -73,9 +73,9 @@ class Settings:
         "Password hashes that wait, at most; one more is refused as overload.")
 
     seed: Path | None = declare("First start", "FILE", "", to.optional_path,
-        "JSON file of apps, users and credits; what is missing is created, at every start.")
+        "JSON file of apps and users; what is missing is created, at every start.")
     demo: bool = declare("First start", "", "false", to.boolean,
-        "Add a demo user, a demo app and credits, and serve the demo app; on a loopback host only.")
+        "Add a demo user and a demo app, and serve the demo app; on a loopback host only.")
     # fmt: on
 
     @property

@@ -26,9 +26,10 @@ ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
 
 class Latchkey(Application):
-    """The Tornado application; `site` is what its handlers know of the server."""
+    """The Tornado application. `site` is what its handlers know of the server, `in_flight` the requests at work."""
 
     site: Site
+    in_flight: int = 0
 
 
 class BaseHandler(RequestHandler):
@@ -40,6 +41,7 @@ class BaseHandler(RequestHandler):
         """Takes the route's policy."""
         self.policy = policy
         self.window: Window | None = None
+        cast(Latchkey, self.application).in_flight += 1
         # Set where HTTP Basic was tried, so that a 401 names the scheme (RFC 6749 5.2).
         self.basic_tried = False
 
@@ -82,6 +84,10 @@ class BaseHandler(RequestHandler):
         """Bounds the body. Raises Refused("payload_too_large")."""
         if len(self.request.body) > self.site.max_body:
             raise Refused("payload_too_large")
+
+    def on_finish(self) -> None:
+        """The drain waits for what is in flight."""
+        cast(Latchkey, self.application).in_flight -= 1
 
     def compute_etag(self) -> None:
         """None: Tornado's own ETag and its 304 are off (SPEC 9)."""

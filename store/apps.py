@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +20,6 @@ from store.names import check_client_id
 from store.refused import Refused
 from store.registration import LIVE_SECRETS, Registration, new_secret, secret_digest
 from store.scripts import Scripts
-from store.seal import new_id
 
 log = logging.getLogger("latchkey.apps")
 
@@ -207,5 +207,5 @@ class Apps:
 
 
 def new_client_id() -> str:
-    """A client id of 128 random bits."""
-    return new_id()
+    """A client id of 128 random bits, in hex: on a command line, an id that begins with a hyphen is an option."""
+    return secrets.token_hex(16)

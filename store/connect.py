@@ -123,7 +123,7 @@ def _has_input(connection: AbstractConnection) -> bool:
 
 
 def _memory(server: FakeServer | None) -> Redis:
-    import fakeredis  # a test dependency of many megabytes: only who asks for `memory` needs it
+    import fakeredis  # slow to import, and only `memory` needs it
 
     client: Redis = fakeredis.FakeAsyncRedis(server=server or fakeredis.FakeServer(version=(7,)), protocol=2)
     return client

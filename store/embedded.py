@@ -137,7 +137,8 @@ class EmbeddedStore:
                 raise StartupError(_no_binary(exc)) from exc
         process = self._process
         try:
-            _await_ready(files, self.socket_path, wait, lambda: process.poll() is None)
+            if not _await_ready(files, self.socket_path, wait, lambda: process.poll() is None):
+                raise StartupError(_failed(files, "it ended by itself"))
         except BaseException:
             process.kill()
             process.wait()
@@ -200,11 +201,10 @@ def _orphan(files: Files, wait: float) -> str | None:
     """The socket of a live store whose owner was killed; None when there is none, or none that can be reached."""
     path = datadir.recorded_socket(files)
     if path is not None:
-        seen = _probe(files, path)
-        if seen.state in ("ready", "loading", "mute"):
-            _await_ready(files, path, wait, lambda: datadir.connects(path))
+        state = _probe(files, path).state
+        if state in ("ready", "loading", "mute") and _await_ready(files, path, wait, lambda: datadir.connects(path)):
             return path
-        if seen.state == "absent":
+        if state != "foreign":
             datadir.discard_socket(files, path)
     # A store whose socket was removed can serve nobody, but two on one append-only file would ruin it.
     with contextlib.suppress(FileNotFoundError, ProcessLookupError, ValueError):
@@ -216,18 +216,19 @@ def _orphan(files: Files, wait: float) -> str | None:
     return None
 
 
-def _await_ready(files: Files, path: str, wait: float, runs: Callable[[], bool]) -> None:
-    """Wait until the store answers; while it loads, `wait` seconds count from its last progress."""
+def _await_ready(files: Files, path: str, wait: float, runs: Callable[[], bool]) -> bool:
+    """Whether the store came to answer before it ended; while it loads, `wait` counts from its last progress."""
     deadline = time.monotonic() + wait
     loaded = -1
     while (seen := _probe(files, path)).state != "ready":
         if seen.loaded > loaded:
             loaded, deadline = seen.loaded, time.monotonic() + wait
         if not runs():
-            raise StartupError(_failed(files, "it ended by itself"))
+            return False
         if time.monotonic() >= deadline:
             raise StartupError(_failed(files, f"it did not answer within {wait:g} seconds"))
         time.sleep(_POLL)
+    return True
 
 
 def _pause(deadline: float, files: Files, holder: Holder | None) -> None:

@@ -38,6 +38,12 @@ class KeyState:
                 "Key ids are never used twice: give the new key another id."
             )
 
+    async def known(self) -> frozenset[int]:
+        """The ids this store knows a key by: what was sealed under one of them may still live, so none of them names
+        a new key."""
+        reply = await self._scripts.run("list_keys", {"keyring": keys.KEYRING})
+        return frozenset(int(key_id) for key_id in reply.rows("ids"))
+
     async def retire(self, key_id: int) -> None:
         """Forgets a key. Raises Refused("invalid_request") while anything sealed under it can live: 31 days after a
         server last sealed with it."""

@@ -6,7 +6,8 @@ from redis.asyncio import Redis
 
 from store.apps import Apps
 from store.authorizations import Authorizations
-from store.errors import wrapped
+from store.connect import check_store, connect
+from store.errors import StartupError, StoreError, wrapped
 from store.grants import Grants
 from store.identity import Identity
 from store.keyring import Keys
@@ -43,6 +44,32 @@ class Store:
         self.grants = Grants(scripts, idle)
         self.operator = Operator(client, scripts, self.people)
         self.key_state = KeyState(scripts)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        keys: Keys,
+        hasher: PasswordHasher,
+        *,
+        timeout: float,
+        connections: int,
+        session_idle: int,
+        session_lifetime: int,
+    ) -> Store:
+        """Connects, and holds the store against what this process needs of it. `timeout` is in seconds, for one call.
+        Raises StartupError: the store cannot be reached, would evict, or was written with other keys."""
+        client = await connect(url, socket_timeout=timeout, max_connections=connections)
+        store = cls(client, keys, hasher, session_idle=session_idle, session_lifetime=session_lifetime)
+        try:
+            await check_store(client, url)
+            await store.key_state.check(keys.ring)
+        except BaseException as error:
+            await store.close()
+            if isinstance(error, StoreError):
+                raise StartupError(f"the store failed at the first call: {error}") from None
+            raise
+        return store
 
     async def ping(self) -> None:
         """Raises StoreUnavailable when the store does not answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets as random
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from store.names import check_app_name, check_client_id, parse_scope
 from store.redirect_uris import check_redirect_uri
 
 MAX_REDIRECT_URIS = 20
+_HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
 LIVE_SECRETS = 2
 
 
@@ -45,8 +47,8 @@ class Registration:
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
         check_app_name(self.name)
-        if self.homepage and not self.homepage.startswith(("https://", "http://")):
-            raise InvalidRegistration("homepage must be an http or https address")
+        if self.homepage and not _HOMEPAGE.fullmatch(self.homepage):
+            raise InvalidRegistration("homepage must be an http or https address in ASCII, without spaces")
         if not 1 <= len(self.redirect_uris) <= MAX_REDIRECT_URIS:
             raise InvalidRegistration(f"an app registers 1 to {MAX_REDIRECT_URIS} redirect URIs")
         for uri in self.redirect_uris:

@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 import pytest
-from demo_site import ADA, PROGRAM, Browser, Demo, Stub, running, serving
+
+from tests.demo_site import ADA, PROGRAM, Browser, Demo, Stub, running, serving
 
 SECRET = "s%3A+cret:/with every trap"
 
@@ -94,7 +95,8 @@ def test_an_answer_counts_once_and_only_in_the_browser_that_asked(browser: Brows
 
 
 def test_an_error_in_the_answer_is_shown_and_escaped(browser: Browser, stub: Stub) -> None:
-    state = browser.begin(stub)["state"]
+    answer = browser.begin(stub)
+    state = answer["state"]
     hostile = {"error": "access_denied", "error_description": "<script>alert(1)</script>"}
     status, headers, page = browser.ask("/callback?" + urlencode({**hostile, "state": state, "iss": stub.issuer}))
     assert status == 400
@@ -102,6 +104,7 @@ def test_an_error_in_the_answer_is_shown_and_escaped(browser: Browser, stub: Stu
     assert "<script" not in page
     assert html.escape("<script>") in page
     assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert browser.ask("/callback?" + urlencode(answer))[0] == 400, "its state was used up"
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ def test_an_address_has_one_form(text: str, expected: str) -> None:
         pytest.param("a" * 65 + "@example.com", id="a local part of 65"),
         pytest.param("é" * 33 + "@example.com", id="a local part of 66 bytes"),
         pytest.param("a@" + "b." * 126 + "com", id="257 characters"),
+        pytest.param("a@" + "ü." * 60 + "com", id="a domain too long in its ASCII form"),
         pytest.param("a" * 1_000_000, id="endless"),
         pytest.param("a@" + "ü" * 1_000_000, id="an endless domain"),
     ],

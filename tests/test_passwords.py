@@ -198,7 +198,7 @@ def test_a_caller_that_gives_up_frees_its_place_only_when_the_work_ends() -> Non
 def test_a_closed_hasher_is_busy(hasher: PasswordHasher) -> None:
     hasher.close()
     for _ in range(40):
-        with pytest.raises(HasherBusy):
+        with pytest.raises(HasherBusy, match="closed"):
             asyncio.run(hasher.hash(PASSWORD))
 
 

@@ -1,0 +1,100 @@
+"""`--demo`: a person, a third-party app beside the server, and what to click."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from store.errors import StartupError
+from store.opened import Store
+from store.refused import Refused
+from store.registration import Registration, new_secret, secret_digest
+from store.results import Visitor
+
+PROGRAM = Path(__file__).resolve().parent / "examples" / "demo_app.py"
+CLIENT_ID = "demo-app"
+SCOPES = ("profile", "data:read", "data:write")
+EMAIL = "demo@example.com"
+NAME = "Ada Lovelace"
+# Known to everybody, which is why the demo is refused on any host but loopback.
+PASSWORD = "latchkey-demo"
+PREFERRED_PORT = 8090
+
+
+@dataclass
+class Demo:
+    """The running demo app."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    @classmethod
+    async def start(cls, store: Store, base_url: str) -> Demo:
+        """Starts the app as a program of its own, which speaks only HTTP to the server, and registers it and the demo
+        person. Raises StartupError."""
+        if urlsplit(base_url).hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise StartupError("the demo has a password that everybody knows: it runs on a loopback base URL only")
+        with contextlib.suppress(Refused):  # there already
+            await store.people.create(
+                EMAIL, NAME, PASSWORD, verified=True, event="created_by_operator", visitor=Visitor()
+            )
+        secret = new_secret()
+        options = ["--latchkey", base_url, "--client-id", CLIENT_ID, "--scopes", " ".join(SCOPES)]
+        options += ["--port", str(_free_port()), "--exit-with-parent"]
+        process = subprocess.Popen(
+            [sys.executable, str(PROGRAM), *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "DEMO_CLIENT_SECRET": secret},
+            start_new_session=True,  # Ctrl-C is for the server, which ends the demo
+        )
+        assert process.stdout is not None
+        line = await asyncio.to_thread(process.stdout.readline)
+        if " on http" not in line:
+            raise StartupError("the demo app did not start")
+        demo = cls(process, line.rpartition(" ")[2].strip())
+        await demo.register(store, secret)
+        return demo
+
+    async def register(self, store: Store, secret: str) -> None:
+        """Registers the app, or gives the registration of an earlier start this start's address and secret."""
+        redirect_uris = (f"{self.url}/callback",)
+        registration = Registration(CLIENT_ID, "Demo app", redirect_uris, SCOPES)
+        try:
+            await store.apps.create(registration, secret)
+        except Refused:
+            await store.apps.update(CLIENT_ID, redirect_uris=redirect_uris, secrets=(secret_digest(secret),))
+
+    def instructions(self) -> str:
+        """What to click."""
+        return (
+            f"\n  Open {self.url} and sign in with Latchkey as\n"
+            f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
+            "\n  Then look at what is connected under your account. Ctrl-C stops everything.\n"
+        )
+
+    def stop(self) -> None:
+        """Ends the app."""
+        self.process.terminate()
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+def _free_port() -> int:
+    """The demo's usual port, or 0 where that is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", PREFERRED_PORT))
+        except OSError:
+            return 0
+        return PREFERRED_PORT

@@ -1,0 +1,207 @@
+"""The server: settings, store, application, listen, drain.
+
+`python server.py --help` names every setting; `docs/settings.md` explains them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+
+import workers
+from demo import Demo
+from handlers import make_application
+from handlers.site import Site
+from settings import Settings, SettingsError, load
+from store.connect import unix_url
+from store.embedded import EmbeddedStore
+from store.errors import StartupError, StoreError
+from store.keyring import KeyFile, KeyRing, KeyRingError, Keys
+from store.opened import Store
+from store.passwords import PasswordHasher
+from store.seed import seed
+
+log = logging.getLogger("latchkey")
+
+KEY_CHECK_SECONDS = 3600.0
+KEY_FILE_SECONDS = 1.0
+# Far above any body that is accepted: what is larger than `max_body` is told so, what is larger than this is cut off.
+ABSURD_BODY = 8 * 2**20
+
+
+@dataclass
+class Runtime:
+    """What a process serves with: inherited by workers."""
+
+    settings: Settings
+    store_url: str
+    keys: Keys
+    sockets: list[socket.socket]
+    base_url: str
+    embedded: EmbeddedStore | None
+    exit_code: int = 0
+
+    @contextlib.asynccontextmanager
+    async def store(self) -> AsyncIterator[Store]:
+        """An open store, closed at the end."""
+        given = self.settings
+        hasher = PasswordHasher(
+            given.password_memory, given.password_iterations, given.password_workers, given.password_queue
+        )
+        store = await Store.open(
+            self.store_url,
+            self.keys,
+            hasher,
+            timeout=given.redis_timeout,
+            connections=given.redis_connections,
+            session_idle=given.session_idle,
+            session_lifetime=given.session_lifetime,
+        )
+        try:
+            yield store
+        finally:
+            with contextlib.suppress(StoreError):
+                await store.close()
+
+    async def prepare(self, store: Store) -> Demo | None:
+        """Seeds what is missing; starts the demo app where it was asked for."""
+        if self.settings.seed:
+            await seed(store, self.settings.seed)
+        return await Demo.start(store, self.base_url) if self.settings.demo else None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs until SIGTERM or SIGINT. Returns the exit status: 2 for settings, 1 for a start that failed."""
+    try:
+        settings = load(sys.argv[1:] if argv is None else argv, os.environ)
+        settings.require_keys()
+    except SettingsError as error:
+        print(f"latchkey: {error}", file=sys.stderr)
+        return 2
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    try:
+        return run(settings)
+    except (StartupError, KeyRingError) as error:
+        print(f"latchkey: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def run(settings: Settings) -> int:
+    """Binds, starts the store where it is ours, serves. Raises StartupError, KeyRingError."""
+    sockets = bind(settings.host, settings.port)
+    embedded = EmbeddedStore.start(settings.data_dir, "server") if settings.redis_url == "embedded" else None
+    try:
+        store_url = unix_url(embedded.socket_path) if embedded else settings.redis_url
+        base_url = settings.origin(sockets[0].getsockname()[1])
+        runtime = Runtime(settings, store_url, open_keys(settings), sockets, base_url, embedded)
+        if settings.workers == 1:
+            asyncio.run(serve(runtime, alone=True))
+            return runtime.exit_code
+        return workers.supervise(runtime, serve)
+    finally:
+        if embedded:
+            embedded.stop()
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets; `localhost` is both loopback addresses, whatever the resolver says. Raises StartupError."""
+    try:
+        if host != "localhost":
+            return bind_sockets(port, host)
+        sockets = bind_sockets(port, "127.0.0.1")
+        port = sockets[0].getsockname()[1]
+    except OSError as error:
+        raise StartupError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    with contextlib.suppress(OSError):  # a host without IPv6
+        sockets += bind_sockets(port, "::1")
+    return sockets
+
+
+def open_keys(settings: Settings) -> Keys:
+    """The configured keys, or those of the data directory, made there on first start. Raises KeyRingError."""
+    if settings.secret_keys:
+        return Keys(KeyRing.parse(settings.secret_keys))
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Keys(KeyFile.open_or_create(settings.data_dir / "keys"))
+
+
+async def serve(runtime: Runtime, *, alone: bool) -> None:
+    """Serves until a signal, then lets running requests finish. `alone`: no supervisor seeds and announces."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    settings = runtime.settings
+    async with runtime.store() as store, store.apps.following():
+        demo = await runtime.prepare(store) if alone else None
+        application = make_application(
+            Site(
+                store,
+                runtime.base_url,
+                signup=settings.signup,
+                trusted_proxies=settings.trusted_proxies,
+                max_body=settings.max_body,
+                session_lifetime=settings.session_lifetime,
+            )
+        )
+        server = HTTPServer(application, max_body_size=max(ABSURD_BODY, settings.max_body), body_timeout=60)
+        server.add_sockets(runtime.sockets)
+        watch = asyncio.ensure_future(watch_over(runtime, store, stop, os.getppid() if not alone else None))
+        if alone:
+            announce(runtime.base_url, demo)
+        try:
+            await stop.wait()
+            server.stop()
+            deadline = asyncio.get_running_loop().time() + settings.drain_timeout
+            while application.in_flight and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(0.02)
+            await server.close_all_connections()
+        finally:
+            watch.cancel()
+            if demo:
+                demo.stop()
+
+
+async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event, parent: int | None) -> None:
+    """Takes up a changed key file, tells the store hourly which key seals, ends with its store or its supervisor."""
+    next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
+    while True:
+        await asyncio.sleep(KEY_FILE_SECONDS)
+        if parent is not None and os.getppid() != parent:
+            stop.set()
+        if parent is None and runtime.embedded and not runtime.embedded.alive():
+            log.critical("the embedded store ended; see the log in the data directory")
+            runtime.exit_code = 1
+            stop.set()
+        try:
+            changed = runtime.keys.reload()
+            if changed or asyncio.get_running_loop().time() >= next_check:
+                next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
+                await store.key_state.check(runtime.keys.ring)
+        except (KeyRingError, StartupError, StoreError) as error:
+            log.error("secret keys: %s", error)
+
+
+def announce(base_url: str, demo: Demo | None) -> None:
+    """The one line that says the server listens, and what to click in the demo."""
+    print(f"Latchkey listening on {base_url}", flush=True)
+    if demo:
+        print(demo.instructions(), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+"""The seed file: apps and people that must be there, created where they are missing, at every start.
+
+    {"apps": [{"client_id": "web", "client_secret": "...", "name": "Web", "redirect_uris": ["https://web.example/cb"],
+               "scopes": "profile data:read", "public": false, "pkceRequired": false, "hostedStorage": false,
+               "issInResponse": true, "refreshRetrySeconds": 0, "homepage": ""}],
+     "users": [{"email": "ada@example.com", "name": "Ada", "password": "..."}]}
+
+What exists is left as it is, whatever the file says of it. The whole file is checked before anything is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from store.errors import StartupError
+from store.lifetimes import EMAIL_RESERVATION, SECOND
+from store.names import check_app_name, check_client_id, check_person_name, normalise_email, parse_scope
+from store.opened import Store
+from store.passwords import check_password
+from store.redirect_uris import check_redirect_uri
+from store.refused import Refused
+from store.registration import Registration
+from store.results import Visitor
+
+log = logging.getLogger("latchkey.seed")
+
+PATIENCE = EMAIL_RESERVATION / SECOND + 5
+"""Seconds to wait for an e-mail address that an account which was never finished holds for a while."""
+
+_POLL = 0.1
+_SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
+_APP_FIELDS = (
+    *("client_id", "client_secret", "name", "redirect_uris", "scopes", "public", "pkceRequired", "hostedStorage"),
+    *("issInResponse", "refreshRetrySeconds", "homepage"),
+)
+_USER_FIELDS = ("email", "name", "password")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SeedReport:
+    """What was missing and is there now: client ids and e-mail addresses, in the order of the file."""
+
+    apps: tuple[str, ...]
+    users: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _App:
+    registration: Registration
+    secret: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _User:
+    place: str
+    email: str
+    name: str
+    password: str
+
+
+async def seed(store: Store, path: Path, *, patience: float = PATIENCE) -> SeedReport:
+    """Creates the apps and people of the file that are missing; several servers may do so at once.
+
+    Raises StartupError, which names the place in the file: with nothing written for what the file gets wrong, and
+    after `patience` seconds for an e-mail address that is held by an account which is not there. Raises StoreError.
+    """
+    try:
+        apps, users = _read(path)
+        report = SeedReport(
+            tuple([app.registration.client_id for app in apps if await _create_app(store, app)]),
+            tuple([user.email for user in users if await _create_user(store, user, patience)]),
+        )
+    except _Invalid as error:
+        raise StartupError(f"the seed file {path}: {error}") from None
+    log.info("seed file: %d apps and %d people were missing", len(report.apps), len(report.users))
+    return report
+
+
+async def _create_app(store: Store, app: _App) -> bool:
+    client_id = app.registration.client_id
+    if await store.apps.find(client_id):
+        return False
+    try:
+        await store.apps.create(app.registration, app.secret)
+    except Refused:  # another server was quicker
+        return False
+    if app.secret is None and not app.registration.public:
+        log.info("seed file: %s has no client_secret; `manage.py app rotate-secret` makes one", client_id)
+    return True
+
+
+async def _create_user(store: Store, user: _User, patience: float) -> bool:
+    deadline = asyncio.get_running_loop().time() + patience
+    while not await _exists(store, user.email):
+        try:
+            await store.people.create(
+                user.email, user.name, user.password, verified=True, event="created_by_operator", visitor=Visitor()
+            )
+        except Refused:
+            # The address is taken, but by nobody yet: another server is half-way, or one was killed there.
+            if asyncio.get_running_loop().time() >= deadline:
+                raise _Invalid(
+                    f"{user.place}.email", "is held by an account that is not there; `manage.py user delete` frees it"
+                ) from None
+            await asyncio.sleep(_POLL)
+        else:
+            return True
+    return False
+
+
+async def _exists(store: Store, email: str) -> bool:
+    try:
+        await store.operator.find(email)
+    except Refused:
+        return False
+    return True
+
+
+class _Invalid(Exception):
+    """What is wrong, and where in the file; never a value, which may be a secret."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"{place}: {reason}")
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that knows whether a name was given twice, which a plain one would hide."""
+
+    repeated: str | None = None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    made = _Object()
+    for name, value in pairs:
+        if name in made:
+            made.repeated = name
+        made[name] = value
+    return made
+
+
+def _read(path: Path) -> tuple[list[_App], list[_User]]:
+    try:
+        content = json.loads(path.read_text("utf-8"), object_pairs_hook=_object)
+    except OSError as error:
+        raise StartupError(f"the seed file {path} cannot be read: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise _Invalid(f"line {error.lineno}, column {error.colno}", f"is not JSON: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise StartupError(f"the seed file {path} is not UTF-8") from None
+    except RecursionError:
+        raise StartupError(f"the seed file {path} is nested too deep") from None
+    whole = _Fields(content, "", ("apps", "users"))
+    apps = [_app(fields) for fields in whole.objects("apps", _APP_FIELDS)]
+    users = [_user(fields) for fields in whole.objects("users", _USER_FIELDS)]
+    _refuse_twins("apps", "client_id", [app.registration.client_id for app in apps])
+    _refuse_twins("users", "email", [user.email for user in users])
+    return apps, users
+
+
+def _refuse_twins(group: str, name: str, values: list[str]) -> None:
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise _Invalid(f"{group}[{position}].{name}", f"is that of {group}[{values.index(value)}]")
+
+
+def _app(fields: _Fields) -> _App:
+    public = fields.boolean("public", False)
+    secret = fields.text("client_secret") if "client_secret" in fields.given else None
+    if secret is not None and public:
+        raise _Invalid(fields.at("client_secret"), "a public app has no secret")
+    if secret is not None and not _SECRET.fullmatch(secret):
+        raise _Invalid(fields.at("client_secret"), "must be 32 to 256 characters of A-Z, a-z, 0-9, _ and -")
+    redirect_uris = fields.texts("redirect_uris")
+    for position, uri in enumerate(redirect_uris):
+        _checked(f"{fields.at('redirect_uris')}[{position}]", lambda: check_redirect_uri(uri, public))  # noqa: B023
+    scopes = fields.texts("scopes")
+    facts: dict[str, Any] = {
+        "client_id": _checked(fields.at("client_id"), lambda: check_client_id(fields.text("client_id"))),
+        "name": _checked(fields.at("name"), lambda: check_app_name(fields.text("name"))),
+        "redirect_uris": redirect_uris,
+        "scopes": _checked(fields.at("scopes"), lambda: parse_scope(" ".join(scopes))),
+        "public": public,
+        "pkce_required": fields.boolean("pkceRequired", False),
+        "hosted_storage": fields.boolean("hostedStorage", False),
+        "iss_in_response": fields.boolean("issInResponse", True),
+        "refresh_retry_seconds": fields.whole("refreshRetrySeconds", 0),
+        "homepage": fields.text("homepage", ""),
+    }
+    return _App(_checked(fields.place, lambda: Registration(**facts)), secret)
+
+
+def _user(fields: _Fields) -> _User:
+    email = _checked(fields.at("email"), lambda: normalise_email(fields.text("email")))
+    name = _checked(fields.at("name"), lambda: check_person_name(fields.text("name")))
+    password = fields.text("password")
+    _checked(fields.at("password"), lambda: check_password(password, email))
+    return _User(fields.place, email, name, password)
+
+
+def _checked(place: str, check: Callable[[], T]) -> T:
+    try:
+        return check()
+    except ValueError as error:
+        raise _Invalid(place, str(error)) from None
+
+
+class _Fields:
+    """One object of the file, whose names are known, each given once; it hands out values of the right type."""
+
+    def __init__(self, given: object, place: str, known: tuple[str, ...]) -> None:
+        self.place = place
+        if not isinstance(given, _Object):
+            raise _Invalid(place or "the whole", "must be an object")
+        self.given = given
+        for name in given:
+            if name not in known:
+                raise _Invalid(self.at(ascii(name[:64])[1:-1]), f"is unknown here; known are {', '.join(known)}")
+        if given.repeated is not None:
+            raise _Invalid(self.at(given.repeated), "is given twice")
+
+    def at(self, name: str) -> str:
+        """The place of a field."""
+        return f"{self.place}.{name}" if self.place else name
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string; required without a default."""
+        return self._take(name, str, "a string", default)
+
+    def boolean(self, name: str, default: bool) -> bool:
+        """true or false."""
+        return self._take(name, bool, "true or false", default)
+
+    def whole(self, name: str, default: int) -> int:
+        """A whole number, which a boolean is not."""
+        if isinstance(self.given.get(name), bool):
+            raise _Invalid(self.at(name), "must be a whole number")
+        return self._take(name, int, "a whole number", default)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A required list of strings; a string is a list by spaces."""
+        found = self.given.get(name)
+        if isinstance(found, str):
+            return tuple(found.split())
+        items: list[Any] = self._take(name, list, "a list of strings", None)
+        for position, item in enumerate(items):
+            if not isinstance(item, str):
+                raise _Invalid(f"{self.at(name)}[{position}]", "must be a string")
+        return tuple(items)
+
+    def objects(self, name: str, known: tuple[str, ...]) -> Iterator[_Fields]:
+        """The objects of a list, none without it."""
+        items: list[Any] = self._take(name, list, "a list", [])
+        return (_Fields(item, f"{self.at(name)}[{position}]", known) for position, item in enumerate(items))
+
+    def _take(self, name: str, kind: type[T], what: str, default: T | None) -> T:
+        if name not in self.given and default is not None:
+            return default
+        if name not in self.given:
+            raise _Invalid(self.at(name), "is missing")
+        found = self.given[name]
+        if not isinstance(found, kind):
+            raise _Invalid(self.at(name), f"must be {what}")
+        return found

@@ -1,0 +1,126 @@
+"""Several server processes on one port: the supervisor forks them, restarts the ones that die, and ends them all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from server import Runtime
+
+log = logging.getLogger("latchkey.workers")
+
+POLL_SECONDS = 0.1
+# A worker that dies younger than this did not die of its work.
+INFANCY_SECONDS = 2.0
+INFANT_DEATHS = 5
+
+Serve = Callable[..., Awaitable[None]]
+
+
+def supervise(runtime: Runtime, serve: Serve) -> int:
+    """Serves with `settings.workers` processes until a signal. Returns the exit status."""
+    from server import announce
+
+    demo = asyncio.run(_prepare(runtime))
+    supervisor = _Supervisor(runtime, serve)
+    try:
+        supervisor.start()
+        announce(runtime.base_url, demo)
+        return supervisor.watch()
+    finally:
+        if demo:
+            demo.stop()
+
+
+async def _prepare(runtime: Runtime) -> object:
+    async with runtime.store() as store:
+        return await runtime.prepare(store)
+
+
+class _Supervisor:
+    def __init__(self, runtime: Runtime, serve: Serve) -> None:
+        self._runtime = runtime
+        self._serve = serve
+        self._born: dict[int, float] = {}
+        self._infant_deaths = 0
+        self._stopping = False
+        self._exit_code = 0
+
+    def start(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        for _ in range(self._runtime.settings.workers):
+            self._fork()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._end_all()
+
+    def _end_all(self) -> None:
+        self._stopping = True
+        for pid in self._born:
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+
+    def _fork(self) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid:
+            self._born[pid] = time.monotonic()
+            return
+        code = 1
+        try:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            if self._runtime.embedded:
+                self._runtime.embedded.release_in_child()
+            asyncio.run(self._run_worker())
+            code = self._runtime.exit_code
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            # Nothing of the supervisor's clean-up belongs to a worker.
+            os._exit(code)
+
+    async def _run_worker(self) -> None:
+        await self._serve(self._runtime, alone=False)
+
+    def watch(self) -> int:
+        """Until every worker has ended."""
+        while self._born:
+            time.sleep(POLL_SECONDS)
+            self._reap()
+            embedded = self._runtime.embedded
+            if embedded and not self._stopping and not embedded.alive():
+                log.critical("the embedded store ended; see the log in the data directory")
+                self._exit_code = 1
+                self._end_all()
+        return self._exit_code
+
+    def _reap(self) -> None:
+        for pid in list(self._born):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                continue
+            age = time.monotonic() - self._born.pop(pid)
+            if self._stopping:
+                continue
+            log.error("worker %d ended with status %d", pid, os.waitstatus_to_exitcode(status))
+            self._infant_deaths = self._infant_deaths + 1 if age < INFANCY_SECONDS else 0
+            if self._infant_deaths >= INFANT_DEATHS:
+                log.critical("workers keep dying at their start")
+                self._exit_code = 1
+                self._end_all()
+            else:
+                self._fork()
