@@ -67,7 +67,7 @@ class Demo:
     async def register(self, store: Store, secret: str) -> None:
         """Registers the app, or gives the registration of an earlier start this start's address and secret."""
         redirect_uris = (f"{self.url}/callback",)
-        registration = Registration(CLIENT_ID, "Demo app", redirect_uris, SCOPES)
+        registration = Registration(CLIENT_ID, "The Daily Leaf", redirect_uris, SCOPES)
         try:
             await store.apps.create(registration, secret)
         except Refused:

@@ -174,6 +174,9 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             watch.cancel()
             if demo:
                 demo.stop()
+            for number in (signal.SIGTERM, signal.SIGINT):  # a second one must not meet a loop that is closing
+                asyncio.get_running_loop().remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)
 
 
 async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event, parent: int | None) -> None:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from store.errors import StartupError
 from store.lifetimes import EMAIL_RESERVATION, SECOND
@@ -41,6 +41,7 @@ _APP_FIELDS = (
     *("issInResponse", "refreshRetrySeconds", "homepage"),
 )
 _USER_FIELDS = ("email", "name", "password")
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -155,8 +156,8 @@ def _read(path: Path) -> tuple[list[_App], list[_User]]:
         raise _Invalid(f"line {error.lineno}, column {error.colno}", f"is not JSON: {error.msg}") from None
     except UnicodeDecodeError:
         raise StartupError(f"the seed file {path} is not UTF-8") from None
-    except RecursionError:
-        raise StartupError(f"the seed file {path} is nested too deep") from None
+    except (ValueError, RecursionError):
+        raise StartupError(f"the seed file {path} holds a number too long or is nested too deep") from None
     whole = _Fields(content, "", ("apps", "users"))
     apps = [_app(fields) for fields in whole.objects("apps", _APP_FIELDS)]
     users = [_user(fields) for fields in whole.objects("users", _USER_FIELDS)]
@@ -180,13 +181,14 @@ def _app(fields: _Fields) -> _App:
         raise _Invalid(fields.at("client_secret"), "must be 32 to 256 characters of A-Z, a-z, 0-9, _ and -")
     redirect_uris = fields.texts("redirect_uris")
     for position, uri in enumerate(redirect_uris):
-        _checked(f"{fields.at('redirect_uris')}[{position}]", lambda: check_redirect_uri(uri, public))  # noqa: B023
-    scopes = fields.texts("scopes")
+        _checked(f"{fields.at('redirect_uris')}[{position}]", check_redirect_uri, uri, public)
+    scopes = fields.given.get("scopes")
+    scopes = scopes.split() if isinstance(scopes, str) else fields.texts("scopes")
     facts: dict[str, Any] = {
-        "client_id": _checked(fields.at("client_id"), lambda: check_client_id(fields.text("client_id"))),
-        "name": _checked(fields.at("name"), lambda: check_app_name(fields.text("name"))),
+        "client_id": _checked(fields.at("client_id"), check_client_id, fields.text("client_id")),
+        "name": _checked(fields.at("name"), check_app_name, fields.text("name")),
         "redirect_uris": redirect_uris,
-        "scopes": _checked(fields.at("scopes"), lambda: parse_scope(" ".join(scopes))),
+        "scopes": _checked(fields.at("scopes"), parse_scope, " ".join(scopes)),
         "public": public,
         "pkce_required": fields.boolean("pkceRequired", False),
         "hosted_storage": fields.boolean("hostedStorage", False),
@@ -194,20 +196,20 @@ def _app(fields: _Fields) -> _App:
         "refresh_retry_seconds": fields.whole("refreshRetrySeconds", 0),
         "homepage": fields.text("homepage", ""),
     }
-    return _App(_checked(fields.place, lambda: Registration(**facts)), secret)
+    return _App(_checked(fields.place, Registration, **facts), secret)
 
 
 def _user(fields: _Fields) -> _User:
-    email = _checked(fields.at("email"), lambda: normalise_email(fields.text("email")))
-    name = _checked(fields.at("name"), lambda: check_person_name(fields.text("name")))
+    email = _checked(fields.at("email"), normalise_email, fields.text("email"))
+    name = _checked(fields.at("name"), check_person_name, fields.text("name"))
     password = fields.text("password")
-    _checked(fields.at("password"), lambda: check_password(password, email))
+    _checked(fields.at("password"), check_password, password, email)
     return _User(fields.place, email, name, password)
 
 
-def _checked(place: str, check: Callable[[], T]) -> T:
+def _checked(place: str, check: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     try:
-        return check()
+        return check(*args, **named)
     except ValueError as error:
         raise _Invalid(place, str(error)) from None
 
@@ -245,10 +247,7 @@ class _Fields:
         return self._take(name, int, "a whole number", default)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A required list of strings; a string is a list by spaces."""
-        found = self.given.get(name)
-        if isinstance(found, str):
-            return tuple(found.split())
+        """A required list of strings."""
         items: list[Any] = self._take(name, list, "a list of strings", None)
         for position, item in enumerate(items):
             if not isinstance(item, str):
