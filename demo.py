@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import subprocess
@@ -18,13 +19,15 @@ from store.refused import Refused
 from store.registration import Registration, new_secret, secret_digest
 from store.results import Visitor
 
+log = logging.getLogger("latchkey.demo")
+
 PROGRAM = Path(__file__).resolve().parent / "examples" / "demo_app.py"
 CLIENT_ID = "demo-app"
 SCOPES = ("profile", "data:read", "data:write")
 EMAIL = "demo@example.com"
 NAME = "Ada Lovelace"
 # Known to everybody, which is why the demo is refused on any host but loopback.
-PASSWORD = "latchkey-demo"
+PASSWORD = "latchkey-demo"  # noqa: S105  # meant to be known
 PREFERRED_PORT = 8090
 
 
@@ -41,10 +44,12 @@ class Demo:
         person. Raises StartupError."""
         if urlsplit(base_url).hostname not in ("localhost", "127.0.0.1", "::1"):
             raise StartupError("the demo has a password that everybody knows: it runs on a loopback base URL only")
-        with contextlib.suppress(Refused):  # there already
+        try:
             await store.people.create(
                 EMAIL, NAME, PASSWORD, verified=True, event="created_by_operator", visitor=Visitor()
             )
+        except Refused:  # there from an earlier start
+            await store.operator.set_status(EMAIL, "active")
         secret = new_secret()
         options = ["--latchkey", base_url, "--client-id", CLIENT_ID, "--scopes", " ".join(SCOPES)]
         options += ["--port", str(_free_port()), "--exit-with-parent"]
@@ -71,7 +76,18 @@ class Demo:
         try:
             await store.apps.create(registration, secret)
         except Refused:
-            await store.apps.update(CLIENT_ID, redirect_uris=redirect_uris, secrets=(secret_digest(secret),))
+            secrets = (secret_digest(secret),)
+            await store.apps.update(CLIENT_ID, redirect_uris=redirect_uris, secrets=secrets, status="active")
+
+    @staticmethod
+    async def put_away(store: Store) -> None:
+        """Disables what an earlier start with `--demo` left in the store: its password is known to everybody."""
+        app = await store.apps.find(CLIENT_ID)
+        if app and app.active:
+            await store.apps.update(CLIENT_ID, status="disabled")
+            with contextlib.suppress(Refused):
+                await store.operator.set_status(EMAIL, "disabled")
+            log.warning("disabled the demo app and the demo person of an earlier start with --demo")
 
     def instructions(self) -> str:
         """What to click."""

@@ -77,7 +77,10 @@ class Runtime:
         """Seeds what is missing; starts the demo app where it was asked for."""
         if self.settings.seed:
             await seed(store, self.settings.seed)
-        return await Demo.start(store, self.base_url) if self.settings.demo else None
+        if self.settings.demo:
+            return await Demo.start(store, self.base_url)
+        await Demo.put_away(store)
+        return None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     try:
         return run(settings)
-    except (StartupError, KeyRingError) as error:
+    except (StartupError, StoreError, KeyRingError) as error:
         print(f"latchkey: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

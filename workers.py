@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -14,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from demo import Demo
     from server import Runtime
 
 log = logging.getLogger("latchkey.workers")
@@ -41,7 +43,7 @@ def supervise(runtime: Runtime, serve: Serve) -> int:
             demo.stop()
 
 
-async def _prepare(runtime: Runtime) -> object:
+async def _prepare(runtime: Runtime) -> Demo | None:
     async with runtime.store() as store:
         return await runtime.prepare(store)
 
@@ -67,10 +69,8 @@ class _Supervisor:
     def _end_all(self) -> None:
         self._stopping = True
         for pid in self._born:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-            except ProcessLookupError:
-                pass
 
     def _fork(self) -> None:
         sys.stdout.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tornado.web import URLSpec
+from tornado.routing import URLSpec
 
 from handlers.account import AccountHandler, AppsHandler, HomeHandler, RevokeAppHandler, SecurityHandler
 from handlers.authorize import AuthorizeHandler
@@ -61,5 +61,3 @@ def make_application(site: Site) -> Latchkey:
     )
     application.site = site
     return application
-
-

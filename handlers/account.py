@@ -50,7 +50,8 @@ class AppsHandler(PageHandler):
     async def get(self) -> None:
         """Shows what each may do, and those whose data is still kept."""
         profile, grants = await self.store.grants.list(self.require_session())
-        apps, revoked = [], []
+        apps: list[SimpleNamespace] = []
+        revoked: list[SimpleNamespace] = []
         for grant in grants:
             app = await self.store.apps.find(grant.client)
             known = SimpleNamespace(

@@ -104,14 +104,12 @@ class AuthorizeHandler(PageHandler):
         self.see_other(answer_url(app, self.site.base_url, redirect_uri, answer, state))
 
 
-def answer_url(
-    app: Registration | None, issuer: str, redirect_uri: str, answer: dict[str, str], state: str | None
-) -> str:
+def answer_url(app: Registration, issuer: str, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:
     """The address that takes an authorization response to the app."""
     answer = {name: value for name, value in answer.items() if value}
     if state is not None:
         answer["state"] = state
-    if app is None or app.iss_in_response:
+    if app.iss_in_response:
         answer["iss"] = issuer
     return with_params(redirect_uri, answer)
 

@@ -22,11 +22,14 @@ class DecideHandler(PageHandler):
         if decision not in ("allow", "deny"):
             raise Refused("invalid_request", "decision is allow or deny.")
         request_id, scopes = params.require("request_id"), ticked(params)
+        client = self.store.authorizations.client_of(session, request_id)
+        app = await self.store.apps.active(client) if client else None
+        if app is None:
+            raise Refused("invalid_request", "This request is not one of yours, or its app is gone.")
         decided = await self.store.authorizations.decide(
             session, request_id, allow=decision == "allow", scopes=scopes, visitor=self.visitor
         )
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
-        app = await self.store.apps.find(decided.client)
         url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
         self.write_window(decided.window)
         if self.wants_json():

@@ -33,7 +33,6 @@ CATALOGUE: dict[str, Entry] = {
     "access_denied": Entry(403, "The person or the server denied the request."),
     "unsupported_response_type": Entry(400, "The only response type is code."),
     "unsupported_grant_type": Entry(400, "The grant types are authorization_code and refresh_token."),
-    "unauthorized_client": Entry(400, "The app may not use this grant type."),
     "login_required": Entry(401, "The person has to sign in."),
     "consent_required": Entry(403, "The person has to consent."),
     "not_found": Entry(404, "There is nothing here."),

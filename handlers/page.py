@@ -14,7 +14,7 @@ from store.results import Profile
 from store.sessions import Session
 
 PRODUCT = "Latchkey"
-_PLAIN_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]*")
+_PLAIN_PATH = re.compile(r"/(?!/)[!-\[\]-~]*")  # printable ASCII but the backslash
 
 
 def safe_next(target: str | None) -> str:

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Policy:
     """`scope`: the token must carry one of these (space-separated); empty where no token is asked for. `window`: the
-    group of SPEC 8.1 that counts the request. `xsrf`: a browser with cookies is on the other side. `cors`: pages of
-    other origins may call it, without cookies."""
+    group of SPEC 8.1 that counts the request. `xsrf`: a browser with cookies is on the other side."""
 
     scope: str = ""
     window: str = ""
     xsrf: bool = False
-    cors: bool = False
 
 
 PAGE = Policy(xsrf=True)
@@ -25,10 +23,10 @@ POLICIES: dict[str, Policy] = {
     "home": PAGE,
     "authorize": PAGE,
     "decide": Policy(window="oauth", xsrf=True),
-    "token": Policy(window="oauth", cors=True),
-    "userinfo": Policy(scope="profile", window="oauth", cors=True),
-    "revoke": Policy(window="oauth", cors=True),
-    "metadata": Policy(cors=True),
+    "token": Policy(window="oauth"),
+    "userinfo": Policy(scope="profile", window="oauth"),
+    "revoke": Policy(window="oauth"),
+    "metadata": OPEN,
     "signin": PAGE,
     "signup": PAGE,
     "signout": PAGE,

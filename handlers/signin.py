@@ -117,7 +117,7 @@ class SignUpHandler(SignInPage):
         )
 
     async def post(self) -> None:
-        """Makes the account and signs the person in. An address counts as confirmed only if an invitation went there."""
+        """Makes the account and signs the person in. An address is confirmed only where an invitation went to it."""
         self.check_same_origin()
         params = self.body()
         target, invite = safe_next(params.get("next")), params.get("invite")

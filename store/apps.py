@@ -79,8 +79,8 @@ class Apps:
 
     async def _read(self, client_id: str) -> tuple[bytes, Registration | None]:
         with wrapped():
-            packed: bytes | None = await self._client.get(keys.app(client_id))
-        return packed or b"", Registration.unpack(packed) if packed else None
+            packed = await self._client.get(keys.app(client_id))
+        return (packed, Registration.unpack(packed)) if isinstance(packed, bytes) else (b"", None)
 
     def forget(self, client_id: str | None = None) -> None:
         """Drops one cached registration, or all."""
@@ -190,7 +190,7 @@ class Apps:
     async def list(self) -> list[Registration]:
         """Every registration, oldest first."""
         with wrapped():
-            ids: list[bytes] = await self._client.zrange(keys.APPS, 0, -1)
+            ids: list[Any] = await self._client.zrange(keys.APPS, 0, -1)
         found = [(await self._read(client_id.decode()))[1] for client_id in ids]
         return [registration for registration in found if registration]
 

@@ -46,7 +46,6 @@ class Pending:
 class Decision:
     """Where to send the browser; `code` is None when the person said no."""
 
-    client: str
     redirect_uri: str
     state: str
     code: str | None
@@ -94,6 +93,11 @@ class Authorizations:
         request_id = self._sealer.seal(Token(Kind.REQUEST, session.user, request.client, one_id, 0))
         return Pending(request_id, profile_of(session.user, reply), frozenset(reply.text("granted").split()))
 
+    def client_of(self, session: Session, request_id: str) -> str | None:
+        """The app a request id of this person is about, or None for any other text. No I/O."""
+        token = self._sealer.open(Kind.REQUEST, request_id)
+        return token.client if token and token.user == session.user else None
+
     async def decide(
         self, session: Session, request_id: str, *, allow: bool, scopes: Sequence[str] | None, visitor: Visitor
     ) -> Decision:
@@ -133,10 +137,12 @@ class Authorizations:
             refuse_rate(OAUTH, reply)
         window = window_of(OAUTH, reply)
         if reply.word == "gone":
-            raise Refused("invalid_request", "This request has expired or was answered. Go back to the app.", window=window)
+            raise Refused(
+                "invalid_request", "This request has expired or was answered. Go back to the app.", window=window
+            )
         if reply.word == "invalid_scope":
             raise Refused("invalid_scope", "Choose among what the app asks for, and at least one.", window=window)
         code = None
         if reply.word == "allowed":
             code = self._sealer.seal(Token(Kind.CODE, user, client, code_id, 0))
-        return Decision(client, reply.text("redirect_uri"), reply.text("state"), code, window)
+        return Decision(reply.text("redirect_uri"), reply.text("state"), code, window)

@@ -47,9 +47,7 @@ class KeyState:
     async def retire(self, key_id: int) -> None:
         """Forgets a key. Raises Refused("invalid_request") while anything sealed under it can live: 31 days after a
         server last sealed with it."""
-        reply = await self._scripts.run(
-            "retire_key", {"keyring": keys.KEYRING}, id=str(key_id), longest=LONGEST_SEALED
-        )
+        reply = await self._scripts.run("retire_key", {"keyring": keys.KEYRING}, id=str(key_id), longest=LONGEST_SEALED)
         if reply.word == "in_use":
             days = LONGEST_SEALED // DAY
             raise Refused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from redis.asyncio import Redis
 
@@ -58,7 +59,7 @@ class Operator:
         """Every person, shard by shard."""
         for shard in keys.SHARDS:
             with wrapped():
-                users: list[bytes] = await self._client.zrange(keys.shard_users(shard), 0, -1)
+                users: list[Any] = await self._client.zrange(keys.shard_users(shard), 0, -1)
             for user in users:
                 person = await self.show(user.decode())
                 if person:

@@ -7,7 +7,7 @@ the row names the same address, so a crash after any step leaves nothing that wo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redis.asyncio import Redis
 
@@ -25,13 +25,15 @@ NOBODY = "0" * 32
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a sign-in is checked against; `session_epoch` goes into the session that follows."""
+    """What a sign-in is checked against; `session_epoch` goes into the session that follows, `rehash` (the password at
+    the present cost, or empty) into the person's row with it."""
 
     user: str
     password: bytes
     active: bool
     session_epoch: str
     name: str
+    rehash: bytes = b""
 
 
 class People:
@@ -77,8 +79,8 @@ class People:
     async def find(self, email: str) -> str | None:
         """The user id the index names for an address; the caller's script checks it against the row."""
         with wrapped():
-            user: bytes | None = await self._client.get(keys.email(email))
-        return user.decode() if user else None
+            user = await self._client.get(keys.email(email))
+        return user.decode() if isinstance(user, bytes) else None
 
     async def credentials(self, email: str) -> Credentials | None:
         """What a sign-in with this address is checked against, or None where there is no such account."""
@@ -101,7 +103,11 @@ class People:
         does not exist. Raises HasherBusy, StoreUnavailable."""
         found = await self.credentials(email)
         right = await self._hasher.verify(password, found.password if found else None)
-        return found if found and right and found.active else None
+        if found is None or not right or not found.active:
+            return None
+        if self._hasher.needs_rehash(found.password):
+            return replace(found, rehash=await self._hasher.hash(password))
+        return found
 
     async def delete(self, user: str, email: str) -> None:
         """Deletes an account: its row first, with which every token and session is dead, then what hangs on it in
@@ -132,7 +138,7 @@ class People:
         if token is None:
             return None
         with wrapped():
-            open_invite: bytes | None = await self._client.get(keys.invite(token.client))
+            open_invite = await self._client.get(keys.invite(token.client))
         return token.client if open_invite == token.id.encode() else None
 
     async def close_invite(self, email: str) -> None:

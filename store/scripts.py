@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ from store.errors import StoreError, wrapped
 
 LUA = Path(__file__).resolve().parent.parent / "lua"
 
-_HEADER = re.compile(r'^---\s+(?:(KEYS|ARGV)\[(\d+)\]\s+(\w+)|@(\w+)\s*(.*?))\s*(?::.*)?$')
+_HEADER = re.compile(r"^---\s+(?:(KEYS|ARGV)\[(\d+)\]\s+(\w+)|@(\w+)\s*(.*?))\s*(?::.*)?$")
 Value = str | bytes | int
 
 
@@ -42,9 +42,9 @@ class ScriptError(Exception):
 class Evaluator(Protocol):
     """What the scripts need of a Redis client."""
 
-    async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any: ...
+    def evalsha(self, sha: str, numkeys: int, *keys_and_args: Value) -> Awaitable[Any]: ...
 
-    async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any: ...
+    def eval(self, script: str, numkeys: int, *keys_and_args: Value) -> Awaitable[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

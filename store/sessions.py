@@ -69,6 +69,7 @@ class Sessions:
             session_epoch=credentials.session_epoch,
             idle=self.idle,
             lifetime=self.lifetime,
+            rehash=credentials.rehash,
             **visitor.fields(),
         )
         if reply.word == "stale":

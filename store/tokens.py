@@ -188,7 +188,9 @@ class Tokens:
             refuse_rate(OAUTH, reply)
         return window_of(OAUTH, reply)
 
-    def _response(self, token: Token, generation: int, scope: str, expires_in: int, window: Window | None) -> TokenResponse:
+    def _response(
+        self, token: Token, generation: int, scope: str, expires_in: int, window: Window | None
+    ) -> TokenResponse:
         def sealed(kind: Kind) -> str:
             return self._sealer.seal(Token(kind, token.user, token.client, token.id, generation))
 

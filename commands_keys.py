@@ -1,0 +1,117 @@
+"""What `manage.py` does with the secret keys: make, rotate and retire them, in the key file or by the operator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from argparse import Namespace
+from collections.abc import Collection, Iterator
+from itertools import chain
+
+from commands import Context, Outcome
+from settings import Settings
+from settings_types import EMBEDDED
+from store.datadir import Lock
+from store.keyring import KeyFile, KeyRing, KeyRingError, SecretKey
+from store.refused import Refused
+
+KEY_FILE = "keys"
+RELOAD_SECONDS = 3.0
+"""Longer than any running server takes to read its key file again, which it does once a second."""
+
+ROTATE_BY_HAND = (
+    "The secret keys are configured, so they rotate in three steps. First append what `manage.py keys generate` prints "
+    "to LATCHKEY_SECRET_KEYS behind the others, on every host, and restart every server. Then, when all run with it, "
+    "move it to the front on every host and restart again. Last, 31 days later, `manage.py keys retire` the old one."
+)
+
+
+def open_keys(settings: Settings) -> KeyFile | KeyRing:
+    """The configured keys, or the key file of the data directory, made if need be. Raises KeyRingError, OSError."""
+    if settings.secret_keys:
+        return KeyRing.parse(settings.secret_keys)
+    return KeyFile.open_or_create(settings.data_dir / KEY_FILE)
+
+
+def generate_key(settings: Settings) -> Outcome:
+    """A new key for the configuration; nothing is changed. Raises KeyRingError."""
+    ring = _present_ring(settings)
+    line = KeyRing.generate(_free_id({key.id for key in ring.keys} if ring else ()))
+    note = "Nothing was changed: add this key to LATCHKEY_SECRET_KEYS, on every host. It is not kept here."
+    return Outcome({"key": line}, note=note)
+
+
+def list_keys(settings: Settings) -> Outcome:
+    """The ids of the keys, the one that seals first. Raises KeyRingError."""
+    ring = _present_ring(settings)
+    keys = [{"id": key.id, "front": key == ring.front} for key in ring.keys] if ring else []
+    return Outcome({"keys": keys}, ("id", "front"))
+
+
+async def rotate_keys(context: Context, args: Namespace) -> Outcome:
+    """Adds a key to the key file, behind the others until every running server can open what it seals, then in front.
+    Raises Refused, KeyRingError, StartupError, OSError."""
+    if isinstance(context.keys, KeyRing):
+        raise Refused("invalid_request", ROTATE_BY_HAND)
+    with _sole_writer(context, context.keys) as file:
+        present = file.ring.keys
+        known = await context.store.key_state.known()
+        new = SecretKey.parse(KeyRing.generate(_free_id(known | {key.id for key in present})))
+        file.write(KeyRing((*present, new)))
+        await context.store.key_state.check(file.ring)
+        if context.server_runs:
+            await asyncio.sleep(RELOAD_SECONDS)
+        file.write(KeyRing((new, *present)))
+        await context.store.key_state.check(file.ring)
+    note = f"Key {new.id} seals from now on. In 31 days, `keys retire {present[0].id}` drops the one before it."
+    return Outcome({"id": new.id, "front": True}, note=note)
+
+
+async def retire_key(context: Context, args: Namespace) -> Outcome:
+    """Drops a key under which nothing that was sealed can live any more. Raises Refused, KeyRingError, OSError."""
+    if isinstance(context.keys, KeyRing):
+        await _forget(context, context.keys, args.id)
+        note = f"Now remove key {args.id} from LATCHKEY_SECRET_KEYS on every host and restart every server."
+        return Outcome({"id": args.id, "retired": True}, note=note)
+    with _sole_writer(context, context.keys) as file:
+        await _forget(context, file.ring, args.id)
+        file.write(KeyRing(tuple(key for key in file.ring.keys if key.id != args.id)))
+    return Outcome({"id": args.id, "retired": True})
+
+
+async def _forget(context: Context, ring: KeyRing, key_id: int) -> None:
+    if ring.by_id(key_id) is None:
+        raise Refused("not_found", f"There is no key {key_id}.")
+    if ring.front.id == key_id:
+        raise Refused("invalid_request", f"Key {key_id} is the front one, which seals: rotate first.")
+    await context.store.key_state.retire(key_id)
+
+
+@contextlib.contextmanager
+def _sole_writer(context: Context, file: KeyFile) -> Iterator[KeyFile]:
+    """The file as it is now, which no other command changes meanwhile."""
+    lock = Lock.take(context.settings.data_dir / f"{KEY_FILE}.lock")
+    if lock is None:
+        raise Refused("temporarily_unavailable", "Another command is changing the keys. Try again when it is done.")
+    try:
+        file.reload()
+        yield file
+    finally:
+        lock.release()
+
+
+def _present_ring(settings: Settings) -> KeyRing | None:
+    """The keys there are, without making any."""
+    if settings.secret_keys:
+        return KeyRing.parse(settings.secret_keys)
+    path = settings.data_dir / KEY_FILE
+    return KeyFile(path).ring if settings.redis_url == EMBEDDED and path.exists() else None
+
+
+def _free_id(taken: Collection[int]) -> int:
+    """One more than the highest id; the first free one when ids run out."""
+    highest = max(taken, default=0)
+    for key_id in chain(range(highest + 1, 256), range(1, highest)):
+        if key_id not in taken:
+            return key_id
+    raise KeyRingError("all 255 key ids are taken; retire a key first")
