@@ -11,6 +11,7 @@ from handlers.account import AccountHandler, AppsHandler, HomeHandler, RevokeApp
 from handlers.authorize import AuthorizeHandler
 from handlers.base import Latchkey
 from handlers.decide import DecideHandler
+from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
 from handlers.fallback import FallbackHandler, StaticHandler, log_request
 from handlers.health import HealthHandler, ReadyHandler
 from handlers.metadata import MetadataHandler
@@ -31,6 +32,9 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/api/oauth/userinfo", UserinfoHandler, "userinfo"),
     (r"/api/oauth/revoke", RevokeHandler, "revoke"),
     (r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata"),
+    (r"/api/v1/data/_meta/usage", UsageHandler, "usage"),
+    (r"/api/v1/data/([^/]+)/([^/]+)", DocumentHandler, "document"),
+    (r"/api/v1/data/([^/]+)", CollectionHandler, "collection"),
     (r"/signin", SignInHandler, "signin"),
     (r"/signup", SignUpHandler, "signup"),
     (r"/signout", SignOutHandler, "signout"),

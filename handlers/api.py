@@ -41,7 +41,7 @@ class ApiHandler(BaseHandler):
         app = await self.store.apps.active(caller.client)
         if app is None:
             raise Refused("invalid_token")
-        if not set(self.policy.scope.split()) & set(app.scopes):
+        if not set(self.needed.split()) & set(app.scopes):
             raise Refused("insufficient_scope")
         return caller
 

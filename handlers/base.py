@@ -55,6 +55,19 @@ class BaseHandler(RequestHandler):
         """The open store."""
         return self.site.store
 
+    too_large = "payload_too_large"
+
+    @property
+    def needed(self) -> str:
+        """The scopes of which the token must carry one, for the method of this request."""
+        writes = self.request.method not in ("GET", "HEAD")
+        return (writes and self.policy.write_scope) or self.policy.scope
+
+    @property
+    def max_body(self) -> int:
+        """The largest body in bytes."""
+        return self.site.max_body
+
     @property
     def visitor(self) -> Visitor:
         """Where the request comes from, for the audit trail."""
@@ -81,9 +94,9 @@ class BaseHandler(RequestHandler):
             self.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
     def prepare(self) -> None:
-        """Bounds the body. Raises Refused("payload_too_large")."""
-        if len(self.request.body) > self.site.max_body:
-            raise Refused("payload_too_large")
+        """Bounds the body. Raises Refused of `too_large`."""
+        if len(self.request.body) > self.max_body:
+            raise Refused(self.too_large)
 
     def on_finish(self) -> None:
         """The drain waits for what is in flight."""
@@ -156,7 +169,7 @@ class BaseHandler(RequestHandler):
         if "Authorization" in self.request.headers:
             challenge += f', error="{refusal.code}"'
         if refusal.code == "insufficient_scope":
-            challenge += f', scope="{self.policy.scope}"'
+            challenge += f', scope="{self.needed}"'
         return challenge
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Policy:
     """`scope`: the token must carry one of these (space-separated); empty where no token is asked for. `window`: the
-    group of SPEC 8.1 that counts the request. `xsrf`: a browser with cookies is on the other side."""
+    group of SPEC 8.1 that counts the request. `write_scope`, `write_window`: the same for methods that write, where
+    they differ. `xsrf`: a browser with cookies is on the other side."""
 
     scope: str = ""
     window: str = ""
+    write_scope: str = ""
+    write_window: str = ""
     xsrf: bool = False
 
 
@@ -27,6 +30,9 @@ POLICIES: dict[str, Policy] = {
     "userinfo": Policy(scope="profile", window="oauth"),
     "revoke": Policy(window="oauth"),
     "metadata": OPEN,
+    "usage": Policy(scope="data:read data:write", window="data-read"),
+    "document": Policy(scope="data:read", window="data-read", write_scope="data:write", write_window="data-write"),
+    "collection": Policy(scope="data:read", window="data-list"),
     "signin": PAGE,
     "signup": PAGE,
     "signout": PAGE,

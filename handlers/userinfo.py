@@ -10,7 +10,7 @@ class UserinfoHandler(ApiHandler):
 
     async def get(self) -> None:
         """Answers with the userinfo object of SPEC 2.3."""
-        profile, window = await self.store.identity.read(await self.caller(), self.policy.scope)
+        profile, window = await self.store.identity.read(await self.caller(), self.needed)
         self.write_window(window)
         self.write_json(
             {

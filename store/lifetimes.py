@@ -33,3 +33,8 @@ ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknow
 SIGN_IN_ADDRESS = Group("signin-address", 20)
 SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
 SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
+# SPEC 8.1: per (app, user) pair.
+DATA_READ = Group("data-read", 300)
+DATA_WRITE = Group("data-write", 60)
+DATA_LIST = Group("data-list", 60)
+AI = Group("ai", 20)  # SPEC 8.1: per user, shared by all apps

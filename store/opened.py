@@ -6,7 +6,9 @@ from redis.asyncio import Redis
 
 from store.apps import Apps
 from store.authorizations import Authorizations
+from store.cipher import Cipher
 from store.connect import check_store, connect
+from store.documents import Documents, Quotas
 from store.errors import StartupError, StoreError, wrapped
 from store.grants import Grants
 from store.identity import Identity
@@ -26,7 +28,14 @@ class Store:
     """Everything a process does with the store. `session_idle` and `session_lifetime` are in seconds."""
 
     def __init__(
-        self, client: Redis, keys: Keys, hasher: PasswordHasher, *, session_idle: int, session_lifetime: int
+        self,
+        client: Redis,
+        keys: Keys,
+        hasher: PasswordHasher,
+        *,
+        session_idle: int,
+        session_lifetime: int,
+        quotas: Quotas | None = None,
     ) -> None:
         self.client = client
         self.keys = keys
@@ -42,6 +51,8 @@ class Store:
         self.tokens = Tokens(scripts, sealer, self.limits)
         self.identity = Identity(scripts)
         self.grants = Grants(scripts, idle)
+        self.cipher = Cipher(keys)
+        self.documents = Documents(scripts, self.cipher, quotas or Quotas())
         self.operator = Operator(client, scripts, self.people)
         self.key_state = KeyState(scripts)
 
@@ -56,11 +67,12 @@ class Store:
         connections: int,
         session_idle: int,
         session_lifetime: int,
+        quotas: Quotas | None = None,
     ) -> Store:
         """Connects, and holds the store against what this process needs of it. `timeout` is in seconds, for one call.
         Raises StartupError: the store cannot be reached, would evict, or was written with other keys."""
         client = await connect(url, socket_timeout=timeout, max_connections=connections)
-        store = cls(client, keys, hasher, session_idle=session_idle, session_lifetime=session_lifetime)
+        store = cls(client, keys, hasher, session_idle=session_idle, session_lifetime=session_lifetime, quotas=quotas)
         try:
             await check_store(client, url)
             await store.key_state.check(keys.ring)

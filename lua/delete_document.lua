@@ -1,0 +1,36 @@
+--- Delete one document. (SPEC 4.6)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] family
+--- KEYS[4] access
+--- KEYS[5] window
+--- KEYS[6] docs
+--- KEYS[7] meta
+--- KEYS[8] index
+--- KEYS[9] usage
+--- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[2] limit
+--- ARGV[3] period: ms
+--- ARGV[4] name: collection/id
+--- ARGV[5] collection
+--- ARGV[6] if_match: '', '*' or ETag numbers
+--- @reply invalid_token
+--- @reply insufficient_scope
+--- @reply rate_limited reset retry
+--- @reply not_found remaining reset
+--- @reply precondition_failed remaining reset
+--- @reply ok remaining reset
+--- @include "guard"
+--- @include "documents"
+local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local docs, meta, index, usage = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local name, collection, if_match = ARGV[4], ARGV[5], ARGV[6]
+
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
+if word ~= 'ok' then return {word, a, b} end
+local found = read_meta(meta, name)
+if not stands(found, if_match, '') then return {'precondition_failed', a, b} end
+if not found then return {'not_found', a, b} end
+remove_document(docs, meta, index, usage, name, collection, found.size)
+return {'ok', a, b}

@@ -1,0 +1,57 @@
+--- @include "now"
+-- The hosted documents of a (user, app) pair. Four keys: `docs` and `meta` (hashes by `collection/id`), `index` (the
+-- same names in lexical order) and `usage` (documents, bytes, collections, the ETag sequence, and per collection
+-- `n:<name>` documents and `b:<name>` bytes). Every function keeps them in step; usage always equals a recount.
+
+-- The metadata of a document: its ETag's number, size in bytes, created and updated in epoch ms. Nil where absent.
+local function read_meta(meta, name)
+  local row = redis.call('HGET', meta, name)
+  if not row then return nil end
+  local etag, size, created, updated = string.match(row, '^(%d+) (%d+) (%d+) (%d+)$')
+  return {etag = etag, size = tonumber(size), created = created, updated = updated}
+end
+
+-- RFC 9110 13.1: does the document stand as the caller expects? `if_match`: '' (no condition), '*' (any) or ETag
+-- numbers separated by spaces; `if_none`: '*' or ''.
+local function stands(found, if_match, if_none)
+  if if_none == '*' and found then return false end
+  if if_match == '' then return true end
+  if not found then return false end
+  return if_match == '*' or string.find(' ' .. if_match .. ' ', ' ' .. found.etag .. ' ', 1, true) ~= nil
+end
+
+local function count(usage, field)
+  return tonumber(redis.call('HGET', usage, field) or '0')
+end
+
+-- Books a change: `documents` is 1, 0 or -1, `bytes` the difference.
+local function book(usage, collection, documents, bytes)
+  redis.call('HINCRBY', usage, 'documents', documents)
+  redis.call('HINCRBY', usage, 'bytes', int(bytes))
+  local left = redis.call('HINCRBY', usage, 'n:' .. collection, documents)
+  redis.call('HINCRBY', usage, 'b:' .. collection, int(bytes))
+  if documents == 1 and left == 1 then redis.call('HINCRBY', usage, 'collections', 1) end
+  if left == 0 then
+    redis.call('HDEL', usage, 'n:' .. collection, 'b:' .. collection)
+    redis.call('HINCRBY', usage, 'collections', -1)
+  end
+end
+
+-- The next ETag. The sequence begins at the time, so that it rises across a store that was emptied by expiry too.
+local function next_etag(usage, now)
+  redis.call('HSETNX', usage, 'sequence', int(now))
+  return int(redis.call('HINCRBY', usage, 'sequence', 1))
+end
+
+local function remove_document(docs, meta, index, usage, name, collection, size)
+  redis.call('HDEL', docs, name)
+  redis.call('HDEL', meta, name)
+  redis.call('ZREM', index, name)
+  book(usage, collection, -1, -size)
+end
+
+-- A page of names: those after `after` (or from `first` on) and below `past`, at most `most` and one more.
+local function page_of(index, first, after, past, most)
+  local from = after ~= '' and '(' .. after or '[' .. first
+  return redis.call('ZRANGE', index, from, '(' .. past, 'BYLEX', 'LIMIT', '0', int(most + 1))
+end

@@ -1,0 +1,41 @@
+--- List a page of a collection in id order, with the documents where they are asked for. (SPEC 4.6)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] family
+--- KEYS[4] access
+--- KEYS[5] window
+--- KEYS[6] docs
+--- KEYS[7] meta
+--- KEYS[8] index
+--- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[2] limit
+--- ARGV[3] period: ms
+--- ARGV[4] first: the least name that counts
+--- ARGV[5] after: the last name of the page before, or empty
+--- ARGV[6] past: the first name beyond
+--- ARGV[7] most: rows of a page
+--- ARGV[8] max_bytes: a page with documents ends with the one that takes it past this; 0 lists without them
+--- @reply invalid_token
+--- @reply insufficient_scope
+--- @reply rate_limited reset retry
+--- @reply ok remaining reset more rows
+--- @include "guard"
+--- @include "documents"
+local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local docs, meta, index = KEYS[6], KEYS[7], KEYS[8]
+local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local first, after, past, most, max_bytes = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
+if word ~= 'ok' then return {word, a, b} end
+local names = page_of(index, first, after, past, most)
+local rows, bytes = {}, 0
+for position = 1, math.min(#names, most) do
+  local name = names[position]
+  local found = read_meta(meta, name)
+  local sealed = max_bytes > 0 and redis.call('HGET', docs, name) or ''
+  rows[position] = {name, found.etag, found.size, found.created, found.updated, sealed}
+  bytes = bytes + found.size
+  if max_bytes > 0 and bytes > max_bytes then break end
+end
+return {'ok', a, b, #rows < #names and 1 or 0, rows}

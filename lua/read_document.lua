@@ -1,0 +1,28 @@
+--- Read one document. (SPEC 4.6)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] family
+--- KEYS[4] access
+--- KEYS[5] window
+--- KEYS[6] docs
+--- KEYS[7] meta
+--- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[2] limit
+--- ARGV[3] period: ms
+--- ARGV[4] name: collection/id
+--- @reply invalid_token
+--- @reply insufficient_scope
+--- @reply rate_limited reset retry
+--- @reply not_found remaining reset
+--- @reply ok remaining reset etag size created_at updated_at sealed
+--- @include "guard"
+--- @include "documents"
+local user, grant, family, access, window, docs, meta =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local needed, limit, period, name = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
+if word ~= 'ok' then return {word, a, b} end
+local found = read_meta(meta, name)
+if not found then return {'not_found', a, b} end
+return {'ok', a, b, found.etag, found.size, found.created, found.updated, redis.call('HGET', docs, name)}

@@ -1,0 +1,21 @@
+--- Read what the app's documents take. (SPEC 4.6)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] family
+--- KEYS[4] access
+--- KEYS[5] window
+--- KEYS[6] usage
+--- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[2] limit
+--- ARGV[3] period: ms
+--- @reply invalid_token
+--- @reply insufficient_scope
+--- @reply rate_limited reset retry
+--- @reply ok remaining reset fields
+--- @include "guard"
+local user, grant, family, access, window, usage = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
+if word ~= 'ok' then return {word, a, b} end
+return {'ok', a, b, redis.call('HGETALL', usage)}

@@ -1,0 +1,61 @@
+--- Create or replace one document, within the quotas. (SPEC 4.6)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] family
+--- KEYS[4] access
+--- KEYS[5] window
+--- KEYS[6] docs
+--- KEYS[7] meta
+--- KEYS[8] index
+--- KEYS[9] usage
+--- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[2] limit
+--- ARGV[3] period: ms
+--- ARGV[4] name: collection/id
+--- ARGV[5] collection
+--- ARGV[6] sealed: the encrypted document
+--- ARGV[7] size: bytes of the document as it was sent
+--- ARGV[8] if_match: '', '*' or ETag numbers
+--- ARGV[9] if_none: '' or '*'
+--- ARGV[10] max_documents
+--- ARGV[11] max_collections
+--- ARGV[12] max_bytes
+--- @reply invalid_token
+--- @reply insufficient_scope
+--- @reply rate_limited reset retry
+--- @reply precondition_failed remaining reset
+--- @reply quota_exceeded remaining reset what
+--- @reply created remaining reset etag created_at updated_at
+--- @reply replaced remaining reset etag created_at updated_at
+--- @include "guard"
+--- @include "documents"
+local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local docs, meta, index, usage = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local name, collection, sealed, size = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
+local if_match, if_none = ARGV[8], ARGV[9]
+local max_documents, max_collections, max_bytes = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+
+local now = now_ms()
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now)
+if word ~= 'ok' then return {word, a, b} end
+local found = read_meta(meta, name)
+if not stands(found, if_match, if_none) then return {'precondition_failed', a, b} end
+
+-- What shrinks is always let in: a store over its quota must be able to get below it.
+local growth = size - (found and found.size or 0)
+if growth > 0 and count(usage, 'bytes') + growth > max_bytes then return {'quota_exceeded', a, b, 'bytes'} end
+if not found then
+  if count(usage, 'documents') >= max_documents then return {'quota_exceeded', a, b, 'documents'} end
+  if count(usage, 'n:' .. collection) == 0 and count(usage, 'collections') >= max_collections then
+    return {'quota_exceeded', a, b, 'collections'}
+  end
+end
+
+local etag = next_etag(usage, now)
+local created = found and found.created or int(now)
+redis.call('HSET', docs, name, sealed)
+redis.call('HSET', meta, name, etag .. ' ' .. int(size) .. ' ' .. created .. ' ' .. int(now))
+if not found then redis.call('ZADD', index, '0', name) end
+book(usage, collection, found and 0 or 1, growth)
+return {found and 'replaced' or 'created', a, b, etag, created, int(now)}

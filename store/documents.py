@@ -1,0 +1,214 @@
+"""Hosted documents: JSON that an app keeps on a person's behalf. SPEC 4.6; each call is one script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from store import keys
+from store.cipher import Cipher
+from store.grants import at
+from store.guard import admitted
+from store.lifetimes import DATA_LIST, DATA_READ, DATA_WRITE, Group
+from store.refused import Refused
+from store.results import Caller, Window
+from store.scripts import Reply, Scripts
+
+MAX_PAGE_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """What one (app, user) pair may keep. Sizes are in bytes."""
+
+    documents: int = 10_000
+    collections: int = 1_000
+    bytes: int = 64 * 2**20
+    document_bytes: int = 256 * 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """RFC 9110 13.1: `if_match` is empty (no condition), `*`, or ETag numbers separated by spaces."""
+
+    if_match: str = ""
+    if_none_match: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A document without its content. `etag` is the number in the ETag; `size` is in bytes as it was sent."""
+
+    collection: str
+    document_id: str
+    etag: str
+    size: int
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def name(self) -> str:
+        """`collection/id`, under which the store keeps it."""
+        return f"{self.collection}/{self.document_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of a collection. `content` goes with the items where it was asked for; `more` says that others follow."""
+
+    items: tuple[tuple[Metadata, bytes | None], ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a pair keeps: documents, bytes, and (name, documents, bytes) of each collection, by name."""
+
+    documents: int
+    bytes: int
+    collections: tuple[tuple[str, int, int], ...]
+
+
+class Documents:
+    """What an app does with its documents. Each method raises Refused("invalid_token", "insufficient_scope" or
+    "rate_limited"); `needed` names the scopes of which the token must carry one."""
+
+    def __init__(self, scripts: Scripts, cipher: Cipher, quotas: Quotas) -> None:
+        self._scripts = scripts
+        self._cipher = cipher
+        self.quotas = quotas
+
+    async def _run(self, script: str, caller: Caller, group: Group, needed: str, **args: Any) -> tuple[Reply, Window]:
+        reply = await self._scripts.run(
+            script,
+            {
+                **keys.token(caller.user, caller.client, caller.family, caller.generation),
+                **keys.hosted(caller.user, caller.client),
+                "window": keys.limit(caller.user, group.name, caller.client),
+            },
+            needed=needed,
+            limit=group.limit,
+            period=group.period,
+            **args,
+        )
+        window = admitted(reply, group, needed)
+        if reply.word == "not_found":
+            raise Refused("not_found", "There is no such document.", window=window)
+        if reply.word == "precondition_failed":
+            raise Refused("precondition_failed", window=window)
+        if reply.word == "quota_exceeded":
+            what = reply.text("what")
+            raise Refused("quota_exceeded", f"The app keeps as many {what} for this person as it may.", window=window)
+        return reply, window
+
+    async def read(
+        self, caller: Caller, needed: str, collection: str, document_id: str
+    ) -> tuple[Metadata, bytes, Window]:
+        """The document, byte for byte as it was sent. Raises Refused("not_found")."""
+        name = f"{collection}/{document_id}"
+        reply, window = await self._run("read_document", caller, DATA_READ, needed, name=name)
+        content = self._cipher.open(caller.user, caller.client, name, reply.raw("sealed"))
+        return _metadata(collection, document_id, reply.number("size"), reply), content, window
+
+    async def write(
+        self, caller: Caller, needed: str, collection: str, document_id: str, content: bytes, conditions: Conditions
+    ) -> tuple[Metadata, bool, Window]:
+        """Creates or replaces a document; True where it was created. Raises Refused("precondition_failed" or
+        "quota_exceeded")."""
+        name = f"{collection}/{document_id}"
+        reply, window = await self._run(
+            "write_document",
+            caller,
+            DATA_WRITE,
+            needed,
+            name=name,
+            collection=collection,
+            sealed=self._cipher.seal(caller.user, caller.client, name, content),
+            size=len(content),
+            if_match=conditions.if_match,
+            if_none="*" if conditions.if_none_match else "",
+            max_documents=self.quotas.documents,
+            max_collections=self.quotas.collections,
+            max_bytes=self.quotas.bytes,
+        )
+        return _metadata(collection, document_id, len(content), reply), reply.word == "created", window
+
+    async def delete(
+        self, caller: Caller, needed: str, collection: str, document_id: str, conditions: Conditions
+    ) -> Window:
+        """Deletes a document. Raises Refused("not_found" or "precondition_failed")."""
+        _, window = await self._run(
+            "delete_document",
+            caller,
+            DATA_WRITE,
+            needed,
+            name=f"{collection}/{document_id}",
+            collection=collection,
+            if_match=conditions.if_match,
+        )
+        return window
+
+    async def list(
+        self,
+        caller: Caller,
+        needed: str,
+        collection: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        most: int = 50,
+        content: bool = False,
+    ) -> tuple[Page, Window]:
+        """A page of a collection in id order: ids that begin with `prefix`, after the id `after`, at most `most`.
+        With content a page ends with the document that takes it past 1 MiB."""
+        reply, window = await self._run(
+            "list_documents",
+            caller,
+            DATA_LIST,
+            needed,
+            first=f"{collection}/{prefix}",
+            after=f"{collection}/{after}" if after else "",
+            past=f"{collection}/{prefix}\x7f",
+            most=most,
+            max_bytes=MAX_PAGE_BYTES if content else 0,
+        )
+        items = []
+        for row in reply.rows("rows"):
+            found = metadata_of(row)
+            opened = self._cipher.open(caller.user, caller.client, found.name, row[5]) if content else None
+            items.append((found, opened))
+        return Page(tuple(items), reply.number("more") == 1), window
+
+    async def usage(self, caller: Caller, needed: str) -> tuple[Usage, Window]:
+        """What the app keeps for the person."""
+        reply, window = await self._run("read_usage", caller, DATA_READ, needed)
+        return usage_of(reply.rows("fields")), window
+
+
+def metadata_of(row: list[Any]) -> Metadata:
+    """A row of a listing: name, ETag, size, created, updated."""
+    collection, _, document_id = row[0].decode().partition("/")
+    return Metadata(collection, document_id, row[1].decode(), int(row[2]), at(int(row[3])), at(int(row[4])))
+
+
+def usage_of(fields: list[bytes]) -> Usage:
+    """The usage row of a pair, as HGETALL gives it."""
+    row = dict(zip(fields[::2], fields[1::2], strict=True))
+    collections = sorted(
+        (field[2:].decode(), int(number), int(row[b"b:" + field[2:]]))
+        for field, number in row.items()
+        if field.startswith(b"n:")
+    )
+    return Usage(int(row.get(b"documents", 0)), int(row.get(b"bytes", 0)), tuple(collections))
+
+
+def _metadata(collection: str, document_id: str, size: int, reply: Reply) -> Metadata:
+    return Metadata(
+        collection,
+        document_id,
+        reply.text("etag"),
+        size,
+        at(reply.number("created_at")),
+        at(reply.number("updated_at")),
+    )
