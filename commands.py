@@ -178,7 +178,7 @@ async def mint_token(context: Context, args: Namespace) -> Outcome:
     app = await _find_app(context.store, args.client_id)
     scopes = parse_scope(" ".join(args.scopes.split()))
     if not app.active:
-        raise Refused("unauthorized_client", "This app is disabled.")
+        raise Refused("access_denied", "This app is disabled.")
     if person.status != "active":
         raise Refused("access_denied", "This person is disabled.")
     if missing := [scope for scope in scopes if scope not in app.scopes]:

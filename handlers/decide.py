@@ -5,6 +5,7 @@ from __future__ import annotations
 from handlers.authorize import answer_url
 from handlers.page import PageHandler
 from handlers.params import Params
+from store.names import SCOPES
 from store.refused import Refused
 
 BOX = "scope:"
@@ -39,8 +40,11 @@ class DecideHandler(PageHandler):
 
 
 def ticked(params: Params) -> list[str] | None:
-    """The scopes the person ticked: `scopes`, or the page's boxes. None, when neither was sent, means all."""
+    """The scopes the person ticked: `scopes`, or the page's boxes. None, when neither was sent, means all. Raises
+    Refused("invalid_scope") for a name that is no scope."""
     scopes = params.texts("scopes")
     if scopes is None and params.get("boxes"):
         scopes = [name.removeprefix(BOX) for name in params.names() if name.startswith(BOX)]
+    if scopes is not None and not set(scopes) <= set(SCOPES):
+        raise Refused("invalid_scope")
     return scopes

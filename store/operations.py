@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from itertools import chain
 
 from redis.asyncio import Redis
 
@@ -16,6 +16,8 @@ from store.people import People
 from store.refused import Refused
 from store.scripts import Reply, Scripts
 from store.sessions import Activity, activity_of
+
+SHARDS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,13 @@ class Operator:
 
     async def people(self) -> AsyncIterator[Person]:
         """Every person, shard by shard."""
-        for shard in keys.SHARDS:
+        for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
             with wrapped():
-                users: list[Any] = await self._client.zrange(keys.shard_users(shard), 0, -1)
-            for user in users:
+                async with self._client.pipeline(transaction=False) as batch:
+                    for shard in keys.SHARDS[start : start + SHARDS_AT_ONCE]:
+                        batch.zrange(keys.shard_users(shard), 0, -1)
+                    lists: list[list[bytes]] = await batch.execute()
+            for user in chain.from_iterable(lists):
                 person = await self.show(user.decode())
                 if person:
                     yield person

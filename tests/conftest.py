@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,14 @@ from handlers import make_application
 from handlers.base import Latchkey
 from handlers.site import Site
 from store.connect import connect
-from store.keyring import KeyRing, Keys
+from store.embedded import EmbeddedStore
+from store.keyring import KeyFile, KeyRing, Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
 from tests.driver import Service
 from tests.engines import Engine, FakeClock, redis_server, valkey
+from tests.operating import Home
+from tests.owners import end_stores
 
 STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"
 ENGINES = ("memory", "valkey", "redis")
@@ -127,3 +131,27 @@ def service(io_loop: IOLoop, http_server: Any, site: Site) -> Service:
     made = Service(site.base_url, site.store)
     io_loop.run_sync(made.populate)
     return made
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Iterator[Path]:
+    """A data directory that nothing runs on yet."""
+    yield tmp_path / "data"
+    end_stores(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def owned_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, EmbeddedStore]]:
+    """An embedded store with its key file, owned by a server, as far as anybody can tell; `home` empties it."""
+    data_dir = tmp_path_factory.mktemp("home") / "data"
+    store = EmbeddedStore.start(data_dir, "server")
+    KeyFile.open_or_create(data_dir / "keys")
+    yield data_dir, store
+    store.stop()
+
+
+@pytest.fixture
+def home(owned_store: tuple[Path, EmbeddedStore], capsys: pytest.CaptureFixture[str]) -> Home:
+    """A data directory for operators' commands beside a server."""
+    data_dir, store = owned_store
+    return Home(data_dir, store.socket_path, capsys)

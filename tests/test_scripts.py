@@ -1,0 +1,282 @@
+"""The scripts of `lua/`: headers against bodies, the loader's refusals, what is sent again and what never is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from tornado.ioloop import IOLoop
+
+from store.connect import connect
+from store.errors import StoreError
+from store.keyring import Keys
+from store.opened import Store
+from store.passwords import PasswordHasher
+from store.scripts import LUA, Script, ScriptError, Scripts, load_scripts
+from tests.calls import CALLS, methods_of
+from tests.conftest import OpenStore
+from tests.world import World
+
+SCRIPTS = load_scripts()
+ALL_FILES = [*sorted(LUA.glob("*.lua")), *sorted((LUA / "include").glob("*.lua"))]
+
+# fakeredis has none of the libraries; tostring() keeps 14 digits; random numbers and `#!lua` differ between engines.
+BARRED = [
+    *("cmsgpack", "struct.", "bit.", "redis.sha1hex", "math.random", "#!lua", "tostring(", "redis.setresp"),
+    *("redis.replicate_commands", "KEYS *", "'KEYS'", "'SCAN'", "loadstring", "string.rep"),
+]
+
+each_script = pytest.mark.parametrize("script", [pytest.param(found, id=name) for name, found in SCRIPTS.items()])
+each_file = pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in ALL_FILES])
+
+
+def code_of(source: str) -> str:
+    """Lua without its comments."""
+    return "\n".join(line.partition("--")[0] for line in source.splitlines())
+
+
+def own_body(script: Script) -> str:
+    """The script's own code, without its includes."""
+    return code_of((LUA / f"{script.name}.lua").read_text())
+
+
+def assigned(body: str) -> Iterator[tuple[str, str]]:
+    """The locals that take `KEYS[n]` or `ARGV[n]`, each with its right-hand side."""
+    for names, values in re.findall(r"local ([\w, ]+?)\s*=\s*((?:[^\n]|\n  )+)", body):
+        if "KEYS[" in values or "ARGV[" in values:
+            yield from zip(re.split(r",\s*", names), re.split(r",\s*", values.strip()), strict=True)
+
+
+@each_script
+def test_a_header_names_each_key_and_argument_that_the_body_takes_and_no_other(script: Script) -> None:
+    body = own_body(script)
+    for table, names in (("KEYS", script.keys), ("ARGV", script.args)):
+        used = {int(position) for position in re.findall(rf"\b{table}\[(\d+)\]", body)}
+        assert used == set(range(1, len(names) + 1))
+        assert len(re.findall(rf"\b{table}\b", body)) == len(names), "each is taken once, by its number"
+
+
+@each_script
+def test_the_names_in_the_body_are_those_of_the_header(script: Script) -> None:
+    taken = {}
+    for local, value in assigned(own_body(script)):
+        match = re.fullmatch(r"(?:tonumber\(|cjson\.decode\()?(KEYS|ARGV)\[(\d+)\]\)?", value)
+        assert match, f"{local} = {value}"
+        taken[match[1], int(match[2])] = local
+    expected = {("KEYS", n): name for n, name in enumerate(script.keys, 1)}
+    expected |= {("ARGV", n): name for n, name in enumerate(script.args, 1)}
+    assert taken == expected
+
+
+@each_script
+def test_each_local_that_takes_a_key_or_argument_is_used(script: Script) -> None:
+    body = own_body(script)
+    for local, _ in assigned(body):
+        assert len(re.findall(rf"\b{local}\b", re.sub(r"'[^']*'", "''", body))) > 1, local
+
+
+@each_script
+def test_the_replies_of_the_body_are_those_of_the_header(script: Script) -> None:
+    body = own_body(script)
+    returned: dict[str, list[int]] = {}
+    for table in re.findall(r"return (\{(?:'|redis\.call).*?\})(?: end)?$", body, re.M | re.S):
+        # The word is a literal, or one of the two of `... and 'one' or 'other'`.
+        for word in re.findall(r"(?:^\{|and |or )'([a-z]\w*)'(?=[,} ])", table):
+            returned.setdefault(word, []).append(fields_in(table))
+    declared = {word: len(fields) for word, fields in script.replies.items()}
+    if "return {word" in body:  # the guard's word goes out as it came in
+        assert {"invalid_token", "insufficient_scope", "rate_limited"} <= set(declared)
+        assert (declared["invalid_token"], declared["insufficient_scope"], declared["rate_limited"]) == (0, 0, 2)
+        declared = {word: count for word, count in declared.items() if word in returned}
+    assert {word: set(counts) for word, counts in returned.items()} == {w: {count} for w, count in declared.items()}
+
+
+def fields_in(table: str) -> int:
+    """How many fields stand after the word in a literal table."""
+    depth = commas = 0
+    quoted = False
+    for character in table[1:-1]:
+        quoted ^= character == "'"
+        depth += 0 if quoted else (character in "({[") - (character in ")}]")
+        commas += character == "," and depth == 0 and not quoted
+    return commas
+
+
+@each_script
+def test_keys_are_built_only_from_what_the_header_says_derives_them(script: Script) -> None:
+    body = own_body(script)
+    assert set(script.derives) <= set(script.args)
+    roots = {*script.keys, *script.derives}
+    # What is put together from a declared argument, or runs through a list of keys, is a key as well.
+    for name, value in re.findall(r"local (\w+) = (\w+) \.\.", body):
+        roots |= {name} if value in roots else set()
+    for name, listed in re.findall(r"for _, (\w+) in ipairs\(\{([\w, ]+)\}\)", body):
+        roots |= {name} if set(re.split(r",\s*", listed)) <= roots else set()
+    for command, arguments in re.findall(r"redis\.call\('(\w+)',?\s*([^)]*)", body):
+        if command not in ("TIME", "PUBLISH"):
+            assert re.match(r"\w+", arguments)[0] in roots, f"{command} {arguments}"
+    assert all(part in roots for part in re.findall(r"(\w+) \.\. (?:'|\w+ \.\. ')?\w+", body) if part in script.args)
+
+
+def test_the_shared_functions_touch_only_the_keys_they_are_given() -> None:
+    for path in (LUA / "include").glob("*.lua"):
+        text = code_of(path.read_text())
+        assert "KEYS" not in text
+        assert "ARGV" not in text
+        functions = re.findall(r"local function \w+\(([\w, ]*)\)(.*?)\nend", text, re.S)
+        for parameters, body in functions:
+            given = {*re.split(r",\s*", parameters), *re.findall(r"for _, (\w+) in ipairs\(kept\)", body)}
+            for command, key in re.findall(r"redis\.call\('(\w+)'(?:,\s*(\w+))?", body):
+                assert key in given or command == "TIME", f"{path.name}: {command} {key}"
+
+
+@each_file
+def test_a_script_stays_in_what_all_engines_share(path: Path) -> None:
+    body = code_of(path.read_text())
+    assert [word for word in BARRED if word in body] == []
+    assert not path.read_text().startswith("#!")
+
+
+@each_file
+def test_time_is_the_stores(path: Path) -> None:
+    assert "os." not in code_of(path.read_text())
+    assert not {"now", "time"} & set(SCRIPTS[path.stem].args if path.stem in SCRIPTS else ())
+
+
+@each_script
+def test_a_header_says_what_the_script_does(script: Script) -> None:
+    first = (LUA / f"{script.name}.lua").read_text().splitlines()[0]
+    assert re.fullmatch(r"--- [A-Z].*[.)]", first)
+
+
+BAD_FILES = [
+    pytest.param('--- @reply ok\n--- @include "nothing"\nreturn {}', "unknown include nothing", id="unknown include"),
+    pytest.param('--- @reply ok\n--- @include "a"\nreturn {}', "circular include of a", id="circular include"),
+    pytest.param('--- @reply ok\n--- @include "self"\nreturn {}', "circular include of self", id="includes itself"),
+    pytest.param("--- @reply ok\n--- @replies no\nreturn {}", "unknown directive @replies", id="unknown directive"),
+    pytest.param("--- KEYS[2] a\n--- @reply ok\nreturn {}", "numbered from 1", id="keys not from 1"),
+    pytest.param("--- KEYS[1] a\n--- KEYS[3] b\n--- @reply ok\nreturn {}", "numbered from 1", id="a gap"),
+    pytest.param("--- ARGV[1] a\n--- ARGV[2] a\n--- @reply ok\nreturn {}", "named once", id="one name twice"),
+    pytest.param("--- Says nothing of its answer.\nreturn {}", "no @reply", id="no reply"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_FILES)
+def test_the_loader_refuses(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "a.lua").write_text('--- @include "b"\n')
+    (tmp_path / "include" / "b.lua").write_text('--- @include "a"\n')
+    (tmp_path / "include" / "self.lua").write_text('--- @include "self"\n')
+    (tmp_path / "bad.lua").write_text(text)
+    with pytest.raises(ScriptError, match=message):
+        load_scripts(tmp_path)
+
+
+def test_an_include_stands_once_and_before_its_use() -> None:
+    source = SCRIPTS["decide_authorization"].source
+    for function in ("now_ms", "int", "take_window", "open_grant", "record", "covers"):
+        assert source.count(f"local function {function}(") == 1
+        assert source.index(f"local function {function}(") == source.index(f"{function}(") - len("local function ")
+
+
+@pytest.mark.gen_test
+async def test_a_script_the_store_forgot_is_sent_again(store: Store) -> None:
+    world = await World.make(store)
+    tokens = await world.tokens()
+    await store.client.script_flush()
+    rotated = await world.refresh(tokens.refresh_token)
+    await store.client.script_flush()
+    assert await world.lives(rotated.access_token)
+
+
+class Answering:
+    """A client whose scripts answer what a test says."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    async def evalsha(self, sha: str, numkeys: int, *keys_and_args: str | bytes | int) -> Any:
+        return self.answer
+
+    eval = evalsha
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param([b"maybe"], id="a word that is not in the header"),
+        pytest.param([b"ok", 1], id="a field too few"),
+        pytest.param([b"ok", 1, 2, 3], id="a field too many"),
+        pytest.param([], id="nothing"),
+        pytest.param([1, 2, 3], id="a number for a word"),
+        pytest.param(b"ok", id="no list"),
+        pytest.param(None, id="nil"),
+    ],
+)
+async def test_an_answer_that_does_not_fit_the_header_is_a_defect(answer: Any) -> None:
+    with pytest.raises(StoreError, match="take_window: the answer"):
+        await Scripts(Answering(answer)).run("take_window", {"window": "w"}, limit=1, period=1)
+
+
+@pytest.mark.gen_test
+async def test_arguments_are_passed_by_name(memory_store: Store) -> None:
+    with pytest.raises(StoreError, match="takes"):
+        await memory_store.scripts.run("take_window", {"window": "w"}, limit=1)
+    with pytest.raises(KeyError):
+        await memory_store.scripts.run("take_window", {"window": "w"}, limit=1, duration=1)
+
+
+class Recording:
+    """A client that notes the keys of each script it runs."""
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+        self.ran: list[tuple[str, tuple[str, ...], tuple[Any, ...]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def evalsha(self, sha: str, numkeys: int, *words: Any) -> Any:
+        name = next(script.name for script in SCRIPTS.values() if script.sha == sha)
+        self.ran.append((name, words[:numkeys], words[numkeys:]))
+        return await self._client.evalsha(sha, numkeys, *words)
+
+
+@pytest.fixture
+def recording(io_loop: IOLoop, valkey_engine: Any) -> Iterator[Recording]:
+    """A recording client of an empty Valkey."""
+    with valkey_engine.client() as client:
+        client.flushall()
+    made: Recording = Recording(io_loop.run_sync(lambda: connect(valkey_engine.url)))
+    yield made
+    io_loop.run_sync(made.aclose)
+
+
+@pytest.mark.gen_test(timeout=30)
+async def test_the_keys_of_every_call_share_one_slot(recording: Recording, keys: Keys) -> None:
+    client: Any = recording
+    hasher = PasswordHasher(64, 1, workers=1, queue=10)
+    store = Store(client, keys, hasher, session_idle=3600, session_lifetime=7200)
+    for prepared in CALLS.values():
+        ready = await prepared.prepare(await World.make(store))
+        before = len(recording.ran)
+        await ready()
+        assert {name for name, _, _ in recording.ran[before:]} == set(prepared.scripts), prepared.method
+    hasher.close()
+    for name, script_keys, args in recording.ran:
+        tags = [re.match(r"\{[^{}]+\}", key) for key in script_keys]
+        assert all(tags), (name, script_keys)
+        assert len({tag[0] for tag in tags if tag}) == 1, (name, script_keys)
+        for position, argument in enumerate(args):
+            if SCRIPTS[name].args[position] in SCRIPTS[name].derives:
+                assert tags[0] and argument.startswith(tags[0][0] + ":"), (name, argument)
+    assert {name for name, _, _ in recording.ran} == set(SCRIPTS), "a script that no noun runs"
+
+
+def test_the_table_of_calls_leaves_no_method_of_a_noun_out(open_store: OpenStore) -> None:
+    assert set(CALLS) == methods_of(open_store("memory"))
