@@ -24,6 +24,7 @@ from handlers import make_application
 from handlers.site import Site
 from settings import Settings, SettingsError, load
 from store.connect import unix_url
+from store.documents import Quotas
 from store.embedded import EmbeddedStore
 from store.errors import StartupError, StoreError
 from store.keyring import KeyFile, KeyRing, KeyRingError, Keys
@@ -66,6 +67,7 @@ class Runtime:
             connections=given.redis_connections,
             session_idle=given.session_idle,
             session_lifetime=given.session_lifetime,
+            quotas=Quotas(given.document_limit, given.collection_limit, given.storage_limit, given.document_size),
         )
         try:
             yield store
@@ -161,7 +163,9 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 session_lifetime=settings.session_lifetime,
             )
         )
-        server = HTTPServer(application, max_body_size=max(ABSURD_BODY, settings.max_body), body_timeout=60)
+        server = HTTPServer(
+            application, max_body_size=max(ABSURD_BODY, settings.max_body, 2 * settings.document_size), body_timeout=60
+        )
         server.add_sockets(runtime.sockets)
         watch = asyncio.ensure_future(watch_over(runtime, store, stop, os.getppid() if not alone else None))
         if alone:
