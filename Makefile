@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint docs clean
+.PHONY: help run test lint bench docs clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: $(VENV)/installed-bench  ## measure hosted documents, in 5 minutes (ARGS="--documents 10,1000" passes flags)
+	$(BIN)/python -m bench.documents $(ARGS)
 
 docs: $(VENV)/installed  ## write docs/settings.md from settings.py
 	$(BIN)/python settings.py > docs/settings.md.new
@@ -37,6 +40,10 @@ $(VENV)/installed: setup.cfg pyproject.toml | $(BIN)/python
 
 $(VENV)/installed-test: setup.cfg pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[test]'
+	touch $@ $(VENV)/installed
+
+$(VENV)/installed-bench: setup.cfg pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	touch $@ $(VENV)/installed
 
 $(BIN)/python:

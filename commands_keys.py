@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
+import time
 from argparse import Namespace
 from collections.abc import Collection, Iterator
 from itertools import chain
 
 from commands import Context, Outcome
+from progress import Bar
 from settings import Settings
 from settings_types import EMBEDDED
 from store.datadir import Lock
 from store.keyring import KeyFile, KeyRing, KeyRingError, SecretKey
+from store.keystate import NOTES_LOST
+from store.reencryption import Progress
 from store.refused import Refused
 
 KEY_FILE = "keys"
@@ -22,7 +27,8 @@ RELOAD_SECONDS = 3.0
 ROTATE_BY_HAND = (
     "The secret keys are configured, so they rotate in three steps. First append what `manage.py keys generate` prints "
     "to LATCHKEY_SECRET_KEYS behind the others, on every host, and restart every server. Then, when all run with it, "
-    "move it to the front on every host and restart again. Last, 31 days later, `manage.py keys retire` the old one."
+    "move it to the front on every host and restart again. Last, 31 days later, bring the documents under it with "
+    "`manage.py keys reencrypt` and `manage.py keys retire` the old one."
 )
 
 
@@ -63,8 +69,45 @@ async def rotate_keys(context: Context, args: Namespace) -> Outcome:
             await asyncio.sleep(RELOAD_SECONDS)
         file.write(KeyRing((new, *present)))
         await context.store.key_state.check(file.ring)
-    note = f"Key {new.id} seals from now on. In 31 days, `keys retire {present[0].id}` drops the one before it."
+    note = (
+        f"Key {new.id} seals from now on. `keys reencrypt` brings the documents under it; in 31 days, "
+        f"`keys retire {present[0].id}` drops the one before it."
+    )
     return Outcome({"id": new.id, "front": True}, note=note)
+
+
+async def reencrypt(context: Context, args: Namespace) -> Outcome:
+    """Brings every document under the front key, beside a running server; what is done already is passed over. Raises
+    Refused, KeyRingError, OSError, StoreError; begun again it goes on."""
+    if isinstance(context.keys, KeyRing):
+        return await _walk(context, NOTES_LOST)
+    with _sole_writer(context, context.keys) as file:
+        context.store.keys.reload()
+        if context.server_runs and (fresh := RELOAD_SECONDS - (time.time() - file.path.stat().st_mtime)) > 0:
+            await asyncio.sleep(min(fresh, RELOAD_SECONDS))
+        return await _walk(context, 0)
+
+
+async def _walk(context: Context, lag: int) -> Outcome:
+    progress = Progress()
+    with Bar(sys.stderr) as bar:
+        async for progress in context.store.reencryption.run(lag):
+            bar.show(
+                progress.done / max(progress.people, 1),
+                f"{progress.done:,} of {progress.people:,} people, {progress.documents:,} documents, "
+                f"{progress.renewed:,} re-encrypted",
+            )
+    record = {
+        "id": context.store.keys.ring.front.id,
+        "people": progress.people,
+        "documents": progress.documents,
+        "reencrypted": progress.renewed,
+        "unreadable": progress.unreadable,
+    }
+    if not progress.unreadable:
+        return Outcome(record)
+    note = "These open under no configured key, or are damaged; while there are any, no key that sealed is retired:\n"
+    return Outcome({**record, "unreadableNames": progress.named}, note=note + "\n".join(progress.named))
 
 
 async def retire_key(context: Context, args: Namespace) -> Outcome:

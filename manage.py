@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import commands
+import commands_export
 import commands_keys
 from commands import Context, Outcome
 from settings import Settings, SettingsError, add_arguments, from_namespace
@@ -123,7 +124,11 @@ def _add_users(verb: Verbs) -> None:
         named.add_argument("--email", metavar="E", required=True)
     verb("list", commands.list_users, "every person")
     question = "Delete {email}, with everything apps keep for this person?"
+    export = verb("export", commands_export.export_user, "write out all that is kept of one person")
+    export.add_argument("--output", metavar="FILE", required=True, help="- is standard output")
+    export.add_argument("--format", choices=("zip", "jsonl"), default="zip", help="default: zip")
     for named in (
+        export,
         verb("show", commands.show_user, "one person, with connected apps and the newest activity"),
         verb("disable", commands.disable_user, "end every token and session, and let nobody in"),
         verb("enable", commands.enable_user, "let the person in again"),
@@ -143,6 +148,7 @@ def _add_keys(verb: Verbs) -> None:
     verb("generate", commands_keys.generate_key, "print a new key for LATCHKEY_SECRET_KEYS", offline=True)
     verb("list", commands_keys.list_keys, "the ids of the keys, the front one first", offline=True)
     verb("rotate", commands_keys.rotate_keys, "seal with a new key from now on")
+    verb("reencrypt", commands_keys.reencrypt, "bring every document under the front key; can be begun again")
     retire = verb("retire", commands_keys.retire_key, "drop a key that nothing alive is sealed with")
     retire.add_argument("id", metavar="ID", type=int)
 
@@ -155,7 +161,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         args = build_parser().parse_args(argv)
         settings = from_namespace(args, environ, "manage")
         outcome = run(args, settings)
-        print(json.dumps(outcome.record) if as_json else in_words(outcome), flush=True)
+        if outcome.record:  # what went to standard output already has none
+            print(json.dumps(outcome.record) if as_json else in_words(outcome), flush=True)
     except (UsageError, SettingsError) as error:
         return complain(as_json, "invalid_request", str(error), status=2)
     except Refused as error:

@@ -8,6 +8,13 @@ from typing import Any
 from tornado.routing import URLSpec
 
 from handlers.account import AccountHandler, AppsHandler, HomeHandler, RevokeAppHandler, SecurityHandler
+from handlers.account_data import (
+    AppDataHandler,
+    DeleteDataHandler,
+    DeleteDocumentHandler,
+    DocumentPageHandler,
+    ExportHandler,
+)
 from handlers.authorize import AuthorizeHandler
 from handlers.base import Latchkey
 from handlers.decide import DecideHandler
@@ -23,6 +30,7 @@ from handlers.token import TokenHandler
 from handlers.userinfo import UserinfoHandler
 
 HERE = Path(__file__).resolve().parent.parent
+CLIENT = "([A-Za-z0-9_-]{1,64})"
 
 ROUTES: list[tuple[str, Any, str]] = [
     (r"/", HomeHandler, "home"),
@@ -40,7 +48,12 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/signout", SignOutHandler, "signout"),
     (r"/account", AccountHandler, "account"),
     (r"/account/apps", AppsHandler, "account-apps"),
-    (r"/account/apps/([A-Za-z0-9_-]{1,64})/revoke", RevokeAppHandler, "account-app-revoke"),
+    (rf"/account/apps/{CLIENT}/revoke", RevokeAppHandler, "account-app-revoke"),
+    (rf"/account/apps/{CLIENT}/data", AppDataHandler, "account-data"),
+    (rf"/account/apps/{CLIENT}/data/delete", DeleteDataHandler, "account-data-delete"),
+    (rf"/account/apps/{CLIENT}/data/([^/]+)/([^/]+)", DocumentPageHandler, "account-document"),
+    (rf"/account/apps/{CLIENT}/data/([^/]+)/([^/]+)/delete", DeleteDocumentHandler, "account-document-delete"),
+    (rf"/account/apps/{CLIENT}/export", ExportHandler, "account-export"),
     (r"/account/security", SecurityHandler, "account-security"),
     (r"/account/security/password", SecurityHandler, "account-password"),
     (r"/healthz", HealthHandler, "healthz"),

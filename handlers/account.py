@@ -18,6 +18,10 @@ EVENTS = {
     "consent_given": "App connected",
     "consent_denied": "App refused",
     "app_disconnected": "App disconnected",
+    "documents_downloaded": "Documents of an app downloaded",
+    "documents_deleted": "All documents of an app deleted",
+    "document_deleted": "Document of an app deleted",
+    "exported_by_operator": "Account exported by the operator",
     "tokens_revoked": "App gave back its access",
     "token_minted": "Access given by the operator",
     "code_replayed": "A used code was presented again; the access it gave was ended",
@@ -62,6 +66,8 @@ class AppsHandler(PageHandler):
                 connected_at=grant.connected_at,
                 last_used_at=grant.last_used_at,
                 data_until=grant.data_until,
+                documents=grant.documents,
+                bytes=grant.bytes,
             )
             (revoked if grant.data_until else apps).append(known)
         self.render("account_apps.html", title="Connected apps", signed_in=profile, apps=apps, revoked=revoked)

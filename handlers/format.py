@@ -73,3 +73,20 @@ def web_link(address: str | None) -> str | None:
 def initial(name: str) -> str:
     """The letter that stands for `name` on its badge; a dot when it has none to show."""
     return next((letter.upper() for letter in name if letter.isalnum()), "·")[:1]
+
+
+def size(number: int) -> str:
+    """A number of bytes for people: "1 byte", "812 bytes", "1.5 KiB", "64 MiB"."""
+    if number < 1024:
+        return "1 byte" if number == 1 else f"{number} bytes"
+    amount, unit = number / 1024, "KiB"
+    for larger in ("MiB", "GiB"):
+        if amount < 1023.95:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def counted(number: int, what: str) -> str:
+    """How many there are of something: "1 document", "12,000 documents"."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -12,16 +12,20 @@
 --- @reply done
 --- @derives prefix shard
 --- @idempotent
+--- @include "step"
 local user, users, grants, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local user_id, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 redis.call('DEL', user)
+local freed = 0
 for _, client in ipairs(redis.call('ZRANGE', grants, 0, steps - 1)) do
+  freed = freed + tonumber(redis.call('HGET', prefix .. 'usage:' .. client, 'bytes') or '0')
   for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
     redis.call('UNLINK', prefix .. noun .. ':' .. client)
   end
   redis.call('SREM', shard .. 'app:' .. client .. ':users', user_id)
   redis.call('ZREM', grants, client)
+  if freed > STEP_BYTES then break end
 end
 for _, session in ipairs(redis.call('ZRANGE', sessions, 0, steps - 1)) do
   redis.call('DEL', prefix .. 'session:' .. session)

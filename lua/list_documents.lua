@@ -28,14 +28,5 @@ local first, after, past, most, max_bytes = ARGV[4], ARGV[5], ARGV[6], tonumber(
 
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end
-local names = page_of(index, first, after, past, most)
-local rows, bytes = {}, 0
-for position = 1, math.min(#names, most) do
-  local name = names[position]
-  local found = read_meta(meta, name)
-  local sealed = max_bytes > 0 and redis.call('HGET', docs, name) or ''
-  rows[position] = {name, found.etag, found.size, found.created, found.updated, sealed}
-  bytes = bytes + found.size
-  if max_bytes > 0 and bytes > max_bytes then break end
-end
-return {'ok', a, b, #rows < #names and 1 or 0, rows}
+local rows, more = rows_of(docs, meta, index, first, after, past, most, max_bytes)
+return {'ok', a, b, more, rows}

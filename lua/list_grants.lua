@@ -3,13 +3,14 @@
 --- KEYS[2] session
 --- KEYS[3] grants
 --- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
---- ARGV[2] idle: ms
+--- ARGV[2] usage_prefix: what stands before it in the key of what the app keeps
+--- ARGV[3] idle: ms
 --- @reply signed_out
 --- @reply ok email email_verified name picture rows
---- @derives grant_prefix
+--- @derives grant_prefix usage_prefix
 --- @include "session"
 local user, session, grants = KEYS[1], KEYS[2], KEYS[3]
-local grant_prefix, idle = ARGV[1], tonumber(ARGV[2])
+local grant_prefix, usage_prefix, idle = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -19,7 +20,9 @@ for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
   local row = redis.call('HMGET', grant, 'scope', 'connected_at', 'last_used_at', 'revoked_at')
   if row[1] then
     local ends = row[4] and redis.call('PTTL', grant) + now or 0
-    rows[#rows + 1] = {client, row[1], row[2], row[3] or '', row[4] or '', ends}
+    local usage = usage_prefix .. client
+    local kept = redis.call('HMGET', usage, 'documents', 'bytes')
+    rows[#rows + 1] = {client, row[1], row[2], row[3] or '', row[4] or '', ends, kept[1] or '0', kept[2] or '0'}
   else
     redis.call('ZREM', grants, client)
   end

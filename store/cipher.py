@@ -43,10 +43,6 @@ class Cipher:
         except InvalidTag:
             raise StoreError("a document does not open: it was damaged or moved") from None
 
-    def is_current(self, sealed: bytes) -> bool:
-        """Whether the front key sealed it."""
-        return sealed[:1] == bytes([self._keys.ring.front.id])
-
 
 @lru_cache(maxsize=4096)
 def _aead(key: SecretKey, user: str, client: str) -> AESGCM:

@@ -168,7 +168,8 @@ class Documents:
             DATA_LIST,
             needed,
             first=f"{collection}/{prefix}",
-            after=f"{collection}/{after}" if after else "",
+            # A cursor from before the prefix, as one of another listing may be, does not widen it.
+            after=f"{collection}/{after}" if after and after >= prefix else "",
             past=f"{collection}/{prefix}\x7f",
             most=most,
             max_bytes=MAX_PAGE_BYTES if content else 0,

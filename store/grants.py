@@ -16,7 +16,8 @@ from store.sessions import Session
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A connected app, or a disconnected one whose hosted data is kept until `data_until`."""
+    """A connected app, or a disconnected one whose hosted data is kept until `data_until`. `documents` and `bytes` are
+    what it keeps for the person."""
 
     client: str
     scopes: tuple[str, ...]
@@ -24,6 +25,8 @@ class Grant:
     last_used_at: datetime | None
     revoked_at: datetime | None
     data_until: datetime | None
+    documents: int = 0
+    bytes: int = 0
 
 
 class Grants:
@@ -36,7 +39,11 @@ class Grants:
     async def list(self, session: Session) -> tuple[Profile, list[Grant]]:
         """Who is signed in and their apps, newest first. Raises SignedOut."""
         reply = await self._scripts.run(
-            "list_grants", session.keys(), grant_prefix=keys.grant_prefix(session.user), idle=self._idle
+            "list_grants",
+            session.keys(),
+            grant_prefix=keys.grant_prefix(session.user),
+            usage_prefix=keys.usage_prefix(session.user),
+            idle=self._idle,
         )
         if reply.word == "signed_out":
             raise SignedOut
@@ -71,7 +78,7 @@ def _at(value: bytes) -> datetime | None:
 
 
 def _grant(row: list[bytes]) -> Grant:
-    client, scope, connected, used, revoked, ends = row
+    client, scope, connected, used, revoked, ends, documents, size = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -79,4 +86,6 @@ def _grant(row: list[bytes]) -> Grant:
         _at(used),
         _at(revoked),
         at(int(ends)) if revoked else None,
+        int(documents),
+        int(size),
     )

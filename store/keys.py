@@ -90,6 +90,11 @@ def grant(user: str, client: str) -> str:
     return f"{grant_prefix(user)}{client}"
 
 
+def usage_prefix(user: str) -> str:
+    """What stands before a client id in the keys of what apps keep for a person."""
+    return f"{prefix(user)}usage:"
+
+
 def hosted(user: str, client: str) -> dict[str, str]:
     """The four keys of the hosted data of a (user, app) pair."""
     base = prefix(user)

@@ -7,9 +7,12 @@ import json
 from store import keys
 from store.errors import StartupError
 from store.keyring import KeyRing
-from store.lifetimes import DAY, LONGEST_SEALED
+from store.lifetimes import DAY, LONGEST_SEALED, MINUTE
 from store.refused import Refused
 from store.scripts import Scripts
+
+NOTES_LOST = 3 * 60 * MINUTE
+"""Servers note hourly which key they seal with; two of these notes may fail. In ms."""
 
 
 class KeyState:
@@ -44,12 +47,26 @@ class KeyState:
         reply = await self._scripts.run("list_keys", {"keyring": keys.KEYRING})
         return frozenset(int(key_id) for key_id in reply.rows("ids"))
 
+    async def note_sealing(self, key_id: int) -> int:
+        """Notes that something is sealed with a key from now on; returns now, in epoch ms."""
+        return (await self._scripts.run("note_sealing", {"keyring": keys.KEYRING}, id=str(key_id))).number("at")
+
+    async def record_reencryption(self, front: int, since: int) -> None:
+        """Notes that of all that was sealed before `since` (epoch ms) every document is under the key `front` now."""
+        await self._scripts.run("record_reencryption", {"keyring": keys.KEYRING}, front=str(front), since=since)
+
     async def retire(self, key_id: int) -> None:
         """Forgets a key. Raises Refused("invalid_request") while anything sealed under it can live: 31 days after a
-        server last sealed with it."""
+        server last sealed with it, and until the documents of that time were re-encrypted under another one."""
         reply = await self._scripts.run("retire_key", {"keyring": keys.KEYRING}, id=str(key_id), longest=LONGEST_SEALED)
         if reply.word == "in_use":
             days = LONGEST_SEALED // DAY
             raise Refused(
                 "invalid_request", f"Key {key_id} sealed something less than {days} days ago that may still be alive."
+            )
+        if reply.word == "documents":
+            raise Refused(
+                "invalid_request",
+                f"Documents may still be sealed under key {key_id}: run `manage.py keys reencrypt` to the end, then "
+                "try again.",
             )

@@ -11,6 +11,7 @@ from store.connect import check_store, connect
 from store.documents import Documents, Quotas
 from store.errors import StartupError, StoreError, wrapped
 from store.grants import Grants
+from store.holdings import Holdings
 from store.identity import Identity
 from store.keyring import Keys
 from store.keystate import KeyState
@@ -18,6 +19,7 @@ from store.limits import Limits
 from store.operations import Operator
 from store.passwords import PasswordHasher
 from store.people import People
+from store.reencryption import Reencryption
 from store.scripts import Scripts
 from store.seal import Sealer
 from store.sessions import Sessions
@@ -53,8 +55,10 @@ class Store:
         self.grants = Grants(scripts, idle)
         self.cipher = Cipher(keys)
         self.documents = Documents(scripts, self.cipher, quotas or Quotas())
+        self.holdings = Holdings(scripts, self.cipher, idle)
         self.operator = Operator(client, scripts, self.people)
         self.key_state = KeyState(scripts)
+        self.reencryption = Reencryption(client, scripts, self.cipher, keys, self.key_state)
 
     @classmethod
     async def open(

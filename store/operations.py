@@ -11,11 +11,12 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.errors import wrapped
-from store.grants import at
+from store.grants import Grant, at
+from store.lifetimes import GRACE
 from store.people import People
 from store.refused import Refused
 from store.scripts import Reply, Scripts
-from store.sessions import Activity, activity_of
+from store.sessions import ACTIVITY_SHOWN, Activity, activity_of
 
 SHARDS_AT_ONCE = 256
 
@@ -28,10 +29,16 @@ class Person:
     email: str
     email_verified: bool
     name: str
+    picture: str
     status: str
     created_at: datetime
-    apps: tuple[str, ...]
+    grants: tuple[Grant, ...]
     activity: tuple[Activity, ...]
+
+    @property
+    def apps(self) -> tuple[str, ...]:
+        """The client ids of the apps that are connected, and of those whose data is still kept."""
+        return tuple(grant.client for grant in self.grants)
 
 
 class Operator:
@@ -42,18 +49,18 @@ class Operator:
         self._scripts = scripts
         self._people = people
 
-    async def find(self, email: str) -> Person:
-        """The person with this address. Raises Refused("not_found")."""
+    async def find(self, email: str, activity: int = ACTIVITY_SHOWN) -> Person:
+        """The person with this address, with the newest entries of the audit trail. Raises Refused("not_found")."""
         user = await self._people.find(email)
-        person = await self.show(user) if user else None
+        person = await self.show(user, activity) if user else None
         if person is None or person.email != email:
             raise Refused("not_found", "No person with this e-mail address.")
         return person
 
-    async def show(self, user: str) -> Person | None:
+    async def show(self, user: str, activity: int = ACTIVITY_SHOWN) -> Person | None:
         """The person with this user id."""
         reply = await self._scripts.run(
-            "describe_user", keys.person(user), grant_prefix=keys.grant_prefix(user), count=50
+            "describe_user", keys.person(user), grant_prefix=keys.grant_prefix(user), count=activity
         )
         return None if reply.word == "not_found" else _person(user, reply)
 
@@ -79,6 +86,12 @@ class Operator:
             raise Refused("not_found", "No person with this e-mail address.")
         return await self.find(email)
 
+    async def note(self, user: str, event: str) -> None:
+        """Notes in a person's audit trail what was done. Raises Refused("not_found")."""
+        reply = await self._scripts.run("record_event", keys.person(user), event=event)
+        if reply.word == "not_found":
+            raise Refused("not_found", "No person with this e-mail address.")
+
     async def delete(self, email: str) -> str:
         """Deletes a person and returns the user id. Raises Refused("not_found")."""
         user = await self._people.find(email)
@@ -94,8 +107,21 @@ def _person(user: str, reply: Reply) -> Person:
         reply.text("email"),
         reply.raw("email_verified") == b"1",
         reply.text("name"),
+        reply.text("picture"),
         reply.text("status"),
         at(reply.number("created_at")),
-        tuple(row[0].decode() for row in reply.rows("rows")),
+        tuple(_grant(row) for row in reply.rows("rows")),
         tuple(activity_of(entry) for entry in reply.rows("entries")),
+    )
+
+
+def _grant(row: list[bytes]) -> Grant:
+    client, scope, connected, used, revoked = row
+    return Grant(
+        client.decode(),
+        tuple(scope.decode().split()),
+        at(int(connected)),
+        at(int(used)) if used else None,
+        at(int(revoked)) if revoked else None,
+        at(int(revoked) + GRACE) if revoked else None,
     )

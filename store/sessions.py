@@ -14,6 +14,7 @@ from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id
 
 ACTIVITY_SHOWN = 50
+ACTIVITY_KEPT = 200  # as lua/include/audit.lua has it
 
 
 @dataclass(frozen=True, slots=True)

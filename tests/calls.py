@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from store.opened import Store
 from store.results import Visitor
+from tests.holding import rotated, stock
 from tests.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World
 
 Call = Callable[[], Awaitable[Any]]
@@ -247,6 +248,11 @@ async def _(w: World) -> Call:
     return people
 
 
+@call("operator.note", "record_event")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.note(w.user, "exported_by_operator")
+
+
 @call("operator.set_status", "describe_user", "set_user_status")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.set_status(w.email, "disabled")
@@ -270,3 +276,67 @@ async def _(w: World) -> Call:
 @call("key_state.retire", "retire_key")
 async def _(w: World) -> Call:
     return lambda: w.store.key_state.retire(200)
+
+
+@call("key_state.note_sealing", "note_sealing")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.note_sealing(1)
+
+
+@call("key_state.record_reencryption", "record_reencryption")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.record_reencryption(1, 0)
+
+
+async def held(w: World) -> str:
+    """The app keeps documents for the person."""
+    await w.tokens()
+    await stock(w.store, w.user, w.app.client_id, {f"notes/n{number}": b"{}" for number in range(3)})
+    return w.app.client_id
+
+
+@call("holdings.list", "list_holdings")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: w.store.holdings.list(w.session, client)
+
+
+@call("holdings.read", "read_holding")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: w.store.holdings.read(w.session, client, "notes", "n1")
+
+
+@call("holdings.delete", "delete_holding")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: w.store.holdings.delete(w.session, client, "notes", "n1", VISITOR)
+
+
+@call("holdings.delete_all", "delete_holdings")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: w.store.holdings.delete_all(w.session, client, VISITOR)
+
+
+@call("holdings.export", "export_holdings")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: drained(w.store.holdings.export(w.session, client, VISITOR))
+
+
+@call("holdings.copy", "copy_holdings")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: drained(w.store.holdings.copy(w.user, client))
+
+
+@call("reencryption.run", "note_sealing", "list_stale_documents", "reseal_document", "record_reencryption")
+async def _(w: World) -> Call:
+    await held(w)
+    newer = rotated(w.store, 2)
+    return lambda: drained(newer.reencryption.run(0))
+
+
+async def drained(found: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in found]

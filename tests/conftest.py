@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,17 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if STRICT and report.skipped:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped where nothing may be: {call.excinfo and call.excinfo.value}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def outer_loop() -> Iterator[None]:
+    """The loop that pytest-tornado finds and puts back around each of its own. Where there is none asyncio makes one
+    that nobody closes, and a later `asyncio.run` drops it."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,20 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     """What each template is given, with `text` wherever a stranger may have chosen the words."""
     person = Sample(name=text, email=text)
     app = Sample(client_id=text, name=text, homepage="javascript:" + text, logo=text, connected_at=NOW)
-    used = Sample(**{**vars(app), "scopes": [text], "last_used_at": NOW, "homepage": "https://a.example/?" + text})
-    unused = Sample(**{**vars(app), "scopes": [], "last_used_at": None})
+    used = Sample(
+        **{
+            **vars(app),
+            "scopes": [text],
+            "last_used_at": NOW,
+            "homepage": "https://a.example/?" + text,
+            "documents": 2,
+            "bytes": 3000,
+        }
+    )
+    unused = Sample(**{**vars(app), "scopes": [], "last_used_at": None, "documents": 0, "bytes": 0})
+    revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1)
+    document = Sample(collection="notes", document_id=text, size=5, created_at=NOW, updated_at=NOW)
+    usage = Sample(documents=2, bytes=10, collections=[("notes", 1, 5), (text, 1, 5)])
     entry = Sample(at=NOW, text=text, app=text, address=text, agent=text)
     bare = Sample(at=NOW, text=text, app=None, address="", agent="")
     scopes = [Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items()]
@@ -39,8 +51,29 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "signup.html invited": {**sign_up, "error": text, "invite": text},
         "consent.html": {**known, "request_id": text, "app": app, "app_domain": text, "scopes": scopes, "next": text},
         "account.html": {**known, "profile": account},
-        "account_apps.html": {**known, "apps": [used, unused], "revoked": [Sample(**vars(app), data_until=NOW)]},
+        "account_apps.html": {**known, "apps": [used, unused], "revoked": [revoked]},
         "account_apps.html empty": {**known, "apps": [], "revoked": []},
+        "account_app_data.html": {
+            **known,
+            "app": app,
+            "data_until": NOW,
+            "usage": usage,
+            "collection": "notes",
+            "after": text,
+            "groups": [("notes", [document])],
+            "onward": text,
+        },
+        "account_app_data.html empty": {
+            **known,
+            "app": app,
+            "data_until": None,
+            "usage": Sample(documents=0, bytes=0, collections=[]),
+            "collection": "",
+            "after": "",
+            "groups": [],
+            "onward": None,
+        },
+        "account_document.html": {**known, "app": app, "found": document, "text": text},
         "account_security.html": {**known, "error": text, "notice": None, "activity": [entry, bare]},
         "account_security.html changed": {**known, "error": None, "notice": text, "activity": []},
         "message.html": {**message, "status": 400, "detail": [text], "link": ("/", text)},

@@ -55,3 +55,19 @@ local function page_of(index, first, after, past, most)
   local from = after ~= '' and '(' .. after or '[' .. first
   return redis.call('ZRANGE', index, from, '(' .. past, 'BYLEX', 'LIMIT', '0', int(most + 1))
 end
+
+-- That page with name, ETag, size, created, updated and the sealed document, which is '' where `max_bytes` is 0; else
+-- the page ends with the document that takes it past that. Returns the rows, and 1 where others follow or 0.
+local function rows_of(docs, meta, index, first, after, past, most, max_bytes)
+  local names = page_of(index, first, after, past, most)
+  local rows, bytes = {}, 0
+  for position = 1, math.min(#names, most) do
+    local name = names[position]
+    local found = read_meta(meta, name)
+    local sealed = max_bytes > 0 and redis.call('HGET', docs, name) or ''
+    rows[position] = {name, found.etag, found.size, found.created, found.updated, sealed}
+    bytes = bytes + found.size
+    if max_bytes > 0 and bytes > max_bytes then break end
+  end
+  return rows, #rows < #names and 1 or 0
+end

@@ -1,0 +1,1 @@
+"""Measurements of the running product; README.md says how to repeat them."""

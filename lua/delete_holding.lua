@@ -1,0 +1,32 @@
+--- Delete one document an app keeps for a person, by that person.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] grant
+--- KEYS[4] audit
+--- KEYS[5] docs
+--- KEYS[6] meta
+--- KEYS[7] index
+--- KEYS[8] usage
+--- ARGV[1] idle: ms
+--- ARGV[2] client
+--- ARGV[3] document: collection/id
+--- ARGV[4] collection
+--- ARGV[5] address
+--- ARGV[6] agent
+--- @reply signed_out
+--- @reply not_found
+--- @reply ok
+--- @include "session"
+--- @include "documents"
+--- @include "audit"
+local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local idle, client, document, collection = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+local address, agent = ARGV[5], ARGV[6]
+
+if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local found = redis.call('EXISTS', grant) == 1 and read_meta(meta, document)
+if not found then return {'not_found'} end
+remove_document(docs, meta, index, usage, document, collection, found.size)
+record(audit, 'document_deleted', client, address, agent)
+return {'ok'}

@@ -1,0 +1,49 @@
+--- Delete all an app keeps for a person, by that person, in bounded steps; usage is right after each.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] grant
+--- KEYS[4] audit
+--- KEYS[5] docs
+--- KEYS[6] meta
+--- KEYS[7] index
+--- KEYS[8] usage
+--- ARGV[1] idle: ms
+--- ARGV[2] client
+--- ARGV[3] steps: documents deleted by one call
+--- ARGV[4] begun: '1' after the first step, which is the one that is noted, or empty
+--- ARGV[5] address
+--- ARGV[6] agent
+--- @reply signed_out
+--- @reply not_found
+--- @reply more deleted
+--- @reply done deleted
+--- @include "session"
+--- @include "documents"
+--- @include "audit"
+local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local idle, client, steps, begun = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local address, agent = ARGV[5], ARGV[6]
+
+if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+if redis.call('EXISTS', grant) == 0 then return {'not_found'} end
+local names = redis.call('ZRANGE', index, 0, steps - 1)
+if #names > 0 and begun == '' then record(audit, 'documents_deleted', client, address, agent) end
+
+-- The names come in order, so each collection is one run of them, booked at once.
+local collection, documents, bytes = nil, 0, 0
+for _, document in ipairs(names) do
+  local its = string.match(document, '^[^/]+')
+  if collection and its ~= collection then
+    book(usage, collection, -documents, -bytes)
+    documents, bytes = 0, 0
+  end
+  collection, documents, bytes = its, documents + 1, bytes + read_meta(meta, document).size
+end
+if collection then
+  book(usage, collection, -documents, -bytes)
+  redis.call('HDEL', docs, unpack(names))
+  redis.call('HDEL', meta, unpack(names))
+  redis.call('ZREM', index, unpack(names))
+end
+return {redis.call('EXISTS', index) == 1 and 'more' or 'done', #names}

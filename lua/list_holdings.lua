@@ -1,0 +1,30 @@
+--- List a page of what an app keeps for a person, for that person. (SPEC 4.6)
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] grant
+--- KEYS[4] docs
+--- KEYS[5] meta
+--- KEYS[6] index
+--- KEYS[7] usage
+--- ARGV[1] idle: ms
+--- ARGV[2] first: the least name that counts
+--- ARGV[3] after: the last name of the page before, or empty
+--- ARGV[4] past: the first name beyond
+--- ARGV[5] most: rows of a page
+--- @reply signed_out
+--- @reply not_found
+--- @reply ok email email_verified name picture data_until fields more rows
+--- @idempotent
+--- @include "session"
+--- @include "documents"
+local user, session, grant, docs, meta, index, usage = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local idle, first, after, past, most = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
+if not given[1] then return {'not_found'} end
+local data_until = given[2] and redis.call('PTTL', grant) + now or 0
+local rows, more = rows_of(docs, meta, index, first, after, past, most, 0)
+local email, verified, name, picture = profile(user)
+return {'ok', email, verified, name, picture, data_until, redis.call('HGETALL', usage), more, rows}

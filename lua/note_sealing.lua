@@ -1,0 +1,12 @@
+--- Note that something is sealed with a secret key from now on.
+--- KEYS[1] keyring
+--- ARGV[1] id
+--- @reply ok at
+--- @idempotent
+--- @include "now"
+local keyring = KEYS[1]
+local id = ARGV[1]
+
+local now = now_ms()
+redis.call('HSET', keyring, 'sealed_at:' .. id, int(now))
+return {'ok', now}

@@ -1,0 +1,23 @@
+--- Read one document an app keeps for a person, for that person. (SPEC 4.6)
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] grant
+--- KEYS[4] docs
+--- KEYS[5] meta
+--- ARGV[1] idle: ms
+--- ARGV[2] document: collection/id
+--- @reply signed_out
+--- @reply not_found
+--- @reply ok email email_verified name picture etag size created_at updated_at sealed
+--- @idempotent
+--- @include "session"
+--- @include "documents"
+local user, session, grant, docs, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local idle, document = tonumber(ARGV[1]), ARGV[2]
+
+if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local found = redis.call('EXISTS', grant) == 1 and read_meta(meta, document)
+if not found then return {'not_found'} end
+local sealed = redis.call('HGET', docs, document)
+local email, verified, name, picture = profile(user)
+return {'ok', email, verified, name, picture, found.etag, found.size, found.created, found.updated, sealed}

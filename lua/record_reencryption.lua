@@ -1,0 +1,11 @@
+--- Note a re-encryption that went all the way: of what was sealed before `since`, every document is under the front key.
+--- KEYS[1] keyring
+--- ARGV[1] front: id of the key it sealed with
+--- ARGV[2] since: epoch ms
+--- @reply ok
+--- @idempotent
+local keyring = KEYS[1]
+local front, since = ARGV[1], ARGV[2]
+
+redis.call('HSET', keyring, 'documents_front', front, 'documents_since', since)
+return {'ok'}

@@ -1,0 +1,15 @@
+--- Put the same document in another encryption in its place, unless it was written meanwhile.
+--- ETag, times, usage and expiry stay as they are. An answer that was lost may be asked for again: nothing is written twice.
+--- KEYS[1] docs
+--- ARGV[1] document: collection/id
+--- ARGV[2] expected: the encrypted document that was read
+--- ARGV[3] sealed: the same document under the front key
+--- @reply changed
+--- @reply ok
+--- @idempotent
+local docs = KEYS[1]
+local document, expected, sealed = ARGV[1], ARGV[2], ARGV[3]
+
+if redis.call('HGET', docs, document) ~= expected then return {'changed'} end
+redis.call('HSET', docs, document, sealed)
+return {'ok'}

@@ -1,0 +1,142 @@
+"""Brings every document under the front key while servers run: one compare-and-set each.
+
+Interrupted, it is simply begun again and skips what is done. One that went all the way is noted in the store: of what
+was sealed before it began nothing is left under any other key, which is what `retire_key.lua` asks for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.cipher import Cipher
+from store.errors import StoreError, wrapped
+from store.holdings import PAST_ALL
+from store.keyring import Keys
+from store.keystate import KeyState
+from store.scripts import Scripts
+
+SHARDS_AT_ONCE = 256
+PEOPLE_AT_ONCE = 256
+PAGE_DOCUMENTS = 200
+PAGE_BYTES = 256 * 2**10
+NOTED_EVERY = 600.0
+"""Seconds. As a server does, a walk notes time and again which key it seals with."""
+
+MOST_NAMED = 20
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a walk is: of `people` those that are `done`; of the documents seen those that were renewed. A document
+    that opens under no configured key is counted, and the first are named as `user/client/collection/id`."""
+
+    people: int = 0
+    done: int = 0
+    documents: int = 0
+    renewed: int = 0
+    unreadable: int = 0
+    named: list[str] = field(default_factory=list)
+
+
+class Reencryption:
+    """The walk over shards, people, apps and documents."""
+
+    def __init__(self, client: Redis, scripts: Scripts, cipher: Cipher, ring: Keys, state: KeyState) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._cipher = cipher
+        self._keys = ring
+        self._state = state
+
+    async def run(self, lag: int) -> AsyncGenerator[Progress, None]:
+        """Re-encrypts what is not under the front key, and says after each step how far it is.
+
+        `lag`: ms for which a server may seal with a key after it last noted that it does; 0 where every server is
+        known to have taken up the front key. Raises StoreError, StoreUnavailable; begun again it goes on.
+        """
+        front = self._keys.ring.front.id
+        begun = await self._state.note_sealing(front)
+        noted = time.monotonic()
+        progress = Progress(await self._count())
+        async for users in self._people():
+            for user, client in await self._pairs(users):
+                async for _ in self._renew(user, client, front, progress):
+                    if time.monotonic() - noted > NOTED_EVERY:
+                        await self._state.note_sealing(front)
+                        noted = time.monotonic()
+                    yield progress
+            progress.done += len(users)
+            yield progress
+        if not progress.unreadable:
+            await self._state.record_reencryption(front, begun - lag)
+
+    async def _renew(self, user: str, client: str, front: int, progress: Progress) -> AsyncIterator[None]:
+        """One pair, a page at a time."""
+        hosted = keys.hosted(user, client)
+        after, more = "", True
+        while more:
+            reply = await self._scripts.run(
+                "list_stale_documents",
+                hosted,
+                front=front,
+                after=after,
+                past=PAST_ALL,
+                most=PAGE_DOCUMENTS,
+                max_bytes=PAGE_BYTES,
+            )
+            for name, sealed in reply.rows("rows"):
+                await self._reseal(hosted, user, client, name.decode(), sealed, progress)
+            progress.documents += reply.number("seen")
+            more, after = reply.number("more") == 1, reply.text("last")
+            yield
+
+    async def _reseal(
+        self, hosted: dict[str, str], user: str, client: str, name: str, sealed: bytes, progress: Progress
+    ) -> None:
+        try:
+            document = self._cipher.open(user, client, name, sealed)
+        except StoreError:
+            progress.unreadable += 1
+            if len(progress.named) < MOST_NAMED:
+                progress.named.append(f"{user}/{client}/{name}")
+            return
+        renewed = self._cipher.seal(user, client, name, document)
+        reply = await self._scripts.run("reseal_document", hosted, document=name, expected=sealed, sealed=renewed)
+        progress.renewed += reply.word == "ok"
+
+    async def _people(self) -> AsyncIterator[Sequence[str]]:
+        """Every user id, some at a time."""
+        for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
+            shards = keys.SHARDS[start : start + SHARDS_AT_ONCE]
+            found = await self._batch([("ZRANGE", keys.shard_users(shard), 0, -1) for shard in shards])
+            users = [user.decode() for of_shard in found for user in of_shard]
+            for first in range(0, len(users), PEOPLE_AT_ONCE):
+                yield users[first : first + PEOPLE_AT_ONCE]
+
+    async def _pairs(self, users: Sequence[str]) -> list[tuple[str, str]]:
+        """Those (user, app) pairs that have documents, apps in their grace window among them."""
+        grants = await self._batch([("ZRANGE", keys.person(user)["grants"], 0, -1) for user in users])
+        pairs = [(user, client.decode()) for user, its in zip(users, grants, strict=True) for client in its]
+        present = await self._batch([("EXISTS", keys.hosted(user, client)["docs"]) for user, client in pairs])
+        return [pair for pair, exists in zip(pairs, present, strict=True) if exists]
+
+    async def _count(self) -> int:
+        """How many people there are."""
+        return sum(await self._batch([("ZCARD", keys.shard_users(shard)) for shard in keys.SHARDS]))
+
+    async def _batch(self, commands: Sequence[tuple[str | int, ...]]) -> list[Any]:
+        """Sends reads together; in a cluster each goes to the node that owns its slot."""
+        if not commands:
+            return []
+        with wrapped():
+            async with self._client.pipeline(transaction=False) as batch:
+                for command in commands:
+                    batch.execute_command(*command)
+                answers: list[Any] = await batch.execute()
+        return answers

@@ -1,0 +1,129 @@
+"""The benchmark runs, with its figures left to whoever runs it: nothing here depends on how fast anything is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from bench.documents import parse
+from bench.filling import FilledStore, document, name_of
+from bench.measure import Client, Unexpected, compared, percentile, request, table
+from handlers.documents import check_names
+from store import keys
+from store.json_text import check_json
+from tests.driver import Service
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def rows_of(printed: str) -> list[list[str]]:
+    """The cells of every row of the tables, headers and rules included."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in printed.splitlines() if line]
+
+
+def number(cell: str) -> float:
+    """The figure of a cell, without its ratio."""
+    return float(cell.split()[0].replace(",", ""))
+
+
+def test_a_run_fills_every_row_of_its_tables() -> None:
+    options = ["--documents", "2,120", "--seconds", "0.1", "--connections", "2", "--stored", "50"]
+    command = [sys.executable, "-m", "bench.documents", *options]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    rows = rows_of(ran.stdout)
+    speed, memory = rows[2:6], rows[8:]
+    assert [row[:2] for row in speed] == [["GET", "2"], ["GET", "120"], ["PUT", "2"], ["PUT", "120"]]
+    assert all(len(row) == len(rows[0]) and number(cell) > 0 for row in speed for cell in row[2:])
+    assert all("(×1.00)" in cell for row in (speed[0], speed[2]) for cell in row[2:])
+    assert [row[0] for row in memory] == ["100 B", "1,024 B", "10,240 B"]
+    for row in memory:
+        total, *split = map(number, row[1:])
+        # What is kept is at least the document, and its parts are most of the whole.
+        assert number(row[0]) < split[0] < total
+        assert 0.5 * total < sum(split) < 1.5 * total
+    assert "120 documents for 100 people" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("--documents", "10,0"), id="a store of no documents"),
+        pytest.param(("--documents", "10;20"), id="counts that are none"),
+        pytest.param(("--seconds", "3600"), id="longer than an access token lives"),
+        pytest.param(("--connections", "0"), id="no connection"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(options)
+    assert f"argument {options[0]}" in capsys.readouterr().err
+
+
+def test_the_filling_writes_what_the_product_reads() -> None:
+    """Row by row as a client's PUTs would have left it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory, FilledStore.started(Path(directory)) as store:
+        pairs = store.mint(2)
+        store.fill(pairs, 1003, 200)
+        assert [pair.documents for pair in pairs] == [502, 501]
+        for pair in pairs:
+            hosted = keys.hosted(pair.caller.user, pair.caller.client)
+            usage = store.client.hgetall(hosted["usage"])
+            assert isinstance(usage, dict)
+            assert (int(usage[b"documents"]), int(usage[b"bytes"])) == (pair.documents, 200 * pair.documents)
+            assert store.client.hlen(hosted["docs"]) == store.client.hlen(hosted["meta"]) == pair.documents
+            assert store.client.zcard(hosted["index"]) == pair.documents
+        assert store.script_time()[0] >= 1003
+        assert dict(store.client.config_get())["appendonly"] == "yes"
+
+
+@pytest.mark.gen_test
+async def test_a_burst_is_answered_in_full_or_ends_the_run(service: Service) -> None:
+    client = await Client.connect(int(service.base_url.rpartition(":")[2]), 2)
+    try:
+        burst = await client.burst([request("GET", "/healthz", "none")] * 7)
+        assert len(burst.latencies) == 7
+        assert 0 < max(burst.latencies) <= burst.seconds
+        with pytest.raises(Unexpected, match="invalid_token"):
+            await client.burst([request("GET", "/api/oauth/userinfo", "forged")])
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("size", [100, 1024, 10 * 1024])
+def test_a_document_has_its_size_and_a_name_that_may_be(size: int) -> None:
+    assert len(document(size)) == size
+    check_json(document(size))
+    assert json.loads(document(size))["title"] == "A note"
+    check_names(*name_of(9999).split("/"))
+
+
+@pytest.mark.parametrize(
+    ("values", "percent", "found"),
+    [
+        pytest.param([3, 1, 2], 50, 2, id="the middle one"),
+        pytest.param([1, 2, 3, 4], 50, 2, id="the lower of two middle ones"),
+        pytest.param(list(range(1, 101)), 99, 99, id="one of a hundred lies above"),
+        pytest.param([7], 99, 7, id="of one, that one"),
+    ],
+)
+def test_a_percentile_is_one_of_the_values(values: list[float], percent: float, found: float) -> None:
+    assert percentile(values, percent) == found
+
+
+def test_a_request_and_a_table_are_written_as_they_are_read() -> None:
+    sent = request("PUT", "/api/v1/data/notes/n1", "token", b"{}")
+    assert sent.startswith(b"PUT /api/v1/data/notes/n1 HTTP/1.1\r\n")
+    assert sent.endswith(b"\r\nContent-Length: 2\r\n\r\n{}")
+    assert request("GET", "/", "token").endswith(b"Bearer token\r\n\r\n")
+    cells = ("1", "2", compared([1500, 100, 3000], [1000, 100, 1000], 0))
+    assert rows_of(table(("a", "b", "c"), [cells])) == [
+        ["a", "b", "c"],
+        ["---", "---", "---:"],
+        ["1", "2", "1,500 (×1.50)"],
+    ]

@@ -1,0 +1,142 @@
+"""The operator writes out everything that is kept of one person."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store import keys
+from store.opened import Store
+from store.results import Visitor
+from tests.holding import connect_app, write
+from tests.operating import Home, clean_environment
+from tests.owners import ROOT
+
+EMAIL = "ada@example.com"
+DOCUMENTS = {"notes/a": b' {"n": 1.50}\n', "notes/user:1": b'"second"'}
+
+
+@pytest.fixture
+def person(home: Home) -> str:
+    """A person with documents of one app, and of another that was disconnected; returns the user id."""
+    sub: str = home.user(EMAIL)["sub"]
+    for client_id in ("first-app", "gone-app"):
+        home.app(client_id)
+
+    async def fill(store: Store) -> None:
+        for client_id in ("first-app", "gone-app"):
+            app = await store.apps.find(client_id)
+            assert app is not None
+            await write(store, await connect_app(store, sub, app), DOCUMENTS)
+        credentials = await store.people.credentials(EMAIL)
+        assert credentials is not None
+        session = store.sessions.open(await store.sessions.start(credentials, Visitor()))
+        assert session is not None
+        await store.grants.revoke(session, "gone-app", Visitor())
+
+    home.with_store(fill)
+    return sub
+
+
+Record = dict[str, Any]
+
+
+def check_records(sub: str, profile: Record, apps: list[Record], activity: list[Record]) -> None:
+    assert (profile["sub"], profile["email"], profile["email_verified"]) == (sub, EMAIL, True)
+    assert set(profile) == {"sub", "email", "email_verified", "name", "picture", "status", "createdAt"}
+    by_id = {app["client_id"]: app for app in apps}
+    assert set(by_id) == {"first-app", "gone-app"}
+    assert by_id["first-app"]["scopes"] == ["profile", "data:read", "data:write"]
+    assert by_id["first-app"]["dataUntil"] is by_id["first-app"]["revokedAt"] is None
+    assert by_id["gone-app"]["dataUntil"] > by_id["gone-app"]["revokedAt"]
+    events = [entry["event"] for entry in activity]
+    assert {"created_by_operator", "token_minted", "app_disconnected"} <= set(events)
+
+
+def test_a_zip_holds_everything(home: Home, person: str, tmp_path: Path) -> None:
+    path = tmp_path / "ada.zip"
+    told = home.json("user", "export", EMAIL, "--output", str(path))
+    assert told == {"email": EMAIL, "sub": person, "documents": 4, "output": str(path)}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ada.zip"]
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        files = {name: archive.read(name) for name in archive.namelist()}
+    check_records(person, *(json.loads(files.pop(f"{name}.json")) for name in ("profile", "apps", "activity")))
+    assert files == {
+        f"documents/{client}/{name.replace(':', '%3A')}.json": content
+        for client in ("first-app", "gone-app")
+        for name, content in DOCUMENTS.items()
+    }
+    assert "exported_by_operator" in [entry["event"] for entry in home.json("user", "show", EMAIL)["activity"]]
+
+
+def test_lines_go_to_standard_output_and_nothing_else_does(home: Home, person: str) -> None:
+    said = home.words("user", "export", EMAIL, "--output", "-", "--format", "jsonl")
+    assert (said.status, said.err) == (0, "")
+    records = [json.loads(line) for line in said.out.splitlines()]
+    kinds: dict[str, list[Any]] = {}
+    for record in records:
+        kinds.setdefault(record.pop("type"), []).append(record)
+    check_records(person, kinds["profile"][0], kinds["app"], kinds["activity"])
+    found = {(line["client_id"], f"{line['collection']}/{line['id']}"): line["data"] for line in kinds["document"]}
+    assert found == {
+        (client, name): json.loads(content)
+        for client in ("first-app", "gone-app")
+        for name, content in DOCUMENTS.items()
+    }
+
+
+def test_a_zip_goes_to_standard_output_as_bytes(home: Home, person: str) -> None:
+    command = [sys.executable, str(ROOT / "manage.py"), "--data-dir", str(home.data_dir)]
+    words = [*command, "user", "export", EMAIL, "--output", "-"]
+    done = subprocess.run(words, capture_output=True, check=True, env=clean_environment(), timeout=60)
+    assert len(zipfile.ZipFile(io.BytesIO(done.stdout)).namelist()) == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        pytest.param((EMAIL, "--output", "-"), 1, "--json and --output -", id="two things on standard output"),
+        pytest.param(("nobody@example.com", "--output", "OUT"), 1, "No person", id="nobody of that address"),
+        pytest.param((EMAIL, "--output", "OUT", "--format", "rar"), 2, "--format", id="a format there is not"),
+        pytest.param((EMAIL,), 2, "--output", id="no output"),
+        pytest.param((EMAIL, "--output", "OUT/not/there"), 1, "No such file or directory", id="a folder there is not"),
+    ],
+)
+def test_what_cannot_be_written_leaves_nothing(
+    home: Home, person: str, tmp_path: Path, words: tuple[str, ...], status: int, message: str
+) -> None:
+    given = [word.replace("OUT", str(tmp_path / "out")) for word in words]
+    failed, _, description = home.error("user", "export", *given)
+    assert failed == status
+    assert message in description
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_fails_leaves_the_file_of_before(home: Home, person: str, tmp_path: Path) -> None:
+    path = tmp_path / "ada.jsonl"
+    path.write_text("the one before")
+    with home.client() as client:
+        client.hset(keys.hosted(person, "gone-app")["docs"], "notes/a", b"\x63" + b"\0" * 60)
+    status, code, description = home.error("user", "export", EMAIL, "--output", str(path), "--format", "jsonl")
+    assert (status, code) == (1, "server_error")
+    assert "not configured" in description
+    assert path.read_text() == "the one before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ada.jsonl"]
+
+
+def test_a_person_without_apps_is_exported_too(home: Home, tmp_path: Path) -> None:
+    home.user(EMAIL)
+    home.json("user", "export", EMAIL, "--output", str(tmp_path / "ada.zip"))
+    with zipfile.ZipFile(tmp_path / "ada.zip") as archive:
+        assert archive.namelist() == ["profile.json", "apps.json", "activity.json"]
+        assert json.loads(archive.read("apps.json")) == []
