@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -106,6 +107,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(settings: Settings) -> int:
     """Binds, starts the store where it is ours, serves. Raises StartupError, KeyRingError."""
+    # Until there is something to drain, SIGTERM ends the start as Ctrl-C does, and the store with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sockets = bind(settings.host, settings.port)
     embedded = EmbeddedStore.start(settings.data_dir, "server") if settings.redis_url == "embedded" else None
     try:
@@ -124,15 +127,24 @@ def run(settings: Settings) -> int:
 def bind(host: str, port: int) -> list[socket.socket]:
     """Listening sockets; `localhost` is both loopback addresses, whatever the resolver says. Raises StartupError."""
     try:
-        if host != "localhost":
-            return bind_sockets(port, host)
-        sockets = bind_sockets(port, "127.0.0.1")
-        port = sockets[0].getsockname()[1]
+        return bind_loopback(port) if host == "localhost" else bind_sockets(port, host)
     except OSError as error:
         raise StartupError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-    with contextlib.suppress(OSError):  # a host without IPv6
-        sockets += bind_sockets(port, "::1")
-    return sockets
+
+
+def bind_loopback(port: int) -> list[socket.socket]:
+    """One port on 127.0.0.1 and, where the host has it, on ::1. Raises OSError, also when only one of the two is free:
+    whoever has the other one would get what browsers send to localhost."""
+    sockets = bind_sockets(port, "127.0.0.1")
+    try:
+        return sockets + bind_sockets(sockets[0].getsockname()[1], "::1")
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:  # a host without IPv6
+            return sockets
+        sockets[0].close()
+        if port:
+            raise
+    return bind_loopback(0)
 
 
 def open_keys(settings: Settings) -> Keys:

@@ -12,7 +12,9 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+from store.errors import StartupError
 
 if TYPE_CHECKING:
     from demo import Demo
@@ -24,6 +26,8 @@ POLL_SECONDS = 0.1
 # A worker that dies younger than this did not die of its work.
 INFANCY_SECONDS = 2.0
 INFANT_DEATHS = 5
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 Serve = Callable[..., Awaitable[None]]
 
@@ -58,7 +62,7 @@ class _Supervisor:
         self._exit_code = 0
 
     def start(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in SIGNALS:
             signal.signal(number, self._on_signal)
         for _ in range(self._runtime.settings.workers):
             self._fork()
@@ -68,6 +72,9 @@ class _Supervisor:
 
     def _end_all(self) -> None:
         self._stopping = True
+        # As long as one process listens, a connection that nobody will take does not fail but waits.
+        for one in self._runtime.sockets:
+            one.close()
         for pid in self._born:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
@@ -75,18 +82,30 @@ class _Supervisor:
     def _fork(self) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
-        pid = os.fork()
-        if pid:
+        # A signal waits until the new worker is in the list of those to end.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            if self._stopping:
+                return
+            pid = os.fork()
+            if pid == 0:
+                self._work()
             self._born[pid] = time.monotonic()
-            return
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    def _work(self) -> NoReturn:
         code = 1
         try:
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             if self._runtime.embedded:
                 self._runtime.embedded.release_in_child()
             asyncio.run(self._run_worker())
             code = self._runtime.exit_code
+        except StartupError as error:
+            log.error("a worker cannot start: %s", error)
         except BaseException:
             traceback.print_exc()
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from handlers.account import AccountHandler, AppsHandler, HomeHandler, RevokeApp
 from handlers.authorize import AuthorizeHandler
 from handlers.base import Latchkey
 from handlers.decide import DecideHandler
-from handlers.fallback import FallbackHandler, StaticHandler, log_request
+from handlers.fallback import FallbackHandler, StaticHandler, log_request, quote_nothing
 from handlers.health import HealthHandler, ReadyHandler
 from handlers.metadata import MetadataHandler
 from handlers.policy import OPEN, POLICIES, check_policies
@@ -60,4 +61,5 @@ def make_application(site: Site) -> Latchkey:
         xsrf_cookie_kwargs={"httponly": True, "samesite": "Lax", "secure": site.secure, "path": "/"},
     )
     application.site = site
+    logging.getLogger("tornado.general").addFilter(quote_nothing)
     return application

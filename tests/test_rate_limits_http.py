@@ -171,7 +171,7 @@ async def test_a_full_window_refuses_every_endpoint_and_burns_nothing(service: S
 @pytest.mark.gen_test(timeout=30)
 @pytest.mark.trap(36)
 @pytest.mark.spec("8.1")
-async def test_forged_and_stale_tokens_from_one_address_lock_no_user_out(service: Service, clock: FakeClock) -> None:
+async def test_forged_and_stale_tokens_from_one_address_lock_no_user_out(service: Service) -> None:
     browser = await service.signed_in()
     tokens = await service.tokens(browser=browser)
     # Authentic but stale, of Ada herself and of her app: the seal opens, and nothing lives behind it.
@@ -184,9 +184,6 @@ async def test_forged_and_stale_tokens_from_one_address_lock_no_user_out(service
     dead = json_of(await service.web.exchange(used))
     await service.web.exchange(used)
     code = await service.code(browser=browser)
-    clock.advance(20)
-    code = await service.code(browser=browser)
-    clock.advance(30)
     left = remaining(await service.web.userinfo(tokens["access_token"]))
     attempts = [
         lambda: service.web.exchange("lk_ac_forged"),
@@ -199,8 +196,7 @@ async def test_forged_and_stale_tokens_from_one_address_lock_no_user_out(service
         lambda: service.web.exchange(code, client_id="nobody"),
     ]
     codes = [(await attempt()).code for attempt in attempts for _ in range(20)]
-    assert codes[:LIMIT] == [400] * LIMIT and codes[LIMIT : LIMIT + 20] == [429] * 20
-    assert set(codes[LIMIT:]) == {429}
+    assert codes[:LIMIT] == [400] * LIMIT and set(codes[LIMIT:]) == {429}
     for _ in range(120):  # and of resource calls, which are refused without asking any window
         for wrong in ("lk_at_forged", stale[Kind.ACCESS], dead["access_token"]):
             assert (await service.web.userinfo(wrong)).code == 401

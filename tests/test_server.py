@@ -28,8 +28,8 @@ from tests.engines import Engine, valkey
 from tests.processes import QUICK, Server, at_once, children, opened, processes, refused, shared, wait_until
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
-# One hash takes most of a second, so that a sign-in can be caught in flight.
-SLOW = ("--password-memory", "131072", "--password-iterations", "8")
+# One hash takes some tenths of a second, so that a sign-in can be caught in flight.
+SLOW = ("--password-memory", "131072", "--password-iterations", "4")
 EMAIL = "ada@example.com"
 SECRET = "s" * 43
 SEED = {
@@ -195,6 +195,25 @@ def test_a_drain_has_an_end(seed: str) -> None:
             sign_in.cookie()
 
 
+def test_a_start_that_is_ended_leaves_no_store_behind() -> None:
+    with Server(*QUICK) as server:
+        wait_until(Files(server.data_dir).pid.exists)
+        store = store_pid(server.data_dir)
+        status = server.stop()
+        assert status in (0, 130), server.log
+        assert not store_runs(server.data_dir, store)
+        assert "Traceback" not in server.log
+
+
+def test_workers_that_are_being_started_are_ended_too() -> None:
+    with Server("--workers", "16", *QUICK) as server:
+        wait_until(lambda: len(children(server.process.pid)) > 1)  # the store and a worker
+        family = {*children(server.process.pid), server.process.pid}
+        assert server.stop() == 0
+        assert not family & set(processes())
+        assert "Traceback" not in server.log
+
+
 def test_after_kill_9_the_next_start_takes_the_store_over(seed: str) -> None:
     with Server("--seed", seed, *QUICK) as server:
         cookie = SignIn(server.ready().port).cookie()
@@ -277,12 +296,13 @@ def test_a_seed_file_may_be_given_at_every_start(seed: str) -> None:
 
 def test_secrets_stand_in_no_command_line() -> None:
     ring = KeyRing.generate(1)
-    with valkey(options=("--requirepass", "a-store-password")) as engine:
+    with valkey() as engine, engine.client() as client:
+        client.config_set("requirepass", "a-store-password")
         url = engine.url.replace("unix://", "unix://:a-store-password@")
         environment = {"LATCHKEY_SECRET_KEYS": ring, "LATCHKEY_REDIS_URL": url}
         with Server(environment=environment) as server:
             server.ready()
-            shown = {pid: line for pid, (_, line) in processes().items() if "requirepass" not in line}
+            shown = {pid: line for pid, (_, line) in processes().items()}
             assert server.process.pid in shown
             for secret in (ring.partition(":")[2], "a-store-password"):
                 assert secret not in "\n".join(shown.values())
