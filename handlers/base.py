@@ -162,7 +162,7 @@ class BaseHandler(RequestHandler):
         """RFC 6750 3."""
         challenge = 'Bearer realm="latchkey"'
         # RFC 6750 3.1: a request without any credentials is told no error.
-        if "Authorization" in self.request.headers:
+        if self.request.headers.get("Authorization", "").lower().startswith("bearer "):
             challenge += f', error="{refusal.code}"'
         if refusal.code == "insufficient_scope":
             challenge += f', scope="{self.policy.scope}"'

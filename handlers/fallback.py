@@ -69,8 +69,8 @@ class StaticHandler(StaticFileHandler):
 
 def quote_nothing(record: logging.LogRecord) -> bool:
     """A filter for Tornado's log, which quotes what is malformed in a request: that may be a token."""
-    if record.getMessage().startswith("Malformed HTTP message"):
-        record.msg, record.args = "Malformed HTTP message from %s", record.args[:1] if record.args else ("?",)
+    if str(record.msg).startswith("Malformed HTTP message") and isinstance(record.args, tuple):
+        record.msg, record.args = "Malformed HTTP message from %s", record.args[:1]
     return True
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from itertools import permutations
 
 import pytest
@@ -130,7 +130,7 @@ async def test_no_token_lives_after_the_disconnection_was_answered(memory_store:
         await story.check()
 
 
-async def race(calls: list[Awaitable[TokenResponse]]) -> list[TokenResponse]:
+async def race(calls: Sequence[Awaitable[TokenResponse]]) -> list[TokenResponse]:
     """Those of the calls, all made at once, that succeeded; the others were refused as they must be."""
     won: list[TokenResponse] = []
 
@@ -187,9 +187,10 @@ async def test_refreshes_and_a_disconnection_at_once_leave_nothing_alive(store: 
     world = await World.make(store)
     families = [await world.tokens() for _ in range(10)]
     refreshes = [world.refresh(tokens.refresh_token) for tokens in families]
-    half = asyncio.gather(*[race([call]) for call in refreshes[:5]])
-    _, *rest = await asyncio.gather(world.revoke_app(), half, *[race([call]) for call in refreshes[5:]])
-    won = [tokens for group in [*rest[0], *rest[1:]] for tokens in group]
+    before = asyncio.ensure_future(race(refreshes[:5]))
+    await asyncio.sleep(0)
+    _, after = await asyncio.gather(world.revoke_app(), race(refreshes[5:]))
+    won = [*await before, *after]
     for tokens in [*families, *won]:
         assert not await world.lives(tokens.access_token)
 

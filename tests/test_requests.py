@@ -104,7 +104,9 @@ async def test_malformed_bodies_are_400_on_every_endpoint(service: Service, body
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize(
-    "value", ["7", "true", '["a"]', '{"a": "b"}', "1.5", "[]"], ids=["number", "true", "list", "object", "float", "none"]
+    "value",
+    ["7", "true", '["a"]', '{"a": "b"}', "1.5", "[]"],
+    ids=["number", "true", "list", "object", "float", "none"],
 )
 async def test_what_is_no_string_is_400_where_a_string_belongs(service: Service, value: str) -> None:
     secret = service.web.secret
@@ -258,7 +260,8 @@ async def test_broken_text_in_a_query_reaches_no_app(service: Service) -> None:
     url = service.web.authorize_url(state=None)
     for state in ("%ff", "%00", "a%00b", "%ed%a0%80", "%c0%af"):
         response = await browser.get(f"{url}&state={state}")
-        assert response.code == 400 and "Location" not in response.headers
+        assert response.code == 400
+        assert "Location" not in response.headers
     ordinary = await browser.get(f"{url}&state=%E2%82%AC%0a")
     assert ordinary.headers["Location"].count("state=%E2%82%AC%0A") == 1
 
@@ -303,7 +306,8 @@ async def test_unknown_addresses_are_404(service: Service, path: str) -> None:
         if path.startswith("/api/"):
             assert json_of(response)["error"] == "not_found"
         else:
-            assert response.headers["Content-Type"].startswith("text/html") and b"Not found" in response.body
+            assert response.headers["Content-Type"].startswith("text/html")
+            assert b"Not found" in response.body
         as_json = await send(service.base_url + path, method, headers={"Accept": "application/json"})
         assert json_of(as_json)["error"] == "not_found"
 
@@ -312,6 +316,8 @@ async def test_unknown_addresses_are_404(service: Service, path: str) -> None:
 async def test_verifier_and_code_in_the_query_count_for_nothing(service: Service) -> None:
     code = await service.code()
     query = urlencode({"code": code, "code_verifier": VERIFIER, "client_secret": service.web.secret})
-    response = await send(f"{service.base_url}/api/oauth/token?{query}", "POST", form={"grant_type": "authorization_code"})
+    response = await send(
+        f"{service.base_url}/api/oauth/token?{query}", "POST", form={"grant_type": "authorization_code"}
+    )
     assert response.code == 400
     assert (await service.web.exchange(code)).code == 200

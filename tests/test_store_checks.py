@@ -187,3 +187,21 @@ async def test_a_retry_window_ends(clock: FakeClock, memory_store: Store) -> Non
     clock.advance(2)
     assert await refusal_of(world.refresh(first.refresh_token)) == "invalid_grant"
     assert not await world.lives(again.access_token)
+
+
+@pytest.mark.spec("8.1")
+async def test_a_revocation_counts_for_the_person_only_where_it_ended_something(store: Store) -> None:
+    world = await World.make(store)
+    ended, live = await world.tokens(), await world.tokens()
+
+    async def remaining() -> int:
+        _, window = await store.identity.read(world.caller(live.access_token), "profile")
+        return window.remaining
+
+    before = await remaining()
+    for presented in (ended.access_token, ended.refresh_token):
+        await store.tokens.revoke(None, presented)
+    assert await remaining() == before - 3, "two that were live, and the look itself"
+    for presented in (ended.access_token, ended.refresh_token):
+        await store.tokens.revoke(None, presented)
+    assert await remaining() == before - 4
