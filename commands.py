@@ -144,8 +144,19 @@ async def show_user(context: Context, args: Namespace) -> Outcome:
 
 
 async def disable_user(context: Context, args: Namespace) -> Outcome:
-    """Ends every token and session of a person, who cannot sign in. Raises Refused("not_found"), ValueError."""
+    """Stops every token of a person and ends every session; nobody gets in. Raises Refused("not_found"), ValueError."""
     return Outcome(_user(await context.store.operator.set_status(normalise_email(args.email), "disabled")))
+
+
+async def set_password(context: Context, args: Namespace) -> Outcome:
+    """Gives a person who forgot it a new password; every session ends. Raises Refused("not_found"), ValueError."""
+    email = normalise_email(args.email)
+    password = secrets.token_urlsafe(18) if args.password is None else args.password
+    check_password(password, email)
+    record = _user(await context.store.operator.set_password(email, await context.store.hasher.hash(password)))
+    if args.password is not None:
+        return Outcome(record)
+    return Outcome({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
 
 
 async def enable_user(context: Context, args: Namespace) -> Outcome:

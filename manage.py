@@ -123,10 +123,14 @@ def _add_users(verb: Verbs) -> None:
         named.add_argument("--email", metavar="E", required=True)
     verb("list", commands.list_users, "every person")
     question = "Delete {email}, with everything apps keep for this person?"
+    reset = verb("set-password", commands.set_password, "give a person a new password; every session ends")
+    reset.add_argument("--password-stdin", action="store_true", help="read the password; else one is made and printed")
+    reset.set_defaults(password=None)
     for named in (
+        reset,
         verb("show", commands.show_user, "one person, with connected apps and the newest activity"),
-        verb("disable", commands.disable_user, "end every token and session, and let nobody in"),
-        verb("enable", commands.enable_user, "let the person in again"),
+        verb("disable", commands.disable_user, "stop every token, end every session, and let nobody in"),
+        verb("enable", commands.enable_user, "let the person in again; tokens that have not expired work again"),
         verb("delete", commands.delete_user, "delete a person and all that is theirs", ask=question),
     ):
         named.add_argument("email", metavar="EMAIL")

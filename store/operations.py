@@ -79,6 +79,14 @@ class Operator:
             raise Refused("not_found", "No person with this e-mail address.")
         return await self.find(email)
 
+    async def set_password(self, email: str, hashed: bytes) -> Person:
+        """Gives a person another password; every session ends. Raises Refused("not_found")."""
+        person = await self.find(email)
+        reply = await self._scripts.run("set_password", keys.person(person.user), password=hashed)
+        if reply.word == "not_found":
+            raise Refused("not_found", "No person with this e-mail address.")
+        return person
+
     async def delete(self, email: str) -> str:
         """Deletes a person and returns the user id. Raises Refused("not_found")."""
         user = await self._people.find(email)

@@ -252,6 +252,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator.set_status(w.email, "disabled")
 
 
+@call("operator.set_password", "describe_user", "set_password")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.set_password(w.email, b"a-hash")
+
+
 @call("operator.delete", "delete_user", "release_email")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.delete(w.email)

@@ -425,7 +425,9 @@ def frozen(engine: Engine) -> Callable[[], None]:
 @pytest.mark.parametrize(
     "away", [pytest.param(stopped, id="the store was stopped"), pytest.param(frozen, id="the store hangs")]
 )
-async def test_without_its_store_every_call_is_503_until_it_is_back(away: Callable[[Engine], Callable[[], None]]) -> None:
+async def test_without_its_store_every_call_is_503_until_it_is_back(
+    away: Callable[[Engine], Callable[[], None]],
+) -> None:
     with valkey(append_only=True) as engine:
         ring = Keys(KeyRing.parse(KeyRing.generate(1)))
         options = ("--redis-url", engine.url, "--redis-timeout", "1", *QUICK)
