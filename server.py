@@ -50,6 +50,8 @@ class Runtime:
     sockets: list[socket.socket]
     base_url: str
     embedded: EmbeddedStore | None
+    supervisor: int | None = None
+    """Its process id, noted before there is a worker: one that asks for its parent may be an orphan already."""
     exit_code: int = 0
 
     @contextlib.asynccontextmanager
@@ -175,7 +177,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         )
         server = HTTPServer(application, max_body_size=max(ABSURD_BODY, settings.max_body), body_timeout=60)
         server.add_sockets(runtime.sockets)
-        watch = asyncio.ensure_future(watch_over(runtime, store, stop, os.getppid() if not alone else None))
+        watch = asyncio.ensure_future(watch_over(runtime, store, stop))
         if alone:
             announce(runtime.base_url, demo)
         try:
@@ -194,14 +196,14 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 signal.signal(number, signal.SIG_IGN)
 
 
-async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event, parent: int | None) -> None:
+async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> None:
     """Takes up a changed key file, tells the store hourly which key seals, ends with its store or its supervisor."""
     next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
     while True:
         await asyncio.sleep(KEY_FILE_SECONDS)
-        if parent is not None and os.getppid() != parent:
+        if runtime.supervisor is not None and os.getppid() != runtime.supervisor:
             stop.set()
-        if parent is None and runtime.embedded and not runtime.embedded.alive():
+        if runtime.supervisor is None and runtime.embedded and not runtime.embedded.alive():
             log.critical("the embedded store ended; see the log in the data directory")
             runtime.exit_code = 1
             stop.set()

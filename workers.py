@@ -37,6 +37,7 @@ def supervise(runtime: Runtime, serve: Serve) -> int:
     from server import announce
 
     demo = asyncio.run(_prepare(runtime))
+    runtime.supervisor = os.getpid()
     supervisor = _Supervisor(runtime, serve)
     try:
         supervisor.start()

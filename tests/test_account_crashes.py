@@ -36,7 +36,7 @@ async def _after_confirming(world: World, armed: Armed) -> None:
     armed.arm("confirm_email", 2)
 
 
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize(
     ("crash", "confirmed"),
     [

@@ -152,7 +152,7 @@ async def subscribed(store: Store, number: int = 1) -> None:
 
 
 @pytest.mark.trap(35)
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("kind", ["valkey", "redis"])
 async def test_a_change_on_one_process_is_announced_to_the_others(
     request: pytest.FixtureRequest, kind: str, open_new: OpenNew
@@ -172,7 +172,7 @@ async def test_a_change_on_one_process_is_announced_to_the_others(
 
 
 @pytest.mark.trap(35)
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test(timeout=60)
 async def test_when_the_subscription_drops_everything_is_read_anew(open_new: OpenNew) -> None:
     with valkey(append_only=True) as engine:
         async with open_new(engine.url) as one, open_new(engine.url) as other, other.apps.following():

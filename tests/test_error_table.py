@@ -96,7 +96,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.gen_test(timeout=20)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.spec("2.5")
 @pytest.mark.parametrize(("cause", "status", "code"), ROWS)
 async def test_a_cause_has_its_status_and_code(service: Service, cause: Cause, status: int, code: str) -> None:

@@ -104,7 +104,7 @@ SETS = [
 ]
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("steps", SETS)
 async def test_in_every_order_exactly_that_lives_which_should(memory_store: Store, steps: list[str]) -> None:
     for order in sorted(set(permutations(steps))):
@@ -118,7 +118,7 @@ async def test_in_every_order_exactly_that_lives_which_should(memory_store: Stor
                 assert await refusal_of(story.world.refresh(tokens.refresh_token)) == "invalid_grant"
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(3)
 async def test_no_token_lives_after_the_disconnection_was_answered(memory_store: Store) -> None:
     for order in sorted(set(permutations(["refresh", "exchange", "disconnect", "refresh"]))):
@@ -145,7 +145,7 @@ async def race(calls: Sequence[Awaitable[TokenResponse]]) -> list[TokenResponse]
     return won
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(1)
 async def test_a_hundred_exchanges_at_once_have_one_success_which_the_others_end(store: Store) -> None:
     world = await World.make(store)
@@ -156,7 +156,7 @@ async def test_a_hundred_exchanges_at_once_have_one_success_which_the_others_end
     assert await refusal_of(world.refresh(won[0].refresh_token)) == "invalid_grant"
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(1)
 async def test_a_hundred_refreshes_at_once_have_one_success_which_the_others_end(store: Store) -> None:
     world = await World.make(store)
@@ -168,7 +168,7 @@ async def test_a_hundred_refreshes_at_once_have_one_success_which_the_others_end
         assert await refusal_of(world.refresh(each.refresh_token)) == "invalid_grant"
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(1)
 async def test_a_hundred_retries_at_once_inside_the_retry_window_are_one_rotation(store: Store) -> None:
     world = await World.make(store, refresh_retry_seconds=60)
@@ -181,7 +181,7 @@ async def test_a_hundred_retries_at_once_inside_the_retry_window_are_one_rotatio
     assert await world.lives(won[0].access_token)
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(3)
 async def test_refreshes_and_a_disconnection_at_once_leave_nothing_alive(store: Store) -> None:
     world = await World.make(store)
@@ -195,7 +195,7 @@ async def test_refreshes_and_a_disconnection_at_once_leave_nothing_alive(store: 
         assert not await world.lives(tokens.access_token)
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(4)
 async def test_three_rotations_in_an_instant_then_the_first_again(store: Store) -> None:
     world = await World.make(store)
@@ -208,7 +208,7 @@ async def test_three_rotations_in_an_instant_then_the_first_again(store: Store) 
         assert await refusal_of(world.refresh(tokens.refresh_token)) == "invalid_grant"
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(4)
 @pytest.mark.parametrize("end", ["stop", "kill"])
 async def test_a_replay_is_detected_after_server_and_store_were_restarted(keys: Keys, end: str) -> None:

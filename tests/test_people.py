@@ -17,7 +17,7 @@ from store.sessions import Session
 from tests.engines import FakeClock
 from tests.world import PASSWORD, VISITOR, World, refusal_of
 
-pytestmark = pytest.mark.gen_test(timeout=20)
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 NEW_PASSWORD = "another horse battery"
 DAY = 86_400

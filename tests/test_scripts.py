@@ -257,7 +257,7 @@ def recording(io_loop: IOLoop, valkey_engine: Any) -> Iterator[Recording]:
     io_loop.run_sync(made.aclose)
 
 
-@pytest.mark.gen_test(timeout=30)
+@pytest.mark.gen_test(timeout=60)
 async def test_the_keys_of_every_call_share_one_slot(recording: Recording, keys: Keys) -> None:
     client: Any = recording
     hasher = PasswordHasher(64, 1, workers=1, queue=10)

@@ -13,7 +13,7 @@ from store.tokens import UnknownUser
 from tests.engines import FakeClock
 from tests.world import CALLBACK, SCOPES, VERIFIER, VISITOR, World, refusal_of
 
-pytestmark = pytest.mark.gen_test(timeout=20)
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 async def stored(store: Store) -> dict[bytes, object]:

@@ -15,7 +15,7 @@ from store.opened import Store
 from store.seal import Kind, Token
 from tests.world import SCOPES, World, refusal_of
 
-pytestmark = pytest.mark.gen_test(timeout=20)
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 @pytest.mark.spec("2.2")

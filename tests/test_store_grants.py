@@ -15,7 +15,7 @@ from store.refused import SignedOut
 from tests.engines import FakeClock
 from tests.world import CALLBACK, VISITOR, World, refusal_of
 
-pytestmark = pytest.mark.gen_test(timeout=20)
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 async def test_a_decision_answers_a_request_once(store: Store) -> None:
@@ -26,6 +26,11 @@ async def test_a_decision_answers_a_request_once(store: Store) -> None:
     assert (first.code, first.redirect_uri, first.state) == (None, CALLBACK, "a-state")
     again = decide(world.session, request_id, allow=True, scopes=None, visitor=VISITOR)
     assert await refusal_of(again) == "invalid_request"
+    request_id = await world.pending()
+    assert (await decide(world.session, request_id, allow=True, scopes=None, visitor=VISITOR)).code is not None
+    for allow in (True, False):
+        again = decide(world.session, request_id, allow=allow, scopes=None, visitor=VISITOR)
+        assert await refusal_of(again) == "invalid_request"
 
 
 async def test_a_person_may_tick_fewer_scopes_but_not_others_and_not_none(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import os
 import re
@@ -11,8 +12,6 @@ import signal
 import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -47,10 +46,10 @@ class Chromium:
                 start_new_session=True,
             )
         try:
-            self._base = f"http://127.0.0.1:{self._port()}/session"
+            self._at, self._session = self._port(), "/session"
             options = {"binary": binary, "args": [*FLAGS, f"--user-data-dir={self.directory / 'profile'}"]}
             wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-            self._base += "/" + self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+            self._session += "/" + self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
         except BaseException:
             self._end()
             raise
@@ -128,10 +127,13 @@ class Chromium:
         return str(self._call("POST", "/element", {"using": using, "value": value})[ELEMENT])
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._base + path, data, {"Content-Type": "application/json"}, method=method)
+        connection = http.client.HTTPConnection("127.0.0.1", self._at, timeout=60)
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310  # its scheme is ours
-                return json.load(response)["value"]
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{method} {path} {body}: {json.load(error)['value']['message']}") from None
+            data = None if body is None else json.dumps(body)
+            connection.request(method, self._session + path, data, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            value = json.load(response)["value"]
+        finally:
+            connection.close()
+        assert response.status == 200, f"{method} {path} {body}: {value['message']}"
+        return value
