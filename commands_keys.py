@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 
 from commands import Context, Outcome
+from opening import KEY_FILE
 from settings import Settings
 from settings_types import EMBEDDED
 from store.datadir import Lock
 from store.keyring import KeyFile, KeyRing, KeyRingError, SecretKey
 from store.refused import Refused
 
-KEY_FILE = "keys"
 RELOAD_SECONDS = 3.0
 """Longer than any running server takes to read its key file again, which it does once a second."""
 
@@ -24,13 +24,6 @@ ROTATE_BY_HAND = (
     "to LATCHKEY_SECRET_KEYS behind the others, on every host, and restart every server. Then, when all run with it, "
     "move it to the front on every host and restart again. Last, 31 days later, `manage.py keys retire` the old one."
 )
-
-
-def open_keys(settings: Settings) -> KeyFile | KeyRing:
-    """The configured keys, or the key file of the data directory, made if need be. Raises KeyRingError, OSError."""
-    if settings.secret_keys:
-        return KeyRing.parse(settings.secret_keys)
-    return KeyFile.open_or_create(settings.data_dir / KEY_FILE)
 
 
 def generate_key(settings: Settings) -> Outcome:

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import commands
 import commands_keys
 from commands import Context, Outcome
+from opening import open_keys, open_store
 from settings import Settings, SettingsError, add_arguments, from_namespace
 from settings_types import EMBEDDED
 from store.connect import unix_url
@@ -28,8 +29,6 @@ from store.embedded import open_for_manage
 from store.errors import StartupError, StoreError, StoreUnavailable
 from store.keyring import KeyRingError, Keys
 from store.names import UnknownScope
-from store.opened import Store
-from store.passwords import PasswordHasher
 from store.refused import Refused
 
 Verbs = Callable[..., argparse.ArgumentParser]
@@ -211,22 +210,10 @@ def store_url(settings: Settings) -> Iterator[tuple[str, bool]]:
 
 async def within(url: str, server_runs: bool, args: argparse.Namespace, settings: Settings) -> Outcome:
     """The command, with the store open and held against the keys as a server does it."""
-    source = commands_keys.open_keys(settings)
-    store = await Store.open(
-        url,
-        Keys(source),
-        PasswordHasher(settings.password_memory, settings.password_iterations, workers=1, queue=0),
-        timeout=settings.redis_timeout,
-        connections=settings.redis_connections,
-        session_idle=settings.session_idle,
-        session_lifetime=settings.session_lifetime,
-    )
-    try:
+    source = open_keys(settings)
+    async with open_store(settings, url, Keys(source)) as store:
         outcome: Outcome = await args.run(Context(settings, store, source, server_runs), args)
         return outcome
-    finally:
-        with contextlib.suppress(StoreError):
-            await store.close()
 
 
 def confirm(question: str, sure: bool) -> None:

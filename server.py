@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import logging
 import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tornado.httpserver import HTTPServer
@@ -23,13 +22,13 @@ import workers
 from demo import Demo
 from handlers import make_application
 from handlers.site import Site
+from opening import open_keys, open_store
 from settings import Settings, SettingsError, load
 from store.connect import unix_url
 from store.embedded import EmbeddedStore
 from store.errors import StartupError, StoreError
-from store.keyring import KeyFile, KeyRing, KeyRingError, Keys
+from store.keyring import KeyRingError, Keys
 from store.opened import Store
-from store.passwords import PasswordHasher
 from store.seed import seed
 
 log = logging.getLogger("latchkey")
@@ -53,28 +52,6 @@ class Runtime:
     supervisor: int | None = None
     """Its process id, noted before there is a worker: one that asks for its parent may be an orphan already."""
     exit_code: int = 0
-
-    @contextlib.asynccontextmanager
-    async def store(self) -> AsyncIterator[Store]:
-        """An open store, closed at the end."""
-        given = self.settings
-        hasher = PasswordHasher(
-            given.password_memory, given.password_iterations, given.password_workers, given.password_queue
-        )
-        store = await Store.open(
-            self.store_url,
-            self.keys,
-            hasher,
-            timeout=given.redis_timeout,
-            connections=given.redis_connections,
-            session_idle=given.session_idle,
-            session_lifetime=given.session_lifetime,
-        )
-        try:
-            yield store
-        finally:
-            with contextlib.suppress(StoreError):
-                await store.close()
 
     async def prepare(self, store: Store) -> Demo | None:
         """Seeds what is missing; starts the demo app where it was asked for."""
@@ -100,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     try:
         return run(settings)
-    except (StartupError, StoreError, KeyRingError) as error:
+    except (StartupError, StoreError, KeyRingError, OSError) as error:
         print(f"latchkey: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -108,19 +85,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(settings: Settings) -> int:
-    """Binds, starts the store where it is ours, serves. Raises StartupError, KeyRingError."""
+    """Binds, starts the store where it is ours, serves. Raises StartupError, KeyRingError, OSError."""
     # Until there is something to drain, SIGTERM ends the start as Ctrl-C does, and the store with it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sockets = bind(settings.host, settings.port)
     embedded = EmbeddedStore.start(settings.data_dir, "server") if settings.redis_url == "embedded" else None
     try:
+        for bound in sockets:
+            log.info("bound to %s port %d", *bound.getsockname()[:2])
         store_url = unix_url(embedded.socket_path) if embedded else settings.redis_url
         base_url = settings.origin(sockets[0].getsockname()[1])
-        runtime = Runtime(settings, store_url, open_keys(settings), sockets, base_url, embedded)
+        runtime = Runtime(settings, store_url, Keys(open_keys(settings)), sockets, base_url, embedded)
         if settings.workers == 1:
             asyncio.run(serve(runtime, alone=True))
             return runtime.exit_code
-        return workers.supervise(runtime, serve)
+        return workers.supervise(runtime, serve, announce)
     finally:
         if embedded:
             embedded.stop()
@@ -149,21 +128,13 @@ def bind_loopback(port: int) -> list[socket.socket]:
     return bind_loopback(0)
 
 
-def open_keys(settings: Settings) -> Keys:
-    """The configured keys, or those of the data directory, made there on first start. Raises KeyRingError."""
-    if settings.secret_keys:
-        return Keys(KeyRing.parse(settings.secret_keys))
-    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Keys(KeyFile.open_or_create(settings.data_dir / "keys"))
-
-
 async def serve(runtime: Runtime, *, alone: bool) -> None:
     """Serves until a signal, then lets running requests finish. `alone`: no supervisor seeds and announces."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     settings = runtime.settings
-    async with runtime.store() as store, store.apps.following():
+    async with open_store(runtime.settings, runtime.store_url, runtime.keys) as store, store.apps.following():
         demo = await runtime.prepare(store) if alone else None
         application = make_application(
             Site(

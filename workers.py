@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from opening import open_store
 from store.errors import StartupError
 
 if TYPE_CHECKING:
@@ -30,12 +31,11 @@ INFANT_DEATHS = 5
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 Serve = Callable[..., Awaitable[None]]
+Announce = Callable[[str, "Demo | None"], None]
 
 
-def supervise(runtime: Runtime, serve: Serve) -> int:
+def supervise(runtime: Runtime, serve: Serve, announce: Announce) -> int:
     """Serves with `settings.workers` processes until a signal. Returns the exit status."""
-    from server import announce
-
     demo = asyncio.run(_prepare(runtime))
     runtime.supervisor = os.getpid()
     supervisor = _Supervisor(runtime, serve)
@@ -49,7 +49,7 @@ def supervise(runtime: Runtime, serve: Serve) -> int:
 
 
 async def _prepare(runtime: Runtime) -> Demo | None:
-    async with runtime.store() as store:
+    async with open_store(runtime.settings, runtime.store_url, runtime.keys) as store:
         return await runtime.prepare(store)
 
 

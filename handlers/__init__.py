@@ -39,7 +39,6 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account/apps", AppsHandler, "account-apps"),
     (r"/account/apps/([A-Za-z0-9_-]{1,64})/revoke", RevokeAppHandler, "account-app-revoke"),
     (r"/account/security", SecurityHandler, "account-security"),
-    (r"/account/security/password", SecurityHandler, "account-password"),
     (r"/healthz", HealthHandler, "healthz"),
     (r"/readyz", ReadyHandler, "readyz"),
 ]

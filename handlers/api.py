@@ -19,6 +19,7 @@ class ApiHandler(BaseHandler):
     def set_default_headers(self) -> None:
         """CORS on every response, errors too; the origin is never reflected and no cookie counts here."""
         super().set_default_headers()
+        self.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
         self.set_header("Access-Control-Allow-Origin", "*")
         self.set_header("Access-Control-Expose-Headers", EXPOSED)
 

@@ -36,8 +36,6 @@ class AuthorizeHandler(PageHandler):
             prompts = check_prompt(params)
             await self.begin(app, request, prompts, pairs)
         except Refused as refusal:
-            if refusal.code == "rate_limited":
-                raise
             # RFC 6749 4.1.2.1: everything else goes back to the app.
             answer = {"error": refusal.code, "error_description": refusal.description}
             self.send_back(app, redirect_uri, answer, state)

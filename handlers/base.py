@@ -77,8 +77,6 @@ class BaseHandler(RequestHandler):
         self.set_header("X-Request-Id", request_id(self.request))
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Cache-Control", "no-store")
-        if self.request.path.startswith("/api/") or self.request.path.startswith("/.well-known/"):
-            self.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
     def prepare(self) -> None:
         """Bounds the body. Raises Refused("payload_too_large")."""

@@ -34,7 +34,6 @@ POLICIES: dict[str, Policy] = {
     "account-apps": PAGE,
     "account-app-revoke": PAGE,
     "account-security": PAGE,
-    "account-password": PAGE,
     "healthz": OPEN,
     "readyz": OPEN,
 }

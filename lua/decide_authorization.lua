@@ -28,7 +28,7 @@
 --- @reply gone remaining reset
 --- @reply invalid_scope remaining reset
 --- @reply denied remaining reset redirect_uri state
---- @reply allowed remaining reset redirect_uri state scope
+--- @reply allowed remaining reset redirect_uri state
 --- @include "session"
 --- @include "scope"
 --- @include "window"
@@ -65,4 +65,4 @@ redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', 
 redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)
 record(audit, 'consent_given', client, address, agent)
-return {'allowed', remaining, reset, asked[1], asked[4], scope}
+return {'allowed', remaining, reset, asked[1], asked[4]}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 
 from store import keys as spell
+from store.connect import connect
 from store.errors import StoreUnavailable
 from store.keyring import Keys
-from store.opened import Store
+from store.refused import Refused
 from tests.engines import Engine
-from tests.losing import Armed, losing
-from tests.world import PASSWORD, World, refusal_of
+from tests.losing import SCRIPTS, Armed, losing, store_on
+from tests.world import PASSWORD, VISITOR, World, refusal_of
 
 Crash = Callable[[World, Armed], Awaitable[None]]
 
@@ -70,11 +73,38 @@ async def test_a_sign_up_that_broke_off_leaves_one_account_that_works_or_a_free_
         assert (await world.store.operator.find(email)).user == found.user
 
 
+class Overtaken:
+    """A client on which the address goes to somebody else just before it is confirmed."""
+
+    def __init__(self, client: Redis, address: str, winner: str) -> None:
+        self._client = client
+        self._entry = spell.email(address)
+        self._winner = winner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def evalsha(self, sha: str, *words: Any) -> Any:
+        if sha == SCRIPTS["confirm_email"].sha:
+            await self._client.set(self._entry, self._winner)
+        return await self._client.evalsha(sha, *words)
+
+
 @pytest.mark.gen_test
-async def test_an_address_that_was_taken_meanwhile_is_the_other_persons(memory_store: Store) -> None:
+async def test_who_loses_the_address_while_the_account_is_made_leaves_no_account(
+    valkey_engine: Engine, keys: Keys
+) -> None:
     """The reservation ran out while the row was being written."""
-    winner = await World.make(memory_store)
-    reply = await memory_store.scripts.run("confirm_email", {"email": spell.email(winner.email)}, user_id="e" * 32)
-    assert reply.word == "lost"
-    await memory_store.people.delete("e" * 32, winner.email)
-    assert await memory_store.people.find(winner.email) == winner.user
+    direct = await connect(valkey_engine.url)
+    await direct.flushall()
+    winner = await World.make(store_on(direct, keys))
+    overtaken: Any = Overtaken(direct, "new@example.com", winner.user)
+    store = store_on(overtaken, keys)
+    with pytest.raises(Refused, match="invalid_request"):
+        await store.people.create(
+            "new@example.com", "Late", PASSWORD, verified=False, event="signed_up", visitor=VISITOR
+        )
+    assert [person.user async for person in store.operator.people()] == [winner.user]
+    assert await store.people.find("new@example.com") == winner.user
+    await winner.store.close()
+    await store.close()

@@ -158,35 +158,38 @@ async def test_a_change_on_one_process_is_announced_to_the_others(
     request: pytest.FixtureRequest, kind: str, open_new: OpenNew
 ) -> None:
     url = request.getfixturevalue(f"{kind}_engine").url
-    async with open_new(url) as one, open_new(url) as other, other.apps.following():
+    async with open_new(url) as one, open_new(url) as other:
         await one.client.flushall()
-        await subscribed(one)
         await one.apps.create(ANY)
         await one.apps.create(replace(ANY, client_id="bystander"))
-        assert await other.apps.active("an-app") is not None
-        await other.apps.find("bystander")
-        await one.apps.update("an-app", status="disabled")
-        await until(lambda: "an-app" not in other.apps._cached)
-        assert await other.apps.active("an-app") is None
-        assert "bystander" in other.apps._cached
+        async with other.apps.following():
+            await subscribed(one)
+            assert await other.apps.active("an-app") is not None
+            assert await other.apps.find("bystander") is not None
+            await one.apps.update("an-app", status="disabled")
+            await until(lambda: "an-app" not in other.apps._cached)
+            assert await other.apps.active("an-app") is None
+            assert "bystander" in other.apps._cached
 
 
 @pytest.mark.trap(35)
 @pytest.mark.gen_test(timeout=60)
 async def test_when_the_subscription_drops_everything_is_read_anew(open_new: OpenNew) -> None:
     with valkey(append_only=True) as engine:
-        async with open_new(engine.url) as one, open_new(engine.url) as other, other.apps.following():
-            await subscribed(one)
+        async with open_new(engine.url) as one, open_new(engine.url) as other:
             await one.apps.create(ANY)
-            assert await other.apps.active("an-app") is not None
-            engine.stop()
-            await until(lambda: not other.apps._cached)
-            with pytest.raises(StoreUnavailable):
-                await other.apps.find("an-app")
-            engine.start()
-            await one.apps.update("an-app", status="disabled")
-            assert await other.apps.active("an-app") is None
-            await subscribed(one)
-            await one.apps.update("an-app", status="active")
-            await until(lambda: "an-app" not in other.apps._cached)
-            assert await other.apps.active("an-app") is not None, "it follows again by itself"
+            async with other.apps.following():
+                await subscribed(one)
+                assert await other.apps.active("an-app") is not None
+                assert "an-app" in other.apps._cached
+                engine.stop()
+                await until(lambda: not other.apps._cached)
+                with pytest.raises(StoreUnavailable):
+                    await other.apps.find("an-app")
+                engine.start()
+                await one.apps.update("an-app", status="disabled")
+                assert await other.apps.active("an-app") is None
+                await subscribed(one)
+                await one.apps.update("an-app", status="active")
+                await until(lambda: "an-app" not in other.apps._cached)
+                assert await other.apps.active("an-app") is not None, "it follows again by itself"

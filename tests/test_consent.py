@@ -242,7 +242,7 @@ async def test_forged_forms_do_nothing(
     for page, action, values in (
         (consent, DECIDE, {"decision": "deny"}),
         (apps, "/account/apps/web-app/revoke", {}),
-        (security, "/account/security/password", passwords),
+        (security, "/account/security", passwords),
         (security, "/signout", {}),
     ):
         form = {**fields_of(page, action), **values, **fields}
@@ -252,7 +252,7 @@ async def test_forged_forms_do_nothing(
     # Everything is as it was, and the same forms work when the page sends them.
     assert b"Disconnect <bdi>Web App" in (await browser.get("/account/apps")).body
     assert (await browser.submit(consent, DECIDE, decision="deny")).code == 303
-    assert (await browser.submit(security, "/account/security/password", **passwords)).code == 303
+    assert (await browser.submit(security, "/account/security", **passwords)).code == 303
 
 
 @pytest.mark.gen_test
@@ -275,7 +275,7 @@ async def test_xsrf_is_asked_before_the_body_is_looked_at_and_only_of_pages(serv
         "/signup",
         "/signout",
         "/account/apps/web-app/revoke",
-        "/account/security/password",
+        "/account/security",
     ):
         too_large = await browser.send(path, "POST", form={"x": "y" * 100_000})
         assert too_large.code == 403, path

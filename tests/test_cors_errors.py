@@ -213,9 +213,7 @@ async def test_every_redirect_is_303(service: Service) -> None:
     answers.append(await browser.submit(await browser.get("/account/apps"), "/account/apps/web-app/revoke"))
     page = await browser.get("/account/security")
     answers.append(
-        await browser.submit(
-            page, "/account/security/password", current_password=PASSWORD, new_password="another horse battery"
-        )
+        await browser.submit(page, "/account/security", current_password=PASSWORD, new_password="another horse battery")
     )
     page = await browser.get("/signup")
     form = {"email": "g@example.com", "name": "G", "password": PASSWORD}
@@ -231,7 +229,7 @@ GETS = (
     "/account",
     "/account/apps",
     "/account/security",
-    "/account/security/password",
+    "/account/security",
     "/oauth/authorize",
     "/api/oauth/userinfo",
     "/.well-known/oauth-authorization-server",

@@ -67,7 +67,7 @@ async def walk_through(service: Service) -> dict[str, str]:
     await service.web.refresh(tokens["refresh_token"])  # a replay
     await service.web.revoke(rotated["refresh_token"])
     page = await browser.get("/account/security")
-    await browser.submit(page, "/account/security/password", current_password=PASSWORD, new_password=NEW_PASSWORD)
+    await browser.submit(page, "/account/security", current_password=PASSWORD, new_password=NEW_PASSWORD)
     secrets["second session"] = browser.cookies["latchkey_session"]
     return secrets
 
@@ -111,7 +111,7 @@ async def test_failures_of_the_store_leave_no_secret_in_any_log(
         await browser.get("/account/apps"),
         await browser.get("/account/security"),
         await service.browser().sign_in(EMAIL, NEW_PASSWORD),
-        await browser.submit(security, "/account/security/password", **passwords),
+        await browser.submit(security, "/account/security", **passwords),
     ]
     assert [answer.code for answer in answers] == [500] * len(answers)
     for answer in answers:

@@ -436,9 +436,7 @@ async def test_changing_the_password_ends_every_other_session(service: Service) 
     browser, other = await service.signed_in(), await service.signed_in()
     before = browser.cookies["latchkey_session"]
     page = await browser.get("/account/security")
-    response = await browser.submit(
-        page, "/account/security/password", current_password=PASSWORD, new_password=NEW_PASSWORD
-    )
+    response = await browser.submit(page, "/account/security", current_password=PASSWORD, new_password=NEW_PASSWORD)
     assert response.code == 303
     assert b"Your password was changed" in (await browser.get(response.headers["Location"])).body
     assert await signed_in_as(browser) == EMAIL
@@ -465,7 +463,7 @@ async def test_a_password_change_that_fails_changes_nothing(
 ) -> None:
     browser, other = await service.signed_in(), await service.signed_in()
     page = await browser.get("/account/security")
-    response = await browser.submit(page, "/account/security/password", current_password=current, new_password=new)
+    response = await browser.submit(page, "/account/security", current_password=current, new_password=new)
     assert response.code == 400
     assert words in response.body.decode()
     assert await signed_in_as(browser) == await signed_in_as(other) == EMAIL
@@ -561,7 +559,7 @@ async def test_the_audit_trail_shows_what_happened_and_from_where(service: Servi
     other = await service.signed_in()
     await other.submit(await other.get("/account"), "/signout")
     page = await browser.get("/account/security")
-    await browser.submit(page, "/account/security/password", current_password=PASSWORD, new_password=NEW_PASSWORD)
+    await browser.submit(page, "/account/security", current_password=PASSWORD, new_password=NEW_PASSWORD)
     text = (await browser.get("/account/security")).body.decode()
     for words in (
         "Account created by the operator",

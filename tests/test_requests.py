@@ -18,7 +18,7 @@ PAGE_POSTS = (
     "/signin",
     "/signup",
     "/signout",
-    "/account/security/password",
+    "/account/security",
 )
 GETS = (
     "/",

@@ -26,7 +26,7 @@ async def every_call(service: Service, browser: Browser, tokens: dict[str, str])
     web, page = service.web, await browser.get(service.web.authorize_url(prompt="consent"))
     decision = {**fields_of(page, "/api/oauth/authorize"), "decision": "allow"}
     password = {"current_password": PASSWORD, "new_password": "another good password"}
-    security = fields_of(await browser.get("/account/security"), "/account/security/password")
+    security = fields_of(await browser.get("/account/security"), "/account/security")
     revoke = f"/account/apps/{web.client_id}/revoke"
     xsrf = {"_xsrf": security["_xsrf"]}
     person = {"email": "grace@example.com", "name": "Grace", "password": PASSWORD}
@@ -51,7 +51,7 @@ async def every_call(service: Service, browser: Browser, tokens: dict[str, str])
         ("GET /account", get("/account")),
         ("GET /account/apps", get("/account/apps")),
         ("GET /account/security", get("/account/security")),
-        ("POST /account/security/password", post("/account/security/password", password)),
+        ("POST /account/security", post("/account/security", password)),
         ("POST " + revoke, post(revoke, {})),
         ("POST /signout", post("/signout", {})),
         ("GET /readyz", get("/readyz")),
