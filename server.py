@@ -47,6 +47,7 @@ class Runtime:
     store_url: str
     keys: Keys
     sockets: list[socket.socket]
+    bound: str
     base_url: str
     embedded: EmbeddedStore | None
     supervisor: int | None = None
@@ -91,11 +92,10 @@ def run(settings: Settings) -> int:
     sockets = bind(settings.host, settings.port)
     embedded = EmbeddedStore.start(settings.data_dir, "server") if settings.redis_url == "embedded" else None
     try:
-        for bound in sockets:
-            log.info("bound to %s port %d", *bound.getsockname()[:2])
         store_url = unix_url(embedded.socket_path) if embedded else settings.redis_url
+        bound = ", ".join("{} port {}".format(*one.getsockname()[:2]) for one in sockets)
         base_url = settings.origin(sockets[0].getsockname()[1])
-        runtime = Runtime(settings, store_url, Keys(open_keys(settings)), sockets, base_url, embedded)
+        runtime = Runtime(settings, store_url, Keys(open_keys(settings)), sockets, bound, base_url, embedded)
         if settings.workers == 1:
             asyncio.run(serve(runtime, alone=True))
             return runtime.exit_code
@@ -150,7 +150,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         server.add_sockets(runtime.sockets)
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
         if alone:
-            announce(runtime.base_url, demo)
+            announce(runtime, demo)
         try:
             await stop.wait()
             server.stop()
@@ -187,9 +187,10 @@ async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> Non
             log.error("secret keys: %s", error)
 
 
-def announce(base_url: str, demo: Demo | None) -> None:
+def announce(runtime: Runtime, demo: Demo | None) -> None:
     """The one line that says the server listens, and what to click in the demo."""
-    print(f"Latchkey listening on {base_url}", flush=True)
+    log.info("bound to %s", runtime.bound)
+    print(f"Latchkey listening on {runtime.base_url}", flush=True)
     if demo:
         print(demo.instructions(), flush=True)
 

@@ -31,7 +31,7 @@ INFANT_DEATHS = 5
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 Serve = Callable[..., Awaitable[None]]
-Announce = Callable[[str, "Demo | None"], None]
+Announce = Callable[["Runtime", "Demo | None"], None]
 
 
 def supervise(runtime: Runtime, serve: Serve, announce: Announce) -> int:
@@ -41,7 +41,7 @@ def supervise(runtime: Runtime, serve: Serve, announce: Announce) -> int:
     supervisor = _Supervisor(runtime, serve)
     try:
         supervisor.start()
-        announce(runtime.base_url, demo)
+        announce(runtime, demo)
         return supervisor.watch()
     finally:
         if demo:
