@@ -132,7 +132,7 @@ def _add_users(verb: Verbs) -> None:
         verb("enable", commands.enable_user, "let the person in again; tokens that have not expired work again"),
         verb("delete", commands.delete_user, "delete a person and all that is theirs", ask=question),
     ):
-        named.add_argument("email", metavar="EMAIL")
+        named.add_argument("email", metavar="EMAIL|SUB")
 
 
 def _add_tokens(verb: Verbs) -> None:

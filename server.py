@@ -35,8 +35,9 @@ log = logging.getLogger("latchkey")
 
 KEY_CHECK_SECONDS = 3600.0
 KEY_FILE_SECONDS = 1.0
-# Far above any body that is accepted: what is larger than `max_body` is told so, what is larger than this is cut off.
-ABSURD_BODY = 8 * 2**20
+# What is larger than `max_body` is told so; what is larger than this many times it is cut off, since reading a form
+# takes the event loop its time.
+ABSURD_BODIES = 4
 
 
 @dataclass
@@ -146,7 +147,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 session_lifetime=settings.session_lifetime,
             )
         )
-        server = HTTPServer(application, max_body_size=max(ABSURD_BODY, settings.max_body), body_timeout=60)
+        server = HTTPServer(application, max_body_size=ABSURD_BODIES * settings.max_body, body_timeout=60)
         server.add_sockets(runtime.sockets)
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
         if alone:

@@ -212,6 +212,8 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
         refuse("workers must be 1 with redis_url memory: processes cannot share it", "workers", "redis_url")
     if settings.demo and settings.host not in LOOPBACK_HOSTS:
         refuse(f"demo needs one of the hosts {', '.join(LOOPBACK_HOSTS)}: its passwords are public", "demo", "host")
+    if settings.demo and settings.shared_store:
+        refuse("demo needs the embedded or the memory store: its passwords are public", "demo", "redis_url")
     if settings.session_lifetime < settings.session_idle:
         refuse("session_lifetime must be at least session_idle", "session_lifetime", "session_idle")
 

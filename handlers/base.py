@@ -87,6 +87,10 @@ class BaseHandler(RequestHandler):
         """The drain waits for what is in flight."""
         cast(Latchkey, self.application).in_flight -= 1
 
+    def check_etag_header(self) -> bool:
+        """False: no conditional GET in v1, where a handler sets an ETag too (SPEC 9)."""
+        return False
+
     def compute_etag(self) -> None:
         """None: Tornado's own ETag and its 304 are off (SPEC 9)."""
         return None
@@ -159,8 +163,8 @@ class BaseHandler(RequestHandler):
     def _bearer_challenge(self, refusal: Refused) -> str:
         """RFC 6750 3."""
         challenge = 'Bearer realm="latchkey"'
-        # RFC 6750 3.1: a request without any credentials is told no error.
-        if self.request.headers.get("Authorization", "").lower().startswith("bearer "):
+        # RFC 6750 3.1: a request without a bearer token, or with another scheme, is told no error.
+        if self.request.headers.get("Authorization", "").partition(" ")[0].lower() == "bearer":
             challenge += f', error="{refusal.code}"'
         if refusal.code == "insufficient_scope":
             challenge += f', scope="{self.policy.scope}"'

@@ -139,8 +139,6 @@ class SignUpHandler(SignInPage):
             self.set_status(400)
             reason = error.description if isinstance(error, Refused) else str(error)
             return await self.show(target, invited or typed, name, reason, invite if invited else None)
-        if invited:
-            await self.store.people.close_invite(invited)
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut

@@ -97,6 +97,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.invented_token("no token of ours")
 
 
+@call("limits.foreign_token", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.foreign_token(w.user, "a token of another app")
+
+
 @call("limits.sign_in", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_in("192.0.2.1", w.email)
@@ -144,11 +149,6 @@ async def _(w: World) -> Call:
     return lambda: w.store.people.invited(invite)
 
 
-@call("people.close_invite")
-async def _(w: World) -> Call:
-    return lambda: w.store.people.close_invite("guest@example.com")
-
-
 @call("sessions.start", "start_session")
 async def _(w: World) -> Call:
     credentials = await w.store.people.credentials(w.email)
@@ -185,7 +185,9 @@ async def _(w: World) -> Call:
 @call("authorizations.decide", "decide_authorization")
 async def _(w: World) -> Call:
     request_id = await w.pending()
-    return lambda: w.store.authorizations.decide(w.session, request_id, allow=True, scopes=None, visitor=Visitor())
+    return lambda: w.store.authorizations.decide(
+        w.session, w.app, request_id, allow=True, scopes=None, visitor=Visitor()
+    )
 
 
 @call("tokens.exchange", "exchange_code")

@@ -22,7 +22,9 @@ SCRIPTS = load_scripts()
 def store_on(client: Redis, keys: Keys) -> Store:
     """A store on an open client, with the cheapest hasher there is."""
     hasher = PasswordHasher(64, 1, workers=1, queue=50)
-    return Store(client, keys, hasher, session_idle=3600, session_lifetime=7200)
+    store = Store(client, keys, hasher, session_idle=3600, session_lifetime=7200)
+    store.apps.settle = 0
+    return store
 
 
 class Armed:

@@ -167,3 +167,32 @@ async def test_a_deletion_that_was_cut_short_goes_on(memory_store: Store) -> Non
     await memory_store.apps.delete(world.app.client_id)
     assert not await memory_store.client.exists(spell.grant(world.user, world.app.client_id))
     assert await refusal_of(memory_store.apps.delete(world.app.client_id)) == "not_found"
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(35)
+async def test_an_app_never_inherits_what_one_of_its_name_left_behind(store: Store) -> None:
+    world = await World.make(store)
+    tokens = await world.tokens()
+
+    deletion = asyncio.ensure_future(store.apps.delete(world.app.client_id))
+    store.apps.settle = 60  # cut short before the clearing
+    while await store.apps.find(world.app.client_id):
+        await asyncio.sleep(0)
+    deletion.cancel()
+    store.apps.settle = 0
+    assert await refusal_of(store.apps.create(replace(world.app, secrets=()))) == "invalid_request"
+    await store.apps.delete(world.app.client_id)
+    await store.apps.create(replace(world.app, secrets=()))
+    assert not await world.lives(tokens.access_token)
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_deleting_waits_for_those_who_have_not_heard_of_it_before_it_clears(store: Store) -> None:
+    world = await World.make(store)
+    store.apps.settle = 0.3
+    deletion = asyncio.ensure_future(store.apps.delete(world.app.client_id))
+    await asyncio.sleep(0.05)
+    await world.tokens()  # as a process does whose copy of the registration is not dropped yet
+    await deletion
+    assert not await store.client.exists(spell.grant(world.user, world.app.client_id))

@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 import demo
+from store.opened import Store
+from store.registration import Registration
+from store.results import Visitor
 from tests.demo_site import Browser as AppBrowser
 from tests.demo_site import Demo
 from tests.driver import Browser
@@ -120,3 +123,22 @@ def test_the_demo_is_refused_on(options: tuple[str, ...], status: int, said: str
     assert ended == status
     assert said in log
     assert "Traceback" not in log
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(("password", "status"), [(demo.PASSWORD, "disabled"), ("a password of their own", "active")])
+async def test_only_the_demo_person_is_put_away_whatever_became_of_the_app(
+    memory_store: Store, password: str, status: str
+) -> None:
+    await memory_store.people.create(
+        demo.EMAIL, "Somebody", password, verified=True, event="created_by_operator", visitor=Visitor()
+    )
+    await memory_store.apps.create(Registration(demo.CLIENT_ID, "My own", ("https://mine.example/cb",), ("profile",)))
+    await demo.Demo.put_away(memory_store)
+    assert (await memory_store.operator.find(demo.EMAIL)).status == status
+    assert await memory_store.apps.active(demo.CLIENT_ID)
+
+
+def test_the_demo_is_refused_on_a_shared_store() -> None:
+    said = refused("--demo", "--redis-url", "redis://127.0.0.1:1")
+    assert "demo needs the embedded or the memory store" in str(said)

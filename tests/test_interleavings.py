@@ -29,6 +29,7 @@ class Story:
         self.families: dict[str, list[TokenResponse]] = {"F": [], "code": [], "new": []}
         self.alive: list[TokenResponse] = []
         self.accepted: list[str] = []
+        self.replayed = self.stale = False  # of F: presented in vain before; born before the pair's present epoch
 
     async def begin(self) -> None:
         """Gets ready."""
@@ -51,20 +52,26 @@ class Story:
         ended = [tokens for family in families for tokens in self.families[family]]
         self.alive = [tokens for tokens in self.alive if tokens not in ended]
 
+    def _end_by_replay(self) -> None:
+        """A replay ends the pair; a family from before the present epoch does so once and no more."""
+        if not (self.replayed and self.stale):
+            self._end(self.families)
+        self.replayed = self.stale = True
+
     async def exchange(self) -> None:
         """Presents the code: a second time, it ends what was born from it."""
         if not await self._present("code", "code", self.world.exchange(self.code)):
             self._end(["code"])
 
     async def refresh(self) -> None:
-        """Presents R1: where that is no success it is a replay, and ends the pair."""
+        """Presents R1: where that is no success it is a replay."""
         if not await self._present("F", "R1", self.world.refresh(self.second.refresh_token)):
-            self._end(self.families)
+            self._end_by_replay()
 
     async def replay(self) -> None:
         """Presents R0, which is used."""
         await self._present("F", "R0", self.world.refresh(self.first.refresh_token))
-        self._end(self.families)
+        self._end_by_replay()
 
     async def revoke_family(self) -> None:
         """Gives R1 back."""
@@ -75,6 +82,7 @@ class Story:
         """The person disconnects the app, if it is connected."""
         assert await refusal_of(self.world.revoke_app()) in (None, "not_found")
         self._end(self.families)
+        self.stale = True
 
     async def reconnect(self) -> None:
         """The person consents again, and the app has new tokens at once."""

@@ -99,11 +99,13 @@ async def test_a_failed_check_leaves_the_code_for_the_app_that_passes_it(
 async def test_a_verifier_for_a_code_without_a_challenge_is_refused(store: Store) -> None:
     world = await World.make(store)
     begun = await store.authorizations.begin(
-        world.session, AuthorizationRequest(world.app.client_id, CALLBACK, SCOPES, "s", ""), always_ask=True
+        world.session,
+        AuthorizationRequest(world.app.client_id, CALLBACK, SCOPES, "s", "", world.app.terms),
+        always_ask=True,
     )
     assert isinstance(begun, Pending)
     decision = await store.authorizations.decide(
-        world.session, begun.request_id, allow=True, scopes=None, visitor=VISITOR
+        world.session, world.app, begun.request_id, allow=True, scopes=None, visitor=VISITOR
     )
     assert decision.code is not None
     assert await refusal_of(store.tokens.exchange(world.app, decision.code, CALLBACK, VERIFIER)) == "invalid_grant"

@@ -204,7 +204,7 @@ async def test_a_full_store_refuses_changes_and_stays_as_it_was(valkey_engine: E
                 lambda: store.tokens.revoke(None, tokens.refresh_token),
                 lambda: store.grants.revoke(world.session, world.app.client_id, VISITOR),
                 lambda: store.authorizations.decide(
-                    world.session, request_id, allow=True, scopes=None, visitor=VISITOR
+                    world.session, world.app, request_id, allow=True, scopes=None, visitor=VISITOR
                 ),
                 lambda: world.person("new@example.com"),
                 lambda: store.apps.update(world.app.client_id, name="Renamed"),

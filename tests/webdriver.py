@@ -74,8 +74,9 @@ class Chromium:
 
     @property
     def text(self) -> str:
-        """What can be read on the page."""
-        return str(self._call("GET", f"/element/{self._find('css selector', 'body')}/text"))
+        """What can be read on the page; found and read in one step, since a page may go between two."""
+        script = "return document.body ? document.body.innerText : ''"
+        return str(self._call("POST", "/execute/sync", {"script": script, "args": []}))
 
     def type(self, field: str, text: str) -> None:
         """Types into the field of that name."""
