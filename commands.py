@@ -17,7 +17,7 @@ from store.keyring import KeyFile, KeyRing
 from store.lifetimes import DAY, INVITE
 from store.names import check_app_name, check_person_name, normalise_email, parse_scope
 from store.opened import Store
-from store.operations import Person
+from store.operations import Person, is_user_id
 from store.passwords import check_password
 from store.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.refused import Refused
@@ -128,7 +128,7 @@ async def list_users(context: Context, args: Namespace) -> Outcome:
 
 async def show_user(context: Context, args: Namespace) -> Outcome:
     """One person with connected apps and the newest activity. Raises Refused("not_found"), ValueError."""
-    person = await context.store.operator.find(normalise_email(args.email))
+    person = await context.store.operator.find(_who(args.email))
     activity = [
         {
             "at": _time(entry.at),
@@ -144,19 +144,29 @@ async def show_user(context: Context, args: Namespace) -> Outcome:
 
 
 async def disable_user(context: Context, args: Namespace) -> Outcome:
-    """Ends every token and session of a person, who cannot sign in. Raises Refused("not_found"), ValueError."""
-    return Outcome(_user(await context.store.operator.set_status(normalise_email(args.email), "disabled")))
+    """Stops every token of a person and ends every session; nobody gets in. Raises Refused("not_found"), ValueError."""
+    return Outcome(_user(await context.store.operator.set_status(_who(args.email), "disabled")))
+
+
+async def set_password(context: Context, args: Namespace) -> Outcome:
+    """Gives a person who forgot it a new password; every session ends. Raises Refused("not_found"), ValueError."""
+    person = await context.store.operator.find(_who(args.email))
+    password = secrets.token_urlsafe(18) if args.password is None else args.password
+    check_password(password, person.email)
+    record = _user(await context.store.operator.set_password(person.user, await context.store.hasher.hash(password)))
+    if args.password is not None:
+        return Outcome(record)
+    return Outcome({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
 
 
 async def enable_user(context: Context, args: Namespace) -> Outcome:
     """Lets a person in again. Raises Refused("not_found"), ValueError."""
-    return Outcome(_user(await context.store.operator.set_status(normalise_email(args.email), "active")))
+    return Outcome(_user(await context.store.operator.set_status(_who(args.email), "active")))
 
 
 async def delete_user(context: Context, args: Namespace) -> Outcome:
     """Deletes a person with all that is theirs. Raises Refused("not_found"), ValueError."""
-    email = normalise_email(args.email)
-    return Outcome({"sub": await context.store.operator.delete(email), "email": email, "deleted": True})
+    return Outcome({"sub": await context.store.operator.delete(_who(args.email)), "deleted": True})
 
 
 async def invite_user(context: Context, args: Namespace) -> Outcome:
@@ -195,6 +205,11 @@ async def mint_token(context: Context, args: Namespace) -> Outcome:
             "scope": tokens.scope,
         }
     )
+
+
+def _who(text: str) -> str:
+    """An e-mail address as it is stored, or a user id as it is. Raises ValueError."""
+    return text if is_user_id(text) else normalise_email(text)
 
 
 async def _find_app(store: Store, client_id: str) -> Registration:

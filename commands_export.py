@@ -69,7 +69,8 @@ async def _as_lines(store: Store, person: Person) -> AsyncIterator[tuple[bytes, 
 
 
 async def _documents(store: Store, person: Person) -> AsyncIterator[tuple[str, Metadata, bytes]]:
-    for client in person.apps:
+    # Those of a disconnected app too, as long as they are kept.
+    for client in (grant.client for grant in person.grants):
         async for page in store.holdings.copy(person.user, client):
             for found, content in page:
                 yield client, found, content

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 
 from commands import Context, Outcome
+from opening import KEY_FILE
 from progress import Bar
 from settings import Settings
 from settings_types import EMBEDDED
@@ -20,7 +21,6 @@ from store.keystate import NOTES_LOST
 from store.reencryption import Progress
 from store.refused import Refused
 
-KEY_FILE = "keys"
 RELOAD_SECONDS = 3.0
 """Longer than any running server takes to read its key file again, which it does once a second."""
 
@@ -30,13 +30,6 @@ ROTATE_BY_HAND = (
     "move it to the front on every host and restart again. Last, 31 days later, bring the documents under it with "
     "`manage.py keys reencrypt` and `manage.py keys retire` the old one."
 )
-
-
-def open_keys(settings: Settings) -> KeyFile | KeyRing:
-    """The configured keys, or the key file of the data directory, made if need be. Raises KeyRingError, OSError."""
-    if settings.secret_keys:
-        return KeyRing.parse(settings.secret_keys)
-    return KeyFile.open_or_create(settings.data_dir / KEY_FILE)
 
 
 def generate_key(settings: Settings) -> Outcome:

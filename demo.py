@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
@@ -23,6 +22,8 @@ log = logging.getLogger("latchkey.demo")
 
 PROGRAM = Path(__file__).resolve().parent / "examples" / "demo_app.py"
 CLIENT_ID = "demo-app"
+# What the demo made is told from what others made by its owner.
+OWNER = "demo"
 SCOPES = ("profile", "data:read", "data:write")
 EMAIL = "demo@example.com"
 NAME = "Ada Lovelace"
@@ -49,6 +50,8 @@ class Demo:
                 EMAIL, NAME, PASSWORD, verified=True, event="created_by_operator", visitor=Visitor()
             )
         except Refused:  # there from an earlier start
+            if not await _is_the_demo_person(store):
+                raise StartupError(f"{EMAIL} is the account of somebody else, or still being made") from None
             await store.operator.set_status(EMAIL, "active")
         secret = new_secret()
         options = ["--latchkey", base_url, "--client-id", CLIENT_ID, "--scopes", " ".join(SCOPES)]
@@ -70,24 +73,30 @@ class Demo:
         return demo
 
     async def register(self, store: Store, secret: str) -> None:
-        """Registers the app, or gives the registration of an earlier start this start's address and secret."""
+        """Registers the app, or gives the registration of an earlier start this start's address and secret. Raises
+        StartupError where the client id is another app's."""
         redirect_uris = (f"{self.url}/callback",)
-        registration = Registration(CLIENT_ID, "The Daily Leaf", redirect_uris, SCOPES)
-        try:
+        registration = Registration(CLIENT_ID, "The Daily Leaf", redirect_uris, SCOPES, owner=OWNER)
+        present = await store.apps.find(CLIENT_ID)
+        if present is None:
             await store.apps.create(registration, secret)
-        except Refused:
+        elif present.owner == OWNER:
             secrets = (secret_digest(secret),)
             await store.apps.update(CLIENT_ID, redirect_uris=redirect_uris, secrets=secrets, status="active")
+        else:
+            self.stop()
+            raise StartupError(f"the client id {CLIENT_ID} is another app's, so there is no demo on this store")
 
     @staticmethod
     async def put_away(store: Store) -> None:
-        """Disables what an earlier start with `--demo` left in the store: its password is known to everybody."""
+        """Disables what a start with `--demo` left in the store: its password is known to everybody."""
+        if await _is_the_demo_person(store, active=True):
+            await store.operator.set_status(EMAIL, "disabled")
+            log.warning("disabled %s, whom an earlier start with --demo left here", EMAIL)
         app = await store.apps.find(CLIENT_ID)
-        if app and app.active:
+        if app and app.active and app.owner == OWNER:
             await store.apps.update(CLIENT_ID, status="disabled")
-            with contextlib.suppress(Refused):
-                await store.operator.set_status(EMAIL, "disabled")
-            log.warning("disabled the demo app and the demo person of an earlier start with --demo")
+            log.warning("disabled the app %s, which an earlier start with --demo left here", CLIENT_ID)
 
     def instructions(self) -> str:
         """What to click."""
@@ -103,6 +112,14 @@ class Demo:
         self.process.wait()
         if self.process.stdout:
             self.process.stdout.close()
+
+
+async def _is_the_demo_person(store: Store, *, active: bool = False) -> bool:
+    """Whether the account with the demo's address has the password that everybody knows (and is active)."""
+    found = await store.people.credentials(EMAIL)
+    if found is None or (active and not found.active):
+        return False
+    return await store.hasher.verify(PASSWORD, found.password)
 
 
 def _free_port() -> int:

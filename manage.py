@@ -22,6 +22,7 @@ import commands
 import commands_export
 import commands_keys
 from commands import Context, Outcome
+from opening import open_keys, open_store
 from settings import Settings, SettingsError, add_arguments, from_namespace
 from settings_types import EMBEDDED
 from store.connect import unix_url
@@ -29,8 +30,6 @@ from store.embedded import open_for_manage
 from store.errors import StartupError, StoreError, StoreUnavailable
 from store.keyring import KeyRingError, Keys
 from store.names import UnknownScope
-from store.opened import Store
-from store.passwords import PasswordHasher
 from store.refused import Refused
 
 Verbs = Callable[..., argparse.ArgumentParser]
@@ -124,17 +123,21 @@ def _add_users(verb: Verbs) -> None:
         named.add_argument("--email", metavar="E", required=True)
     verb("list", commands.list_users, "every person")
     question = "Delete {email}, with everything apps keep for this person?"
+    reset = verb("set-password", commands.set_password, "give a person a new password; every session ends")
+    reset.add_argument("--password-stdin", action="store_true", help="read the password; else one is made and printed")
+    reset.set_defaults(password=None)
     export = verb("export", commands_export.export_user, "write out all that is kept of one person")
     export.add_argument("--output", metavar="FILE", required=True, help="- is standard output")
     export.add_argument("--format", choices=("zip", "jsonl"), default="zip", help="default: zip")
     for named in (
+        reset,
         export,
         verb("show", commands.show_user, "one person, with connected apps and the newest activity"),
-        verb("disable", commands.disable_user, "end every token and session, and let nobody in"),
-        verb("enable", commands.enable_user, "let the person in again"),
+        verb("disable", commands.disable_user, "stop every token, end every session, and let nobody in"),
+        verb("enable", commands.enable_user, "let the person in again; tokens that have not expired work again"),
         verb("delete", commands.delete_user, "delete a person and all that is theirs", ask=question),
     ):
-        named.add_argument("email", metavar="EMAIL")
+        named.add_argument("email", metavar="EMAIL|SUB")
 
 
 def _add_tokens(verb: Verbs) -> None:
@@ -214,22 +217,10 @@ def store_url(settings: Settings) -> Iterator[tuple[str, bool]]:
 
 async def within(url: str, server_runs: bool, args: argparse.Namespace, settings: Settings) -> Outcome:
     """The command, with the store open and held against the keys as a server does it."""
-    source = commands_keys.open_keys(settings)
-    store = await Store.open(
-        url,
-        Keys(source),
-        PasswordHasher(settings.password_memory, settings.password_iterations, workers=1, queue=0),
-        timeout=settings.redis_timeout,
-        connections=settings.redis_connections,
-        session_idle=settings.session_idle,
-        session_lifetime=settings.session_lifetime,
-    )
-    try:
+    source = open_keys(settings)
+    async with open_store(settings, url, Keys(source)) as store:
         outcome: Outcome = await args.run(Context(settings, store, source, server_runs), args)
         return outcome
-    finally:
-        with contextlib.suppress(StoreError):
-            await store.close()
 
 
 def confirm(question: str, sure: bool) -> None:

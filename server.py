@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import errno
 import logging
 import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tornado.httpserver import HTTPServer
@@ -22,22 +22,22 @@ import workers
 from demo import Demo
 from handlers import make_application
 from handlers.site import Site
+from opening import open_keys, open_store
 from settings import Settings, SettingsError, load
 from store.connect import unix_url
-from store.documents import Quotas
 from store.embedded import EmbeddedStore
 from store.errors import StartupError, StoreError
-from store.keyring import KeyFile, KeyRing, KeyRingError, Keys
+from store.keyring import KeyRingError, Keys
 from store.opened import Store
-from store.passwords import PasswordHasher
 from store.seed import seed
 
 log = logging.getLogger("latchkey")
 
 KEY_CHECK_SECONDS = 3600.0
 KEY_FILE_SECONDS = 1.0
-# Far above any body that is accepted: what is larger than `max_body` is told so, what is larger than this is cut off.
-ABSURD_BODY = 8 * 2**20
+# What is larger than `max_body` is told so; what is larger than this many times it is cut off, since reading a form
+# takes the event loop its time.
+ABSURD_BODIES = 4
 
 
 @dataclass
@@ -48,32 +48,12 @@ class Runtime:
     store_url: str
     keys: Keys
     sockets: list[socket.socket]
+    bound: str
     base_url: str
     embedded: EmbeddedStore | None
+    supervisor: int | None = None
+    """Its process id, noted before there is a worker: one that asks for its parent may be an orphan already."""
     exit_code: int = 0
-
-    @contextlib.asynccontextmanager
-    async def store(self) -> AsyncIterator[Store]:
-        """An open store, closed at the end."""
-        given = self.settings
-        hasher = PasswordHasher(
-            given.password_memory, given.password_iterations, given.password_workers, given.password_queue
-        )
-        store = await Store.open(
-            self.store_url,
-            self.keys,
-            hasher,
-            timeout=given.redis_timeout,
-            connections=given.redis_connections,
-            session_idle=given.session_idle,
-            session_lifetime=given.session_lifetime,
-            quotas=Quotas(given.document_limit, given.collection_limit, given.storage_limit, given.document_size),
-        )
-        try:
-            yield store
-        finally:
-            with contextlib.suppress(StoreError):
-                await store.close()
 
     async def prepare(self, store: Store) -> Demo | None:
         """Seeds what is missing; starts the demo app where it was asked for."""
@@ -99,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     try:
         return run(settings)
-    except (StartupError, StoreError, KeyRingError) as error:
+    except (StartupError, StoreError, KeyRingError, OSError) as error:
         print(f"latchkey: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -107,17 +87,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(settings: Settings) -> int:
-    """Binds, starts the store where it is ours, serves. Raises StartupError, KeyRingError."""
+    """Binds, starts the store where it is ours, serves. Raises StartupError, KeyRingError, OSError."""
+    # Until there is something to drain, SIGTERM ends the start as Ctrl-C does, and the store with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sockets = bind(settings.host, settings.port)
     embedded = EmbeddedStore.start(settings.data_dir, "server") if settings.redis_url == "embedded" else None
     try:
         store_url = unix_url(embedded.socket_path) if embedded else settings.redis_url
+        bound = ", ".join("{} port {}".format(*one.getsockname()[:2]) for one in sockets)
         base_url = settings.origin(sockets[0].getsockname()[1])
-        runtime = Runtime(settings, store_url, open_keys(settings), sockets, base_url, embedded)
+        runtime = Runtime(settings, store_url, Keys(open_keys(settings)), sockets, bound, base_url, embedded)
         if settings.workers == 1:
             asyncio.run(serve(runtime, alone=True))
             return runtime.exit_code
-        return workers.supervise(runtime, serve)
+        return workers.supervise(runtime, serve, announce)
     finally:
         if embedded:
             embedded.stop()
@@ -126,23 +109,24 @@ def run(settings: Settings) -> int:
 def bind(host: str, port: int) -> list[socket.socket]:
     """Listening sockets; `localhost` is both loopback addresses, whatever the resolver says. Raises StartupError."""
     try:
-        if host != "localhost":
-            return bind_sockets(port, host)
-        sockets = bind_sockets(port, "127.0.0.1")
-        port = sockets[0].getsockname()[1]
+        return bind_loopback(port) if host == "localhost" else bind_sockets(port, host)
     except OSError as error:
         raise StartupError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-    with contextlib.suppress(OSError):  # a host without IPv6
-        sockets += bind_sockets(port, "::1")
-    return sockets
 
 
-def open_keys(settings: Settings) -> Keys:
-    """The configured keys, or those of the data directory, made there on first start. Raises KeyRingError."""
-    if settings.secret_keys:
-        return Keys(KeyRing.parse(settings.secret_keys))
-    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Keys(KeyFile.open_or_create(settings.data_dir / "keys"))
+def bind_loopback(port: int) -> list[socket.socket]:
+    """One port on 127.0.0.1 and, where the host has it, on ::1. Raises OSError, also when only one of the two is free:
+    whoever has the other one would get what browsers send to localhost."""
+    sockets = bind_sockets(port, "127.0.0.1")
+    try:
+        return sockets + bind_sockets(sockets[0].getsockname()[1], "::1")
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:  # a host without IPv6
+            return sockets
+        sockets[0].close()
+        if port:
+            raise
+    return bind_loopback(0)
 
 
 async def serve(runtime: Runtime, *, alone: bool) -> None:
@@ -151,7 +135,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     settings = runtime.settings
-    async with runtime.store() as store, store.apps.following():
+    async with open_store(runtime.settings, runtime.store_url, runtime.keys) as store, store.apps.following():
         demo = await runtime.prepare(store) if alone else None
         application = make_application(
             Site(
@@ -163,13 +147,12 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 session_lifetime=settings.session_lifetime,
             )
         )
-        server = HTTPServer(
-            application, max_body_size=max(ABSURD_BODY, settings.max_body, 2 * settings.document_size), body_timeout=60
-        )
+        bodies = max(ABSURD_BODIES * settings.max_body, 2 * settings.document_size)
+        server = HTTPServer(application, max_body_size=bodies, body_timeout=60)
         server.add_sockets(runtime.sockets)
-        watch = asyncio.ensure_future(watch_over(runtime, store, stop, os.getppid() if not alone else None))
+        watch = asyncio.ensure_future(watch_over(runtime, store, stop))
         if alone:
-            announce(runtime.base_url, demo)
+            announce(runtime, demo)
         try:
             await stop.wait()
             server.stop()
@@ -186,14 +169,14 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 signal.signal(number, signal.SIG_IGN)
 
 
-async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event, parent: int | None) -> None:
+async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> None:
     """Takes up a changed key file, tells the store hourly which key seals, ends with its store or its supervisor."""
     next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
     while True:
         await asyncio.sleep(KEY_FILE_SECONDS)
-        if parent is not None and os.getppid() != parent:
+        if runtime.supervisor is not None and os.getppid() != runtime.supervisor:
             stop.set()
-        if parent is None and runtime.embedded and not runtime.embedded.alive():
+        if runtime.supervisor is None and runtime.embedded and not runtime.embedded.alive():
             log.critical("the embedded store ended; see the log in the data directory")
             runtime.exit_code = 1
             stop.set()
@@ -206,9 +189,10 @@ async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event, parent
             log.error("secret keys: %s", error)
 
 
-def announce(base_url: str, demo: Demo | None) -> None:
+def announce(runtime: Runtime, demo: Demo | None) -> None:
     """The one line that says the server listens, and what to click in the demo."""
-    print(f"Latchkey listening on {base_url}", flush=True)
+    log.info("bound to %s", runtime.bound)
+    print(f"Latchkey listening on {runtime.base_url}", flush=True)
     if demo:
         print(demo.instructions(), flush=True)
 

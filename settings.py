@@ -64,9 +64,9 @@ class Settings:
         "Seconds without a request that end a browser session (14 days).")
     session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),
         "Seconds after sign-in that end a browser session, used or not (30 days, and no more).")
-    password_memory: int = declare("Passwords", "KIB", "19456", to.whole(8192, 1_048_576),
+    password_memory: int = declare("Passwords", "KIB", "19456", to.whole(8192, 262_144),
         "KiB of memory that one password hash (Argon2id) takes.", "both")
-    password_iterations: int = declare("Passwords", "N", "2", to.whole(1, 100), "Passes of one password hash.", "both")
+    password_iterations: int = declare("Passwords", "N", "2", to.whole(1, 16), "Passes of one password hash.", "both")
     password_workers: int = declare("Passwords", "N", "2", to.whole(1, 256),
         "Password hashes that run at once in each process; each takes its memory.")
     password_queue: int = declare("Passwords", "N", "32", to.whole(0, 10_000),
@@ -221,6 +221,8 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
         refuse("workers must be 1 with redis_url memory: processes cannot share it", "workers", "redis_url")
     if settings.demo and settings.host not in LOOPBACK_HOSTS:
         refuse(f"demo needs one of the hosts {', '.join(LOOPBACK_HOSTS)}: its passwords are public", "demo", "host")
+    if settings.demo and settings.shared_store:
+        refuse("demo needs the embedded or the memory store: its passwords are public", "demo", "redis_url")
     if settings.session_lifetime < settings.session_idle:
         refuse("session_lifetime must be at least session_idle", "session_lifetime", "session_idle")
 

@@ -12,7 +12,10 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+from opening import open_store
+from store.errors import StartupError
 
 if TYPE_CHECKING:
     from demo import Demo
@@ -25,18 +28,20 @@ POLL_SECONDS = 0.1
 INFANCY_SECONDS = 2.0
 INFANT_DEATHS = 5
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 Serve = Callable[..., Awaitable[None]]
+Announce = Callable[["Runtime", "Demo | None"], None]
 
 
-def supervise(runtime: Runtime, serve: Serve) -> int:
+def supervise(runtime: Runtime, serve: Serve, announce: Announce) -> int:
     """Serves with `settings.workers` processes until a signal. Returns the exit status."""
-    from server import announce
-
     demo = asyncio.run(_prepare(runtime))
+    runtime.supervisor = os.getpid()
     supervisor = _Supervisor(runtime, serve)
     try:
         supervisor.start()
-        announce(runtime.base_url, demo)
+        announce(runtime, demo)
         return supervisor.watch()
     finally:
         if demo:
@@ -44,7 +49,7 @@ def supervise(runtime: Runtime, serve: Serve) -> int:
 
 
 async def _prepare(runtime: Runtime) -> Demo | None:
-    async with runtime.store() as store:
+    async with open_store(runtime.settings, runtime.store_url, runtime.keys) as store:
         return await runtime.prepare(store)
 
 
@@ -58,7 +63,7 @@ class _Supervisor:
         self._exit_code = 0
 
     def start(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in SIGNALS:
             signal.signal(number, self._on_signal)
         for _ in range(self._runtime.settings.workers):
             self._fork()
@@ -68,6 +73,9 @@ class _Supervisor:
 
     def _end_all(self) -> None:
         self._stopping = True
+        # As long as one process listens, a connection that nobody will take does not fail but waits.
+        for one in self._runtime.sockets:
+            one.close()
         for pid in self._born:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
@@ -75,18 +83,30 @@ class _Supervisor:
     def _fork(self) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
-        pid = os.fork()
-        if pid:
+        # A signal waits until the new worker is in the list of those to end.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            if self._stopping:
+                return
+            pid = os.fork()
+            if pid == 0:
+                self._work()
             self._born[pid] = time.monotonic()
-            return
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    def _work(self) -> NoReturn:
         code = 1
         try:
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             if self._runtime.embedded:
                 self._runtime.embedded.release_in_child()
             asyncio.run(self._run_worker())
             code = self._runtime.exit_code
+        except StartupError as error:
+            log.error("a worker cannot start: %s", error)
         except BaseException:
             traceback.print_exc()
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from handlers.authorize import AuthorizeHandler
 from handlers.base import Latchkey
 from handlers.decide import DecideHandler
 from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
-from handlers.fallback import FallbackHandler, StaticHandler, log_request
+from handlers.fallback import FallbackHandler, StaticHandler, log_request, quote_nothing
 from handlers.health import HealthHandler, ReadyHandler
 from handlers.metadata import MetadataHandler
 from handlers.policy import OPEN, POLICIES, check_policies
@@ -55,7 +56,6 @@ ROUTES: list[tuple[str, Any, str]] = [
     (rf"/account/apps/{CLIENT}/data/([^/]+)/([^/]+)/delete", DeleteDocumentHandler, "account-document-delete"),
     (rf"/account/apps/{CLIENT}/export", ExportHandler, "account-export"),
     (r"/account/security", SecurityHandler, "account-security"),
-    (r"/account/security/password", SecurityHandler, "account-password"),
     (r"/healthz", HealthHandler, "healthz"),
     (r"/readyz", ReadyHandler, "readyz"),
 ]
@@ -77,4 +77,5 @@ def make_application(site: Site) -> Latchkey:
         xsrf_cookie_kwargs={"httponly": True, "samesite": "Lax", "secure": site.secure, "path": "/"},
     )
     application.site = site
+    logging.getLogger("tornado.general").addFilter(quote_nothing)
     return application

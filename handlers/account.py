@@ -15,6 +15,7 @@ EVENTS = {
     "signed_in": "Signed in",
     "signed_out": "Signed out",
     "password_changed": "Password changed; other sessions ended",
+    "password_set_by_operator": "Password set by the operator; all sessions ended",
     "consent_given": "App connected",
     "consent_denied": "App refused",
     "app_disconnected": "App disconnected",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import replace
 from typing import NoReturn
 
 from handlers.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
@@ -19,6 +20,7 @@ class ApiHandler(BaseHandler):
     def set_default_headers(self) -> None:
         """CORS on every response, errors too; the origin is never reflected and no cookie counts here."""
         super().set_default_headers()
+        self.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
         self.set_header("Access-Control-Allow-Origin", "*")
         self.set_header("Access-Control-Expose-Headers", EXPOSED)
 
@@ -32,7 +34,7 @@ class ApiHandler(BaseHandler):
 
     async def caller(self) -> Caller:
         """Whom the request acts for. A forged token is refused without a store call; a live one is checked by the
-        script of the call. Raises Refused("invalid_token" or "insufficient_scope")."""
+        script of the call. Raises Refused("invalid_token")."""
         header = self.request.headers.get_list("Authorization")
         scheme, _, presented = (header[0] if len(header) == 1 else "").partition(" ")
         caller = self.store.tokens.open_access(presented.strip()) if scheme.lower() == "bearer" else None
@@ -41,9 +43,7 @@ class ApiHandler(BaseHandler):
         app = await self.store.apps.active(caller.client)
         if app is None:
             raise Refused("invalid_token")
-        if not set(self.needed.split()) & set(app.scopes):
-            raise Refused("insufficient_scope")
-        return caller
+        return replace(caller, registered=app.scopes)
 
     async def refuse_unknown(self, refusal: Refused) -> NoReturn:
         """Refuses a request whose user cannot be known: it counts against its address, and takes nothing from any

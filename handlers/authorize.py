@@ -129,9 +129,10 @@ def check_request(app: Registration, redirect_uri: str, params: Params) -> Autho
     if response_type != "code":
         raise Refused("unsupported_response_type", "The only response type is code.")
     state = params.require("state")
-    if len(state) > MAX_STATE:
-        raise Refused("invalid_request", f"state is longer than {MAX_STATE} characters.")
-    return AuthorizationRequest(app.client_id, redirect_uri, check_scope(app, params), state, check_pkce(app, params))
+    if len(state.encode()) > MAX_STATE:
+        raise Refused("invalid_request", f"state is longer than {MAX_STATE} bytes.")
+    scopes, challenge = check_scope(app, params), check_pkce(app, params)
+    return AuthorizationRequest(app.client_id, redirect_uri, scopes, state, challenge, app.terms)
 
 
 def check_scope(app: Registration, params: Params) -> tuple[str, ...]:
@@ -174,4 +175,4 @@ def check_prompt(params: Params) -> set[str]:
 def _first(pairs: list[tuple[str, str]], name: str) -> str | None:
     """The value of a parameter for an error response; a repeated one is not echoed."""
     values = [value for key, value in pairs if key == name]
-    return values[0] if len(values) == 1 and len(values[0]) <= MAX_STATE else None
+    return values[0] if len(values) == 1 and len(values[0].encode()) <= MAX_STATE else None

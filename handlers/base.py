@@ -10,12 +10,12 @@ from tornado.escape import json_encode
 from tornado.httputil import HTTPServerRequest
 from tornado.web import Application, HTTPError, RequestHandler
 
-from handlers.errors import CATALOGUE, PUBLIC_NAME, ExcInfo, is_defect, refusal_of
+from handlers.errors import CATALOGUE, PUBLIC_NAME, is_defect, refusal_of
 from handlers.params import Params, parse_body
 from handlers.policy import Policy
 from handlers.site import Site, client_address, window_address
 from store.opened import Store
-from store.refused import Refused
+from store.refused import Refused, SignedOut
 from store.results import Visitor, Window
 
 log = logging.getLogger("latchkey.http")
@@ -90,8 +90,6 @@ class BaseHandler(RequestHandler):
         self.set_header("X-Request-Id", request_id(self.request))
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Cache-Control", "no-store")
-        if self.request.path.startswith("/api/") or self.request.path.startswith("/.well-known/"):
-            self.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
     def prepare(self) -> None:
         """Bounds the body. Raises Refused of `too_large`."""
@@ -101,6 +99,10 @@ class BaseHandler(RequestHandler):
     def on_finish(self) -> None:
         """The drain waits for what is in flight."""
         cast(Latchkey, self.application).in_flight -= 1
+
+    def check_etag_header(self) -> bool:
+        """False: no conditional GET in v1, where a handler sets an ETag too (SPEC 9)."""
+        return False
 
     def compute_etag(self) -> None:
         """None: Tornado's own ETag and its 304 are off (SPEC 9)."""
@@ -113,7 +115,9 @@ class BaseHandler(RequestHandler):
 
     async def head(self, *args: str, **kwargs: str) -> None:
         """As GET, without the body."""
-        await cast(Any, self.get(*args, **kwargs))
+        answered = cast(Any, self.get(*args, **kwargs))
+        if answered is not None:
+            await answered
 
     def body(self) -> Params:
         """The parameters of the body."""
@@ -145,7 +149,14 @@ class BaseHandler(RequestHandler):
             self.write_window(refusal.window)
         if refusal.retry_after is not None:
             self.set_header("Retry-After", str(refusal.retry_after))
+        if refusal.code == "method_not_allowed":
+            self.set_header("Allow", ", ".join(self.methods()))  # RFC 9110 15.5.6
         self.write_refusal(refusal)
+
+    def methods(self) -> list[str]:
+        """The methods this address answers."""
+        own = [name for name in self.SUPPORTED_METHODS if not _is_inherited(type(self), name.lower())]
+        return [name for name in own if name != "HEAD" or "GET" in own]
 
     def write_refusal(self, refusal: Refused) -> None:
         """SPEC 2.5: the error body."""
@@ -165,26 +176,31 @@ class BaseHandler(RequestHandler):
     def _bearer_challenge(self, refusal: Refused) -> str:
         """RFC 6750 3."""
         challenge = 'Bearer realm="latchkey"'
-        # RFC 6750 3.1: a request without any credentials is told no error.
-        if "Authorization" in self.request.headers:
+        # RFC 6750 3.1: a request without a bearer token, or with another scheme, is told no error.
+        if self.request.headers.get("Authorization", "").partition(" ")[0].lower() == "bearer":
             challenge += f', error="{refusal.code}"'
         if refusal.code == "insufficient_scope":
             challenge += f', scope="{self.needed}"'
         return challenge
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
-        """Tracebacks for defects only, and never with the address line, whose query may hold what is secret."""
-        if is_defect(value):
-            exc_info = cast(ExcInfo, (typ, value, tb))
-            log.error(
-                "%s %s failed [%s]",
-                self.request.method,
-                shown(self.request.path),
-                request_id(self.request),
-                exc_info=cast(Any, exc_info),
-            )
-        elif not isinstance(value, (Refused, HTTPError)):
-            log.warning("%s %s: %s", self.request.method, shown(self.request.path), value or type(value).__name__)
+        """As `log_failure`."""
+        log_failure(self.request, (typ, value, tb))
+
+
+def log_failure(request: HTTPServerRequest, raised: Any) -> None:
+    """Tracebacks for defects only, a line where the store or the hasher was away, and never the address with its
+    query, which may hold what is secret."""
+    error = raised[1]
+    if is_defect(error):
+        log.error("%s %s failed [%s]", request.method, shown(request.path), request_id(request), exc_info=raised)
+    elif not isinstance(error, (Refused, SignedOut, HTTPError)):
+        reason = str(error) or type(error).__name__
+        log.warning("%s %s: %s [%s]", request.method, shown(request.path), reason, request_id(request))
+
+
+def _is_inherited(handler: type[RequestHandler], name: str) -> bool:
+    return getattr(handler, name) is getattr(RequestHandler, name)
 
 
 def request_id(request: HTTPServerRequest) -> str:

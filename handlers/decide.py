@@ -28,7 +28,7 @@ class DecideHandler(PageHandler):
         if app is None:
             raise Refused("invalid_request", "This request is not one of yours, or its app is gone.")
         decided = await self.store.authorizations.decide(
-            session, request_id, allow=decision == "allow", scopes=scopes, visitor=self.visitor
+            session, app, request_id, allow=decision == "allow", scopes=scopes, visitor=self.visitor
         )
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
         url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)

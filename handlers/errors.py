@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import TracebackType
 
 from tornado.web import HTTPError
 
 from store.errors import StoreUnavailable
 from store.passwords import HasherBusy
 from store.refused import Refused, SignedOut
-
-ExcInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from tornado.web import RequestHandler, StaticFileHandler
+from tornado.web import HTTPError, RequestHandler, StaticFileHandler
 
-from handlers.base import EXPOSED, request_id, shown
+from handlers.base import EXPOSED, log_failure, request_id, shown
 from handlers.page import PageHandler
 from store.refused import Refused
 
@@ -36,10 +36,24 @@ class FallbackHandler(PageHandler):
 class StaticHandler(StaticFileHandler):
     """The stylesheet and the icons: cached by their versioned address, never a 304."""
 
-    def set_extra_headers(self, path: str) -> None:
+    def set_default_headers(self) -> None:
         """Nothing sniffs at them."""
+        self.set_header("Server", "Latchkey")
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("X-Request-Id", request_id(self.request))
+
+    def parse_url_path(self, url_path: str) -> str:
+        """A name that no file can have is not found, where the file system would raise."""
+        if "\0" in url_path:
+            raise HTTPError(404)
+        return super().parse_url_path(url_path)
+
+    def check_xsrf_cookie(self) -> None:
+        """Nothing here changes anything."""
+
+    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
+        """As `log_failure`."""
+        log_failure(self.request, (typ, value, tb))
 
     def should_return_304(self) -> bool:
         """No conditional GET in v1 (SPEC 9)."""
@@ -48,7 +62,16 @@ class StaticHandler(StaticFileHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Plain text: nobody reads these but a browser."""
         self.set_header("Content-Type", "text/plain")
+        if status_code == 405:
+            self.set_header("Allow", "GET, HEAD")
         self.finish(f"{status_code}\n")
+
+
+def quote_nothing(record: logging.LogRecord) -> bool:
+    """A filter for Tornado's log, which quotes what is malformed in a request: that may be a token."""
+    if str(record.msg).startswith("Malformed HTTP message") and isinstance(record.args, tuple):
+        record.msg, record.args = "Malformed HTTP message from %s", record.args[:1]
+    return True
 
 
 def log_request(handler: RequestHandler) -> None:

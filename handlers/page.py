@@ -19,7 +19,7 @@ _PLAIN_PATH = re.compile(r"/(?!/)[!-\[\]-~]*")  # printable ASCII but the backsl
 
 def safe_next(target: str | None) -> str:
     """A path of this origin to go on to, or "/" for anything that could lead elsewhere."""
-    if target and len(target) <= 8000 and _PLAIN_PATH.fullmatch(target) and not urlsplit(target).netloc:
+    if target and len(target) <= 16_000 and _PLAIN_PATH.fullmatch(target) and not urlsplit(target).netloc:
         return target
     return "/"
 

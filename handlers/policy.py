@@ -45,7 +45,6 @@ POLICIES: dict[str, Policy] = {
     "account-document-delete": PAGE,
     "account-export": PAGE,
     "account-security": PAGE,
-    "account-password": PAGE,
     "healthz": OPEN,
     "readyz": OPEN,
 }

@@ -19,6 +19,13 @@ class SignInPage(PageHandler):
         """The parameters of the address."""
         return once(parse_pairs(self.request.query))
 
+    async def replace_session(self, cookie: str) -> None:
+        """Signs this browser in; the session it had before ends (RFC 9700 4.7, session fixation)."""
+        before = self.session()
+        if before:
+            await self.store.sessions.end(before, self.visitor)
+        self.write_session(cookie)
+
     async def allow_redirect_of(self, target: str) -> None:
         """When the person goes on to an authorization that needs no page, the redirect to the app follows this form:
         the app's origin must stand in `form-action`, or the browser blocks it."""
@@ -74,10 +81,7 @@ class SignInHandler(SignInPage):
         except SignedOut:
             self.set_status(400)
             return await self.show(target, typed, "That e-mail address and password do not fit an account.")
-        before = self.session()
-        if before:
-            await self.store.sessions.end(before, self.visitor)
-        self.write_session(cookie)
+        await self.replace_session(cookie)
         self.see_other(target)
 
 
@@ -135,12 +139,10 @@ class SignUpHandler(SignInPage):
             self.set_status(400)
             reason = error.description if isinstance(error, Refused) else str(error)
             return await self.show(target, invited or typed, name, reason, invite if invited else None)
-        if invited:
-            await self.store.people.close_invite(invited)
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut
-        self.write_session(await self.store.sessions.start(credentials, self.visitor))
+        await self.replace_session(await self.store.sessions.start(credentials, self.visitor))
         self.see_other(target)
 
 

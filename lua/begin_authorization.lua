@@ -4,6 +4,7 @@
 --- KEYS[3] grant
 --- KEYS[4] request
 --- KEYS[5] code
+--- KEYS[6] window
 --- ARGV[1] scope: the scopes asked for
 --- ARGV[2] redirect_uri
 --- ARGV[3] challenge: the S256 code challenge, or empty
@@ -12,27 +13,38 @@
 --- ARGV[6] request_ttl: ms
 --- ARGV[7] code_ttl: ms
 --- ARGV[8] idle: ms
+--- ARGV[9] terms: of the registration as it is now
+--- ARGV[10] limit
+--- ARGV[11] period: ms
 --- @reply signed_out
+--- @reply rate_limited reset retry
 --- @reply remembered
 --- @reply page email email_verified name picture granted
 --- @include "session"
 --- @include "scope"
-local user, session, grant, request, code = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+--- @include "window"
+local user, session, grant, request, code, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local scope, redirect_uri, challenge, state = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local always_ask, request_ttl, code_ttl, idle = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local terms, limit, period = ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
+-- Each request leaves a row for a while: nobody may fill the store with them.
+local admitted, _, reset, retry = take_window(window, limit, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
 
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 local granted = given[1] and not given[3] and given[2] or ''
 if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) then
-  redis.call('HSET', code, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'epoch', given[1])
+  redis.call('HSET', code, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'epoch', given[1],
+    'terms', terms)
   redis.call('PEXPIREAT', code, int(now + code_ttl))
   return {'remembered'}
 end
 
-redis.call('HSET', request, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'state', state)
+redis.call('HSET', request, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'state', state,
+  'terms', terms)
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture = profile(user)
 return {'page', email, verified, name, picture, granted}

@@ -23,12 +23,13 @@
 --- ARGV[9] period: ms
 --- ARGV[10] address
 --- ARGV[11] agent
+--- ARGV[12] terms: of the registration as it is now
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
 --- @reply invalid_scope remaining reset
 --- @reply denied remaining reset redirect_uri state
---- @reply allowed remaining reset redirect_uri state scope
+--- @reply allowed remaining reset redirect_uri state
 --- @include "session"
 --- @include "scope"
 --- @include "window"
@@ -39,15 +40,16 @@ local code, app_users, audit, window = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local docs, meta, index, usage = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local user_id, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local address, agent = ARGV[10], ARGV[11]
+local address, agent, terms = ARGV[10], ARGV[11], ARGV[12]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
-local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state')
-if not asked[1] then return {'gone', remaining, reset} end
+local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms')
+-- What was checked against a registration that has changed since counts for nothing.
+if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
 
 if decision ~= 'allow' then
   redis.call('DEL', request)
@@ -61,8 +63,9 @@ if scopes ~= '*' then
   scope = intersect(scope, scopes)
 end
 local epoch = open_grant(grant, grants, app_users, {docs, meta, index, usage}, client, user_id, scope, fresh_epoch, now)
-redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch)
+redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
+  'terms', terms)
 redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)
 record(audit, 'consent_given', client, address, agent)
-return {'allowed', remaining, reset, asked[1], asked[4], scope}
+return {'allowed', remaining, reset, asked[1], asked[4]}

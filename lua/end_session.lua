@@ -2,14 +2,17 @@
 --- KEYS[1] session
 --- KEYS[2] sessions
 --- KEYS[3] audit
+--- KEYS[4] user
 --- ARGV[1] session_id
 --- ARGV[2] address
 --- ARGV[3] agent
 --- @reply ok
 --- @include "audit"
-local session, sessions, audit = KEYS[1], KEYS[2], KEYS[3]
+local session, sessions, audit, user = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local session_id, address, agent = ARGV[1], ARGV[2], ARGV[3]
 
 redis.call('ZREM', sessions, session_id)
-if redis.call('DEL', session) == 1 then record(audit, 'signed_out', '', address, agent) end
+if redis.call('DEL', session) == 1 and redis.call('EXISTS', user) == 1 then
+  record(audit, 'signed_out', '', address, agent)
+end
 return {'ok'}

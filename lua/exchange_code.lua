@@ -14,6 +14,7 @@
 --- ARGV[6] refresh_ttl: ms
 --- ARGV[7] limit
 --- ARGV[8] period: ms
+--- ARGV[9] terms: of the registration as it is now
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -29,17 +30,19 @@ local user, grant, code, family, access, window, audit =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local client, redirect_uri, challenge, registered = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
-local limit, period = tonumber(ARGV[7]), tonumber(ARGV[8])
+local limit, period, terms = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 
-if redis.call('HGET', user, 'status') ~= 'active' then return {'dead'} end
+local status = redis.call('HGET', user, 'status')
+if not status then return {'dead'} end
 -- The family takes the id of its code, so a family that exists says that the code was used (RFC 6749 4.1.2).
 if redis.call('EXISTS', family) == 1 then
   if redis.call('HSETNX', family, 'revoked', 'replay') == 1 then record(audit, 'code_replayed', client, '', '') end
   return {'replayed'}
 end
-local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch')
+if status ~= 'active' then return {'dead'} end
+local row = redis.call('HMGET', code, 'redirect_uri', 'scope', 'challenge', 'epoch', 'terms')
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
-if not row[1] or row[4] ~= given[1] or given[3] then return {'dead'} end
+if not row[1] or row[4] ~= given[1] or given[3] or row[5] ~= terms then return {'dead'} end
 
 local now = now_ms()
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)

@@ -1,4 +1,4 @@
---- Grant and issue tokens by an operator's act, as a consent and an exchange would. (DECISION: token mint)
+--- Grant and issue tokens by an operator's act, as a consent and an exchange would.
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] grants

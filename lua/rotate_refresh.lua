@@ -32,7 +32,8 @@ local client, generation, wanted, registered, fresh_epoch =
 local retry_ms, access_ttl, refresh_ttl = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local limit, period = tonumber(ARGV[9]), tonumber(ARGV[10])
 
-if redis.call('HGET', user, 'status') ~= 'active' then return {'dead'} end
+local status = redis.call('HGET', user, 'status')
+if not status then return {'dead'} end
 local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'rotated_at')
 if not line[1] then return {'dead'} end
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
@@ -47,10 +48,13 @@ local again = not revoked and generation == current - 1 and retry_ms > 0 and suc
   and now >= tonumber(line[5]) and now - tonumber(line[5]) <= retry_ms
 if revoked or (generation < current and not again) then
   -- RFC 9700 4.14.2: the whole pair dies, since nobody can tell which of the two holders is the thief.
-  if connected then kill_pair(grant, fresh_epoch) end
-  if redis.call('HSETNX', family, 'replayed', '1') == 1 then record(audit, 'refresh_replayed', client, '', '') end
+  -- A family from before the present epoch does so once: a single old string must not keep a person out for ever.
+  local first = redis.call('HSETNX', family, 'replayed', '1') == 1
+  if connected and (first or line[3] == given[1]) then kill_pair(grant, fresh_epoch) end
+  if first then record(audit, 'refresh_replayed', client, '', '') end
   return {'replayed'}
 end
+if status ~= 'active' then return {'dead'} end
 
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end

@@ -15,7 +15,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
-from store.errors import StoreError, StoreUnavailable, wrapped
+from store.errors import StoreUnavailable, wrapped
 from store.names import check_client_id
 from store.refused import Refused
 from store.registration import LIVE_SECRETS, Registration, new_secret, secret_digest
@@ -35,6 +35,7 @@ class Apps:
         self._client = client
         self._scripts = scripts
         self._clock = clock
+        self.settle = CACHE_SECONDS
         self._cached: OrderedDict[str, tuple[float, Registration | None]] = OrderedDict()
         self._loading: dict[str, asyncio.Task[Registration | None]] = {}
 
@@ -115,7 +116,10 @@ class Apps:
         app). Raises Refused("invalid_request") when the client id is taken."""
         with wrapped():
             seconds, micros = await self._client.time()
-            await self._client.zadd(keys.APPS, {registration.client_id: seconds}, nx=True)
+            listed = await self._client.zadd(keys.APPS, {registration.client_id: seconds}, nx=True)
+        if not listed and (await self._read(registration.client_id))[1] is None:
+            # What an app left behind must never fall to another one of the same name.
+            raise Refused("invalid_request", "The deletion of this client_id is not finished: delete it once more.")
         if not registration.public:
             secret = secret or new_secret()
             registration = replace(registration, secrets=(secret_digest(secret),))
@@ -172,6 +176,8 @@ class Apps:
             raise Refused("not_found", "No such app.")
         if present and not await self._save(client_id, packed, b""):
             raise StoreUnavailable("the registration changed meanwhile")
+        # A process that has not heard of it may act on its copy a little longer; what comes of that is freed as well.
+        await asyncio.sleep(self.settle)
         for shard in keys.SHARDS:
             word = "more"
             while word == "more":
@@ -201,9 +207,10 @@ class Apps:
         try:
             yield
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, StoreError):
-                await task
+            # Once may not do: the driver swallows a cancellation that comes while it connects.
+            while not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=0.05)
 
 
 def new_client_id() -> str:

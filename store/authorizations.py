@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from store import keys
-from store.lifetimes import CODE, OAUTH, REQUEST
+from store.lifetimes import AUTHORIZE, CODE, OAUTH, REQUEST
 from store.refused import Refused, SignedOut, refuse_rate
+from store.registration import Registration
 from store.results import Profile, Visitor, Window, profile_of, window_of
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id
@@ -17,13 +18,15 @@ from store.sessions import Session
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A request that passed every check; `challenge` is empty without PKCE."""
+    """A request that passed every check; `challenge` is empty without PKCE, `terms` are those of the
+    registration it was checked against."""
 
     client: str
     redirect_uri: str
     scopes: tuple[str, ...]
     state: str
     challenge: str
+    terms: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Authorizations:
 
     async def begin(self, session: Session, request: AuthorizationRequest, *, always_ask: bool) -> Remembered | Pending:
         """Answers with a code where a live grant covers the scopes, else keeps the request for 10 minutes. Raises
-        SignedOut."""
+        SignedOut, Refused("rate_limited")."""
         one_id = new_id()
         reply = await self._scripts.run(
             "begin_authorization",
@@ -76,6 +79,7 @@ class Authorizations:
                 "grant": keys.grant(session.user, request.client),
                 "request": keys.request(session.user, one_id),
                 "code": keys.code(session.user, request.client, one_id),
+                "window": keys.limit(session.user, AUTHORIZE.name),
             },
             scope=" ".join(request.scopes),
             redirect_uri=request.redirect_uri,
@@ -85,9 +89,14 @@ class Authorizations:
             request_ttl=REQUEST,
             code_ttl=CODE,
             idle=self._idle,
+            terms=request.terms,
+            limit=AUTHORIZE.limit,
+            period=AUTHORIZE.period,
         )
         if reply.word == "signed_out":
             raise SignedOut
+        if reply.word == "rate_limited":
+            refuse_rate(AUTHORIZE, reply)
         if reply.word == "remembered":
             return Remembered(self._sealer.seal(Token(Kind.CODE, session.user, request.client, one_id, 0)))
         request_id = self._sealer.seal(Token(Kind.REQUEST, session.user, request.client, one_id, 0))
@@ -99,13 +108,20 @@ class Authorizations:
         return token.client if token and token.user == session.user else None
 
     async def decide(
-        self, session: Session, request_id: str, *, allow: bool, scopes: Sequence[str] | None, visitor: Visitor
+        self,
+        session: Session,
+        app: Registration,
+        request_id: str,
+        *,
+        allow: bool,
+        scopes: Sequence[str] | None,
+        visitor: Visitor,
     ) -> Decision:
         """Carries out the decision on a pending request, which is used up by it. `scopes` are those the person
         ticked, None for all that were asked for. A decision replaces the grant's scopes and ends a grace window
         (SPEC 3.1). Raises SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited")."""
         token = self._sealer.open(Kind.REQUEST, request_id)
-        if token is None or token.user != session.user:
+        if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", "This request is not one of yours.")
         user, client = session.user, token.client
         code_id = new_id()
@@ -129,6 +145,7 @@ class Authorizations:
             idle=self._idle,
             limit=OAUTH.limit,
             period=OAUTH.period,
+            terms=app.terms,
             **visitor.fields(),
         )
         if reply.word == "signed_out":

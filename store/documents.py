@@ -87,7 +87,7 @@ class Documents:
                 **keys.hosted(caller.user, caller.client),
                 "window": keys.limit(caller.user, group.name, caller.client),
             },
-            needed=needed,
+            needed=caller.may(needed),
             limit=group.limit,
             period=group.period,
             **args,

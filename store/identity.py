@@ -24,7 +24,7 @@ class Identity:
                 **keys.token(caller.user, caller.client, caller.family, caller.generation),
                 "window": keys.limit(caller.user, OAUTH.name),
             },
-            needed=needed,
+            needed=caller.may(needed),
             limit=OAUTH.limit,
             period=OAUTH.period,
         )

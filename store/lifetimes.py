@@ -29,6 +29,7 @@ class Group:
 
 
 OAUTH = Group("oauth", 100)  # SPEC 8.1: /api/oauth/*, per user, shared by all apps
+AUTHORIZE = Group("authorize", 60)  # each leaves a pending request for ten minutes
 ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknown
 SIGN_IN_ADDRESS = Group("signin-address", 20)
 SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)

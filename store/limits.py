@@ -17,7 +17,9 @@ class Limits:
         self._scripts = scripts
 
     async def _take(self, group: Group, what: str) -> Window:
-        key = keys.window(group.name, what)
+        return await self._take_key(group, keys.window(group.name, what))
+
+    async def _take_key(self, group: Group, key: str) -> Window:
         reply = await self._scripts.run("take_window", {"window": key}, limit=group.limit, period=group.period)
         if reply.word == "rate_limited":
             refuse_rate(group, reply)
@@ -30,6 +32,10 @@ class Limits:
     async def invented_token(self, presented: str) -> Window:
         """A string presented for revocation that is no token of ours: the same figures as for one that is."""
         return await self._take(OAUTH, fingerprint(presented))
+
+    async def foreign_token(self, user: str, presented: str) -> Window:
+        """A token of ours, presented for revocation by an app it was not issued to."""
+        return await self._take_key(OAUTH, keys.presented(user, fingerprint(presented)))
 
     async def sign_in(self, address: str, email: str) -> None:
         """An attempt to sign in, counted for the address and for the account, existing or not."""

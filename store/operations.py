@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,8 +38,8 @@ class Person:
 
     @property
     def apps(self) -> tuple[str, ...]:
-        """The client ids of the apps that are connected, and of those whose data is still kept."""
-        return tuple(grant.client for grant in self.grants)
+        """The client ids of the apps that are connected."""
+        return tuple(grant.client for grant in self.grants if grant.revoked_at is None)
 
 
 class Operator:
@@ -49,12 +50,14 @@ class Operator:
         self._scripts = scripts
         self._people = people
 
-    async def find(self, email: str, activity: int = ACTIVITY_SHOWN) -> Person:
-        """The person with this address, with the newest entries of the audit trail. Raises Refused("not_found")."""
-        user = await self._people.find(email)
+    async def find(self, who: str, activity: int = ACTIVITY_SHOWN) -> Person:
+        """The person with this e-mail address or user id, with the newest entries of the audit trail. Raises
+        Refused("not_found")."""
+        by_id = is_user_id(who)
+        user = who if by_id else await self._people.find(who)
         person = await self.show(user, activity) if user else None
-        if person is None or person.email != email:
-            raise Refused("not_found", "No person with this e-mail address.")
+        if person is None or not (by_id or person.email == who):
+            raise Refused("not_found", "No such person.")
         return person
 
     async def show(self, user: str, activity: int = ACTIVITY_SHOWN) -> Person | None:
@@ -77,28 +80,43 @@ class Operator:
                 if person:
                     yield person
 
-    async def set_status(self, email: str, status: str) -> Person:
+    async def set_status(self, who: str, status: str) -> Person:
         """Disables or enables a person: `active` or `disabled`. Disabled, every token and session is dead at once.
         Raises Refused("not_found")."""
-        person = await self.find(email)
+        person = await self.find(who)
         reply = await self._scripts.run("set_user_status", keys.person(person.user), status=status)
         if reply.word == "not_found":
-            raise Refused("not_found", "No person with this e-mail address.")
-        return await self.find(email)
+            raise Refused("not_found", "No such person.")
+        return await self.find(person.user)
 
     async def note(self, user: str, event: str) -> None:
         """Notes in a person's audit trail what was done. Raises Refused("not_found")."""
         reply = await self._scripts.run("record_event", keys.person(user), event=event)
         if reply.word == "not_found":
-            raise Refused("not_found", "No person with this e-mail address.")
+            raise Refused("not_found", "No such person.")
 
-    async def delete(self, email: str) -> str:
-        """Deletes a person and returns the user id. Raises Refused("not_found")."""
-        user = await self._people.find(email)
+    async def set_password(self, who: str, hashed: bytes) -> Person:
+        """Gives a person another password; every session ends. Raises Refused("not_found")."""
+        person = await self.find(who)
+        reply = await self._scripts.run("set_password", keys.person(person.user), password=hashed)
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+        return person
+
+    async def delete(self, who: str) -> str:
+        """Deletes the person with this e-mail address or user id and returns the user id. Raises
+        Refused("not_found")."""
+        # By address the index alone decides: a deletion that was cut short has left no row.
+        user, email = (who, (await self.find(who)).email) if is_user_id(who) else (await self._people.find(who), who)
         if user is None:
-            raise Refused("not_found", "No person with this e-mail address.")
+            raise Refused("not_found", "No such person.")
         await self._people.delete(user, email)
         return user
+
+
+def is_user_id(text: str) -> bool:
+    """Whether this is a user id, which no e-mail address is."""
+    return re.fullmatch(r"[0-9a-f]{32}", text) is not None
 
 
 def _person(user: str, reply: Reply) -> Person:

@@ -70,7 +70,9 @@ class People:
             event=event,
             **visitor.fields(),
         )
-        reply = await self._scripts.run("confirm_email", {"email": keys.email(email)}, user_id=user)
+        reply = await self._scripts.run(
+            "confirm_email", {"email": keys.email(email), "invite": keys.invite(email)}, user_id=user
+        )
         if reply.word == "lost":
             await self.delete(user, email)
             raise Refused("invalid_request", "There is an account with this e-mail address already.")
@@ -140,8 +142,3 @@ class People:
         with wrapped():
             open_invite = await self._client.get(keys.invite(token.client))
         return token.client if open_invite == token.id.encode() else None
-
-    async def close_invite(self, email: str) -> None:
-        """Ends the invitation of an address, once it was used."""
-        with wrapped():
-            await self._client.delete(keys.invite(email))

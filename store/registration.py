@@ -82,6 +82,13 @@ class Registration:
         """SPEC 5.2: mandatory for a public app and where `pkceRequired` is set."""
         return self.public or self.pkce_required
 
+    @property
+    def terms(self) -> str:
+        """A digest of what an authorization request is checked against. What was checked against other terms than the
+        present ones counts for nothing: a withdrawn redirect URI gets no code, whatever was pending."""
+        checked = (self.redirect_uris, self.scopes, self.public, self.pkce_required, self.hosted_storage)
+        return hashlib.sha256(repr(checked).encode()).hexdigest()[:16]
+
     def secret_matches(self, secret: str) -> bool:
         """Whether this is one of the live secrets, in a time that does not tell how far it was right."""
         digest = secret_digest(secret)

@@ -42,12 +42,18 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An app acting for a person, as an access token names them."""
+    """An app acting for a person, as an access token names them. `registered`: the app's registered scopes, which
+    bound what the token carries; the registration is looked up after the token was opened."""
 
     user: str
     client: str
     family: str
     generation: int
+    registered: tuple[str, ...] = ()
+
+    def may(self, needed: str) -> str:
+        """Those of the needed scopes that the app has registered."""
+        return " ".join(scope for scope in needed.split() if scope in self.registered)
 
 
 def window_of(group: Group, reply: Reply) -> Window:

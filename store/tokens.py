@@ -82,6 +82,7 @@ class Tokens:
             refresh_ttl=REFRESH_TOKEN,
             limit=OAUTH.limit,
             period=OAUTH.period,
+            terms=app.terms,
         )
         if reply.word in ("dead", "replayed"):
             raise UnknownUser(_bad_code())
@@ -165,8 +166,11 @@ class Tokens:
         it. With `app` only that app's tokens are touched. Raises Refused("rate_limited"), StoreUnavailable: a
         revocation is never acknowledged that did not happen."""
         token = self._sealer.open(Kind.ACCESS, presented) or self._sealer.open(Kind.REFRESH, presented)
-        if token is None or (app is not None and token.client != app.client_id):
+        if token is None:
             return await self._limits.invented_token(presented)
+        if app is not None and token.client != app.client_id:
+            # Counted where the same string counts without credentials: the figures tell nothing of it either.
+            return await self._limits.foreign_token(token.user, presented)
         reply = await self._scripts.run(
             "revoke_token",
             {

@@ -7,9 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from store.apps import new_client_id
+from store.documents import Conditions
 from store.opened import Store
-from store.results import Visitor
-from tests.holding import rotated, stock
+from store.registration import Registration
+from store.results import Caller, Visitor
+from tests.holding import connect_app, rotated, stock, write
 from tests.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World
 
 Call = Callable[[], Awaitable[Any]]
@@ -98,6 +101,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.invented_token("no token of ours")
 
 
+@call("limits.foreign_token", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.foreign_token(w.user, "a token of another app")
+
+
 @call("limits.sign_in", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_in("192.0.2.1", w.email)
@@ -145,11 +153,6 @@ async def _(w: World) -> Call:
     return lambda: w.store.people.invited(invite)
 
 
-@call("people.close_invite")
-async def _(w: World) -> Call:
-    return lambda: w.store.people.close_invite("guest@example.com")
-
-
 @call("sessions.start", "start_session")
 async def _(w: World) -> Call:
     credentials = await w.store.people.credentials(w.email)
@@ -186,7 +189,9 @@ async def _(w: World) -> Call:
 @call("authorizations.decide", "decide_authorization")
 async def _(w: World) -> Call:
     request_id = await w.pending()
-    return lambda: w.store.authorizations.decide(w.session, request_id, allow=True, scopes=None, visitor=Visitor())
+    return lambda: w.store.authorizations.decide(
+        w.session, w.app, request_id, allow=True, scopes=None, visitor=Visitor()
+    )
 
 
 @call("tokens.exchange", "exchange_code")
@@ -258,6 +263,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator.set_status(w.email, "disabled")
 
 
+@call("operator.set_password", "describe_user", "set_password")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.set_password(w.email, b"a-hash")
+
+
 @call("operator.delete", "delete_user", "release_email")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.delete(w.email)
@@ -281,6 +291,46 @@ async def _(w: World) -> Call:
 @call("key_state.note_sealing", "note_sealing")
 async def _(w: World) -> Call:
     return lambda: w.store.key_state.note_sealing(1)
+
+
+async def document_caller(w: World) -> Caller:
+    """An app that keeps the document notes/n1 for the person."""
+    app, _ = await w.store.apps.create(
+        Registration(new_client_id(), "Keeper", (CALLBACK,), ("profile", "data:read", "data:write"))
+    )
+    caller = await connect_app(w.store, w.user, app)
+    await write(w.store, caller, {"notes/n1": b"1"})
+    return caller
+
+
+@call("documents.read", "read_document")
+async def _(w: World) -> Call:
+    caller = await document_caller(w)
+    return lambda: w.store.documents.read(caller, "data:read", "notes", "n1")
+
+
+@call("documents.write", "write_document")
+async def _(w: World) -> Call:
+    caller = await document_caller(w)
+    return lambda: w.store.documents.write(caller, "data:write", "notes", "n9", b"1", Conditions())
+
+
+@call("documents.delete", "delete_document")
+async def _(w: World) -> Call:
+    caller = await document_caller(w)
+    return lambda: w.store.documents.delete(caller, "data:write", "notes", "n1", Conditions())
+
+
+@call("documents.list", "list_documents")
+async def _(w: World) -> Call:
+    caller = await document_caller(w)
+    return lambda: w.store.documents.list(caller, "data:read", "notes", content=True)
+
+
+@call("documents.usage", "read_usage")
+async def _(w: World) -> Call:
+    caller = await document_caller(w)
+    return lambda: w.store.documents.usage(caller, "data:read")
 
 
 @call("key_state.record_reencryption", "record_reencryption")

@@ -96,7 +96,9 @@ def open_store(io_loop: IOLoop, keys: Keys) -> Iterator[OpenStore]:
     def open_one(url: str) -> Store:
         async def make() -> Store:
             hasher = PasswordHasher(8192, 1, workers=2, queue=200)
-            return Store(await connect(url), keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400)
+            store = Store(await connect(url), keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400)
+            store.apps.settle = 0
+            return store
 
         opened.append(io_loop.run_sync(make))
         return opened[-1]

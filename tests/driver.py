@@ -81,7 +81,11 @@ class Browser:
     agent: str = "Testing/1.0"
 
     async def send(
-        self, path: str, method: str = "GET", form: dict[str, str] | None = None, headers: dict[str, str] | None = None,
+        self,
+        path: str,
+        method: str = "GET",
+        form: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
         body: str | bytes | None = None,
     ) -> HTTPResponse:
         """One request with the cookies."""
@@ -184,9 +188,7 @@ class App:
 
     async def userinfo(self, access_token: str) -> HTTPResponse:
         """GET /api/oauth/userinfo."""
-        return await send(
-            f"{self.base_url}/api/oauth/userinfo", headers={"Authorization": f"Bearer {access_token}"}
-        )
+        return await send(f"{self.base_url}/api/oauth/userinfo", headers={"Authorization": f"Bearer {access_token}"})
 
     async def revoke(self, token: str, **fields: str) -> HTTPResponse:
         """POST /api/oauth/revoke, without credentials unless they are given."""
@@ -246,7 +248,9 @@ class Service:
         redirect = await browser.consent(app.authorize_url(**changes))
         return answer_of(redirect)["code"]
 
-    async def tokens(self, app: App | None = None, browser: Browser | None = None, **changes: str | None) -> dict[str, Any]:
+    async def tokens(
+        self, app: App | None = None, browser: Browser | None = None, **changes: str | None
+    ) -> dict[str, Any]:
         """A token response, all the way from the authorization request."""
         app = app or self.web
         response = await app.exchange(await self.code(app, browser, **changes))

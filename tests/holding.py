@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from store import keys
@@ -29,7 +30,7 @@ async def connect_app(store: Store, user: str, app: Registration) -> Caller:
     tokens = await store.tokens.mint(user, app, SCOPES)
     caller = store.tokens.open_access(tokens.access_token)
     assert caller is not None
-    return caller
+    return replace(caller, registered=SCOPES)
 
 
 async def write(store: Store, caller: Caller, documents: Mapping[str, bytes]) -> None:

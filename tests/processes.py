@@ -113,7 +113,7 @@ class Server:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        end_stores(self.data_dir)
+        end_stores(self.directory)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _address(self) -> str | None:

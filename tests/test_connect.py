@@ -83,7 +83,8 @@ def test_a_script_whose_reply_is_lost_runs_once(engine: Engine, command: str, se
 
     with DroppingProxy(engine) as proxy:
         asyncio.run(scenario())
-        assert proxy.seen[command] == 1 and proxy.dropped == 1
+        assert proxy.seen[command] == 1
+        assert proxy.dropped == 1
 
 
 def test_the_drivers_own_default_would_run_it_again(engine: Engine) -> None:
@@ -249,7 +250,8 @@ def test_memory_clients_share_data_only_through_one_server() -> None:
 def test_an_unusable_url_is_refused_without_showing_its_password(url: str) -> None:
     with pytest.raises(StartupError) as refused:
         asyncio.run(connect(url))
-    assert "hunter2" not in str(refused.value) and "URL" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+    assert "URL" in str(refused.value)
 
 
 def test_a_socket_path_with_odd_characters_survives_the_url() -> None:

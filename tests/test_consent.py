@@ -66,7 +66,8 @@ async def test_json_decision_is_told_where_to_go(service: Service) -> None:
     url = json_of(response)["redirect_to"]
     assert url.startswith(CALLBACK + "?code=lk_ac_")
     code = re.search("code=([^&]+)", url)
-    assert code and (await service.web.exchange(code[1])).code == 200
+    assert code
+    assert (await service.web.exchange(code[1])).code == 200
     page = await browser.get(service.web.authorize_url(prompt="consent"))
     denied = await decide_as_json(browser, page, decision="deny")
     assert "error=access_denied" in json_of(denied)["redirect_to"]
@@ -80,13 +81,15 @@ async def test_what_is_unticked_is_not_granted_and_a_later_decision_replaces_it(
     assert tokens["scope"] == "profile data:read"
     # Asking again for all of them asks the person again, and shows what stands.
     page = await browser.get(service.web.authorize_url())
-    assert page.code == 200 and page.body.count(b"Already allowed") == 2
+    assert page.code == 200
+    assert page.body.count(b"Already allowed") == 2
     response = await decide_as_json(browser, page, scopes=["data:write"])
     assert "code=" in json_of(response)["redirect_to"]
     # The scopes that were left out are gone from tokens given out before.
     assert (await service.web.userinfo(tokens["access_token"])).code == 403
     refreshed = await service.web.refresh(tokens["refresh_token"])
-    assert refreshed.code == 400 and json_of(refreshed)["error"] == "invalid_grant"
+    assert refreshed.code == 400
+    assert json_of(refreshed)["error"] == "invalid_grant"
 
 
 @pytest.mark.gen_test
@@ -95,7 +98,8 @@ async def test_all_unticked_is_refused_and_the_request_still_stands(service: Ser
     page = await browser.get(service.web.authorize_url())
     form = {name: value for name, value in fields_of(page, DECIDE).items() if not name.startswith("scope:")}
     refused = await browser.send(DECIDE, "POST", form={**form, "decision": "allow"})
-    assert refused.code == 400 and "Location" not in refused.headers
+    assert refused.code == 400
+    assert "Location" not in refused.headers
     assert b"at least one" in refused.body
     assert (await browser.submit(page, DECIDE, decision="allow")).code == 303
 
@@ -140,7 +144,8 @@ async def test_a_request_is_used_up_by_its_decision(service: Service) -> None:
         assert (await browser.submit(page, DECIDE, decision=decision)).code == 303
         for again in ("allow", "deny"):
             response = await browser.submit(page, DECIDE, decision=again)
-            assert response.code == 400 and "Location" not in response.headers
+            assert response.code == 400
+            assert "Location" not in response.headers
 
 
 @pytest.mark.gen_test
@@ -152,7 +157,8 @@ async def test_a_request_lives_ten_minutes(service: Service, clock: FakeClock) -
     page = await browser.get(service.web.authorize_url(prompt="consent"))
     clock.advance(TEN_MINUTES)
     response = await browser.submit(page, DECIDE, decision="allow")
-    assert response.code == 400 and "Location" not in response.headers
+    assert response.code == 400
+    assert "Location" not in response.headers
 
 
 @pytest.mark.gen_test
@@ -186,7 +192,8 @@ async def test_malformed_decisions_decide_nothing(service: Service, changes: dic
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url())
     response = await decide_as_json(browser, page, **changes)
-    assert response.code == 400 and json_of(response)["error"] == "invalid_request"
+    assert response.code == 400
+    assert json_of(response)["error"] == "invalid_request"
     assert (await browser.submit(page, DECIDE, decision="allow")).code == 303
 
 
@@ -198,7 +205,8 @@ async def test_a_code_or_a_session_is_no_request(service: Service) -> None:
     page = await browser.get(service.web.authorize_url(prompt="consent"))
     for other in (code, browser.cookies["latchkey_session"]):
         response = await decide_as_json(browser, page, request_id=other)
-        assert response.code == 400 and json_of(response)["error"] == "invalid_request"
+        assert response.code == 400
+        assert json_of(response)["error"] == "invalid_request"
 
 
 # What each does to the request that would otherwise decide, or revoke.
@@ -234,7 +242,7 @@ async def test_forged_forms_do_nothing(
     for page, action, values in (
         (consent, DECIDE, {"decision": "deny"}),
         (apps, "/account/apps/web-app/revoke", {}),
-        (security, "/account/security/password", passwords),
+        (security, "/account/security", passwords),
         (security, "/signout", {}),
     ):
         form = {**fields_of(page, action), **values, **fields}
@@ -244,7 +252,7 @@ async def test_forged_forms_do_nothing(
     # Everything is as it was, and the same forms work when the page sends them.
     assert b"Disconnect <bdi>Web App" in (await browser.get("/account/apps")).body
     assert (await browser.submit(consent, DECIDE, decision="deny")).code == 303
-    assert (await browser.submit(security, "/account/security/password", **passwords)).code == 303
+    assert (await browser.submit(security, "/account/security", **passwords)).code == 303
 
 
 @pytest.mark.gen_test
@@ -261,7 +269,14 @@ async def test_the_token_of_another_browser_does_not_count(service: Service) -> 
 @pytest.mark.trap(27)
 async def test_xsrf_is_asked_before_the_body_is_looked_at_and_only_of_pages(service: Service) -> None:
     browser = await service.signed_in()
-    for path in (DECIDE, "/signin", "/signup", "/signout", "/account/apps/web-app/revoke", "/account/security/password"):
+    for path in (
+        DECIDE,
+        "/signin",
+        "/signup",
+        "/signout",
+        "/account/apps/web-app/revoke",
+        "/account/security",
+    ):
         too_large = await browser.send(path, "POST", form={"x": "y" * 100_000})
         assert too_large.code == 403, path
     tokens = await service.tokens(browser=browser)
@@ -279,9 +294,11 @@ async def test_signed_out_decision_is_refused(service: Service) -> None:
     page = await browser.get(service.web.authorize_url())
     session = browser.cookies.pop("latchkey_session")
     response = await browser.submit(page, DECIDE, decision="allow")
-    assert response.code == 303 and response.headers["Location"] == "/signin?next=%2Faccount"
+    assert response.code == 303
+    assert response.headers["Location"] == "/signin?next=%2Faccount"
     as_json = await decide_as_json(browser, page)
-    assert as_json.code == 401 and json_of(as_json)["error"] == "login_required"
+    assert as_json.code == 401
+    assert json_of(as_json)["error"] == "login_required"
     browser.cookies["latchkey_session"] = session
     await service.store.operator.set_status(EMAIL, "disabled")
     assert (await decide_as_json(browser, page)).code == 401
@@ -306,13 +323,14 @@ async def test_use_another_account_leads_back_to_the_request(service: Service) -
     target = re.search(r'name="next" value="([^"]*)"', page.body.decode())
     assert target
     response = await browser.submit(page, "/signout", next=html.unescape(target[1]))
-    assert response.code == 303 and response.headers["Location"] == url
+    assert response.code == 303
+    assert response.headers["Location"] == url
     assert (await browser.get(url)).headers["Location"].startswith("/signin?next=")
 
 
 @pytest.mark.gen_test
 async def test_hostile_names_are_shown_as_text(service: Service) -> None:
-    name = '<img src=x onerror=alert(1)>"\'&amp;</bdi>'
+    name = "<img src=x onerror=alert(1)>\"'&amp;</bdi>"
     await service.add_person("mallory@example.com", name)
     app = await service.add_app("hostile", name=name, homepage="https://app.example/?<script>")
     browser = await service.signed_in("mallory@example.com")
@@ -322,10 +340,13 @@ async def test_hostile_names_are_shown_as_text(service: Service) -> None:
     for page in pages:
         text = page.body.decode()
         assert page.code == 200
-        assert "<img src=x" not in text and "<script" not in text and "onerror=alert(1)>" not in text
+        assert "<img src=x" not in text
+        assert "<script" not in text
+        assert "onerror=alert(1)>" not in text
         assert "&lt;img src=x onerror=alert(1)&gt;&quot;" in text
     refused = await browser.get(app.authorize_url(redirect_uri="https://evil.test/<b>"))
-    assert b"<img src=x" not in refused.body and b"<b>" not in refused.body
+    assert b"<img src=x" not in refused.body
+    assert b"<b>" not in refused.body
 
 
 @pytest.mark.gen_test

@@ -67,8 +67,10 @@ def assert_refused(response: HTTPResponse, status: int, code: str) -> None:
     assert response.headers["X-Request-Id"]
 
 
-@pytest.mark.spec("4.6")
 @pytest.mark.spec("8.2")
+@pytest.mark.spec("4.6.read")
+@pytest.mark.spec("4.6.write")
+@pytest.mark.spec("4.6.delete")
 async def test_put_get_head_and_delete(service: Service) -> None:
     client = await Client.make(service)
     put = await client.put("notes/n1", '{"a":  1.10}')
@@ -109,7 +111,6 @@ async def test_put_get_head_and_delete(service: Service) -> None:
     assert (await client.send("HEAD", "notes/n1")).code == 404
 
 
-@pytest.mark.spec("4.6")
 @pytest.mark.trap(37)
 @pytest.mark.parametrize(
     "body",
@@ -152,6 +153,7 @@ async def test_no_conditional_get_in_v1(service: Service, method: str, condition
 
 
 @pytest.mark.spec("9")
+@pytest.mark.spec("9.v1")
 async def test_the_version_stands_in_the_path(service: Service) -> None:
     client = await Client.make(service)
     for path in ("/api/data/notes/n1", "/api/v2/data/notes/n1", "/v1/data/notes/n1"):
@@ -355,6 +357,8 @@ async def test_a_wrong_method_is_405_and_changes_nothing(service: Service, metho
         ("GET", "_meta/usage", "data:read data:write"),
     ],
 )
+@pytest.mark.spec("2.4.data-read")
+@pytest.mark.spec("2.4.data-write")
 async def test_a_wrong_scope_is_403_and_a_wrong_token_401(service: Service, method: str, path: str, scope: str) -> None:
     whole = await Client.make(service)
     await whole.put("notes/n1", '"old"')
@@ -397,7 +401,7 @@ async def listed(client: Client, query: str) -> tuple[list[str], Any]:
     return [item["id"] for item in page["items"]], page["nextCursor"]
 
 
-@pytest.mark.spec("4.6")
+@pytest.mark.spec("4.6.list")
 async def test_a_listing_goes_page_by_page(service: Service) -> None:
     client = await Client.make(service)
     ids = [f"n{number:02}" for number in range(9)] + ["o1"]
@@ -418,7 +422,6 @@ async def test_a_listing_goes_page_by_page(service: Service) -> None:
     assert json_of(await client.get("unknown")) == {"items": [], "nextCursor": None}
 
 
-@pytest.mark.spec("4.6")
 async def test_an_item_tells_what_a_read_tells(service: Service) -> None:
     client = await Client.make(service)
     put = json_of(await client.put("notes/n1", '{"a": [1.10]}'))
@@ -448,7 +451,7 @@ async def test_bad_names_of_a_collection(service: Service, path: str) -> None:
     assert_refused(await (await Client.make(service)).get(path), 400, "invalid_request")
 
 
-@pytest.mark.spec("4.6")
+@pytest.mark.spec("4.6.usage")
 async def test_usage_tells_use_and_limits(service: Service) -> None:
     client = await Client.make(service)
     quotas = Quotas()

@@ -100,6 +100,9 @@ async def test_a_burst_counts_down_and_one_more_is_429(
 
 @pytest.mark.gen_test(timeout=30)
 @pytest.mark.spec("8.1")
+@pytest.mark.spec("8.1.data-read")
+@pytest.mark.spec("8.1.data-write")
+@pytest.mark.spec("8.1.data-list")
 async def test_three_groups_each_with_what_belongs_to_it(service: Service, clock: FakeClock) -> None:
     caller = await Caller.make(service)
     clock.stop()

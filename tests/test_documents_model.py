@@ -310,7 +310,6 @@ brisk = settings(
 )
 
 
-@pytest.mark.spec("4.6")
 @pytest.mark.spec("3.1")
 def test_any_history_on_fakeredis_with_time_going_by(clock: FakeClock) -> None:
     class OnMemory(Documents):
@@ -320,7 +319,6 @@ def test_any_history_on_fakeredis_with_time_going_by(clock: FakeClock) -> None:
     run_state_machine_as_test(OnMemory, settings=brisk)
 
 
-@pytest.mark.spec("4.6")
 @pytest.mark.spec("3.1")
 def test_any_history_on_valkey(valkey_engine: Engine) -> None:
     class OnValkey(Documents):

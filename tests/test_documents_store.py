@@ -38,7 +38,6 @@ async def a_keeper(store: Store, **quotas: int) -> Keeper:
     return await Keeper.make(await World.make(store))
 
 
-@pytest.mark.spec("4.6")
 async def test_what_was_written_is_read_byte_for_byte(store: Store) -> None:
     keeper = await a_keeper(store)
     for content in (b"0", b' {"a" : 1.10,\n"a":2}\t', b"9" * 400, '"\u20ac\U0001f600"'.encode(), b"x" * 262_144):
@@ -48,7 +47,6 @@ async def test_what_was_written_is_read_byte_for_byte(store: Store) -> None:
         assert found.size == len(content)
 
 
-@pytest.mark.spec("4.6")
 async def test_a_write_creates_then_replaces_and_its_etag_only_rises(store: Store) -> None:
     keeper = await a_keeper(store)
     first, created, _ = await keeper.put("notes/n1")
@@ -74,7 +72,6 @@ async def test_a_write_creates_then_replaces_and_its_etag_only_rises(store: Stor
     assert seen == sorted(set(seen)), "the same bytes and an emptied store repeat none"
 
 
-@pytest.mark.spec("4.6")
 async def test_a_deleted_document_is_gone_and_so_is_its_last_trace(store: Store) -> None:
     keeper = await a_keeper(store)
     await keeper.put("notes/n1")
@@ -182,7 +179,6 @@ async def test_the_bytes_are_bounded_and_what_shrinks_is_let_in(store: Store) ->
     assert (await keeper.recount()).bytes == 50
 
 
-@pytest.mark.spec("4.6")
 async def test_usage_is_a_recount_after_each_change(store: Store) -> None:
     keeper = await a_keeper(store, documents=5, bytes=60)
     assert await keeper.usage() == await keeper.recount()
@@ -201,7 +197,6 @@ async def test_usage_is_a_recount_after_each_change(store: Store) -> None:
 IDS = ("-", ".", "0", "10", "2", ":", "@", "A", "Z", "a", "a-b", "a.b", "a0", "aa", "aaa", "a~", "b", "z", "z~~")
 
 
-@pytest.mark.spec("4.6")
 @pytest.mark.parametrize("most", [1, 2, 7, 19, 200])
 async def test_pages_list_a_collection_in_id_order_once(store: Store, most: int) -> None:
     keeper = await a_keeper(store)

@@ -45,10 +45,12 @@ def test_data_survives_stop_and_start(data_dir: Path) -> None:
     first = EmbeddedStore.start(data_dir, "server")
     put(first.socket_path, "k", "kept")
     first.stop()
-    assert not first.alive() and not connects(first.socket_path)
+    assert not first.alive()
+    assert not connects(first.socket_path)
     second = EmbeddedStore.start(data_dir, "server")
     assert get(second.socket_path, "k") == "kept"
-    assert second.alive() and not second.adopted
+    assert second.alive()
+    assert not second.adopted
     second.stop()
     second.stop()  # once more does no harm
 
@@ -69,7 +71,8 @@ def test_the_store_is_private_and_configured_to_keep_everything(data_dir: Path) 
     assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
     assert stat.S_IMODE(os.stat(store.socket_path).st_mode) == 0o700
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) & 0o077 for path in (data_dir / "store").rglob("*")}
-    assert modes and not any(modes.values())
+    assert modes
+    assert not any(modes.values())
     store.stop()
 
 
@@ -81,7 +84,8 @@ def test_the_store_inherits_neither_descriptors_nor_secrets(data_dir: Path, monk
     store = EmbeddedStore.start(data_dir, "server")
     mine = os.readlink(f"/proc/self/fd/{reader}")
     theirs = {os.readlink(link) for link in Path(f"/proc/{store.pid}/fd").iterdir()}
-    assert mine not in theirs and str(data_dir / "store.lock") not in theirs
+    assert mine not in theirs
+    assert str(data_dir / "store.lock") not in theirs
     assert b"secret" not in Path(f"/proc/{store.pid}/environ").read_bytes()
     assert os.getsid(store.pid) == store.pid
     store.stop()
@@ -92,7 +96,8 @@ def test_the_store_inherits_neither_descriptors_nor_secrets(data_dir: Path, monk
 def test_a_long_data_directory_gets_a_private_socket_directory_that_goes_with_the_store(data_dir: Path) -> None:
     store = EmbeddedStore.start(data_dir / LONG, "server")
     directory = Path(store.socket_path).parent
-    assert directory.parent == Path("/tmp") and stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert directory.parent == Path("/tmp")
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     store.stop()
     assert not directory.exists()
 
@@ -104,14 +109,16 @@ def test_a_second_server_on_the_directory_is_refused_at_once(data_dir: Path) -> 
         with pytest.raises(StartupError) as refused:
             EmbeddedStore.start(data_dir, "server")
         assert time.monotonic() - began < 1
-        assert str(process.pid) in str(refused.value) and str(data_dir) in str(refused.value)
+        assert str(process.pid) in str(refused.value)
+        assert str(data_dir) in str(refused.value)
         assert json.loads((data_dir / "store.lock").read_text()) == {
             "owner": "server",
             "pid": process.pid,
             "state": "running",
         }
         path = running_socket(data_dir)
-        assert path is not None and get(path, "k") is None
+        assert path is not None
+        assert get(path, "k") is None
 
 
 def test_of_servers_started_together_exactly_one_wins(data_dir: Path) -> None:
@@ -131,7 +138,8 @@ def test_of_servers_started_together_exactly_one_wins(data_dir: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(stores) == 1 and len(refusals) == 3
+    assert len(stores) == 1
+    assert len(refusals) == 3
     assert all("runs on the data directory" in refusal for refusal in refusals)
     stores[0].stop()
 
@@ -149,7 +157,8 @@ def test_ctrl_c_in_the_terminal_leaves_the_store_to_its_draining_server(data_dir
 
 def test_a_server_waits_for_an_operators_command(data_dir: Path) -> None:
     path, manage = open_for_manage(data_dir)
-    assert manage is not None and running_socket(data_dir) == path
+    assert manage is not None
+    assert running_socket(data_dir) == path
     with pytest.raises(StartupError, match=rf"manage \(process {os.getpid()}, running\)"):
         EmbeddedStore.start(data_dir, "server", wait=0.1)
     put(path, "k", "kept")
@@ -160,7 +169,8 @@ def test_a_server_waits_for_an_operators_command(data_dir: Path) -> None:
 
 
 def test_an_operators_command_beside_a_server_uses_its_socket(data_dir: Path) -> None:
-    assert running_socket(data_dir) is None and not data_dir.exists()
+    assert running_socket(data_dir) is None
+    assert not data_dir.exists()
     server = EmbeddedStore.start(data_dir, "server")
     assert open_for_manage(data_dir) == (server.socket_path, None)
     server.stop()
@@ -177,7 +187,8 @@ def test_an_operators_command_waits_for_a_server_that_is(data_dir: Path, state: 
         open_for_manage(data_dir, wait=0.05)
     threading.Timer(0.1, lock.release).start()
     path, manage = open_for_manage(data_dir)
-    assert manage is not None and connects(path)
+    assert manage is not None
+    assert connects(path)
     manage.stop()
 
 

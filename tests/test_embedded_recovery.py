@@ -49,20 +49,26 @@ def test_a_store_whose_owner_was_killed_is_adopted_with_its_data(data_dir: Path,
     with owner(data_dir) as process:
         pid = int(told(process))
         path = running_socket(data_dir)
-        assert path is not None and len(os.fsencode(path)) <= 100
+        assert path is not None
+        assert len(os.fsencode(path)) <= 100
         put(path, "k", "kept")
         process.kill()
         process.wait()
-    assert running_socket(data_dir) is None and connects(path)
+    assert running_socket(data_dir) is None
+    assert connects(path)
     store = EmbeddedStore.start(data_dir, "server")
-    assert store.adopted and store.pid == pid and store.socket_path == path
+    assert store.adopted
+    assert store.pid == pid
+    assert store.socket_path == path
     assert get(path, "k") == "kept"
     assert store.alive()
     store.stop()
-    assert dies(pid, Files(data_dir)) and not store.alive()
+    assert dies(pid, Files(data_dir))
+    assert not store.alive()
     assert not Path(path).exists()
     again = EmbeddedStore.start(data_dir, "server")
-    assert not again.adopted and get(again.socket_path, "k") == "kept"
+    assert not again.adopted
+    assert get(again.socket_path, "k") == "kept"
     again.stop()
 
 
@@ -87,7 +93,8 @@ def test_a_forked_worker_keeps_neither_lock_nor_power_over_the_store(data_dir: P
         process.kill()
         process.wait()
         store = EmbeddedStore.start(data_dir, "server", wait=2)  # the worker still runs
-        assert store.adopted and store.pid == pid
+        assert store.adopted
+        assert store.pid == pid
         store.stop()
 
 
@@ -112,9 +119,12 @@ def test_both_killed_leave_files_that_the_next_start_sees_through(data_dir: Path
         process.kill()
         process.wait()
         os.kill(pid, signal.SIGKILL)
-    assert dies(pid, Files(data_dir)) and (data_dir / "store.pid").exists() and (data_dir / "store.json").exists()
+    assert dies(pid, Files(data_dir))
+    assert (data_dir / "store.pid").exists()
+    assert (data_dir / "store.json").exists()
     store = EmbeddedStore.start(data_dir, "server")
-    assert not store.adopted and get(store.socket_path, "k") == "kept"
+    assert not store.adopted
+    assert get(store.socket_path, "k") == "kept"
     store.stop()
 
 
@@ -129,7 +139,8 @@ def test_an_append_only_file_cut_short_by_a_crash_loads(data_dir: Path) -> None:
     with append_only_file(data_dir).open("ab") as file:
         file.write(b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$100\r\nhal")
     again = EmbeddedStore.start(data_dir, "server")
-    assert get(again.socket_path, "k") == "kept" and get(again.socket_path, "x") is None
+    assert get(again.socket_path, "k") == "kept"
+    assert get(again.socket_path, "x") is None
     again.stop()
 
 
@@ -188,7 +199,8 @@ def test_an_orphan_that_is_still_loading_is_waited_for_as_long_as_it_gets_on(dat
         began = time.monotonic()
         adopted = EmbeddedStore.start(data_dir, "server", wait=0.3)
         assert time.monotonic() - began > 0.3  # longer than `wait`
-        assert adopted.adopted and adopted.pid == process.pid
+        assert adopted.adopted
+        assert adopted.pid == process.pid
         with redis.Redis(unix_socket_path=adopted.socket_path) as client:
             assert client.dbsize() == 400
         adopted.stop()
@@ -214,7 +226,9 @@ def test_an_orphan_without_its_socket_is_ended_before_another_store_starts(data_
         reaper.start()
         store = EmbeddedStore.start(data_dir, "server")
         reaper.join(5)
-        assert process.returncode == 0 and not store.adopted and get(store.socket_path, "k") == "kept"
+        assert process.returncode == 0
+        assert not store.adopted
+        assert get(store.socket_path, "k") == "kept"
         store.stop()
 
 
@@ -223,7 +237,9 @@ def test_a_copied_directory_does_not_adopt_the_originals_store(data_dir: Path, t
     copy_dir = tmp_path / "copy"
     shutil.copytree(data_dir / LONG, copy_dir, ignore=shutil.ignore_patterns("*.sock"))
     copy = EmbeddedStore.start(copy_dir, "server")
-    assert not copy.adopted and copy.pid != original.pid and copy.socket_path != original.socket_path
+    assert not copy.adopted
+    assert copy.pid != original.pid
+    assert copy.socket_path != original.socket_path
     put(copy.socket_path, "k", "copy")
     assert get(original.socket_path, "k") is None
     copy.stop()
@@ -248,5 +264,6 @@ def test_an_orphan_that_ends_while_it_is_looked_at_is_replaced(data_dir: Path) -
         process.send_signal(signal.SIGSTOP)
         threading.Timer(0.2, process.kill).start()
         store = EmbeddedStore.start(data_dir, "server")
-        assert not store.adopted and get(store.socket_path, "k") == "kept"
+        assert not store.adopted
+        assert get(store.socket_path, "k") == "kept"
         store.stop()

@@ -112,7 +112,7 @@ async def test_no_decision_no_return(store: Store) -> None:
     before = await ends(keeper)
     request = await world.pending()
     assert await ends(keeper) == before, "asking changes nothing"
-    await store.authorizations.decide(world.session, request, allow=False, scopes=None, visitor=VISITOR)
+    await store.authorizations.decide(world.session, world.app, request, allow=False, scopes=None, visitor=VISITOR)
     assert await ends(keeper) == before, "nor does a no"
     assert await refusal_of(store.grants.revoke(world.session, world.app.client_id, VISITOR)) == "not_found"
     assert await ends(keeper) == before

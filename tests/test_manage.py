@@ -239,7 +239,7 @@ def test_a_person_from_creation_to_deletion(home: Home) -> None:
     assert home.with_store(can_sign_in)
     assert home.json("user", "list") == {"users": [made]}
     deleted = home.json("user", "delete", "ada@example.com", "--yes")
-    assert deleted == {"sub": made["sub"], "email": "ada@example.com", "deleted": True}
+    assert deleted == {"sub": made["sub"], "deleted": True}
     assert home.error("user", "show", "ada@example.com")[:2] == (1, "not_found")
     assert home.json("user", "list") == {"users": []}
 
@@ -271,3 +271,14 @@ def test_the_store_never_holds_a_secret(home: Home) -> None:
         for part in {secret, re.sub(r"^lk_.._", "", secret)}:
             assert part.encode() not in dump
     assert all(key.material not in dump and key.render().encode() not in dump for key in ring.keys)
+
+
+def test_the_operator_sets_a_forgotten_password(home: Home) -> None:
+    forgotten = home.user("ada@example.com")["password"]
+    new = home.json("user", "set-password", "ada@example.com")["password"]
+
+    async def who_gets_in(store: Store) -> list[bool]:
+        return [await store.people.verify("ada@example.com", word) is not None for word in (forgotten, new)]
+
+    assert home.with_store(who_gets_in) == [False, True]
+    assert home.json("user", "show", "ada@example.com")["activity"][0]["event"] == "password_set_by_operator"

@@ -117,7 +117,7 @@ MINT = ("token", "mint", "--user", "ada@example.com", "--client-id")
         pytest.param(
             ("user", "show", "nobody@example.com"),
             "not_found",
-            "No person with this e-mail address.",
+            "No such person.",
             id="an unknown person",
         ),
         pytest.param(

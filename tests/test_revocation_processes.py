@@ -16,7 +16,7 @@ from store.keyring import KeyRing
 from store.opened import Store
 from tests.driver import App, Service, json_of, send
 from tests.engines import DroppingProxy, valkey
-from tests.processes import Pair, at_once, driven, pair, refused, shared
+from tests.processes import Pair, at_once, driven, opened, pair, refused, shared
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
 SLACK = 1.0  # seconds for the requests that find out
@@ -198,15 +198,31 @@ async def test_refused_within_5_seconds_without_publish_and_subscribe(service: S
 
 
 @within_a_minute
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 10, 20])
+async def test_following_the_registrations_ends_whenever_it_is_left(two: Pair, turns: int) -> None:
+    async with opened(two.engine.url, two.keys) as store:
+        leaving = asyncio.ensure_future(leave_after(store, turns))
+        done, _ = await asyncio.wait([leaving], timeout=5)
+        assert done
+
+
+async def leave_after(store: Store, turns: int) -> None:
+    """Follows the registrations for some turns of the event loop, which cut it off while it connects."""
+    async with store.apps.following():
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+
+@within_a_minute
 @pytest.mark.trap(36)
 async def test_stale_and_forged_tokens_in_any_number_lock_nobody_out(service: Service, two: Pair) -> None:
     aim = await target(two, service.store)
-    service.ada, other = aim.email, await service.add_app("other-app")
+    other = await service.add_app("other-app")
     registered = await service.store.apps.active("other-app")
     person = await service.store.operator.find(aim.email)
     assert registered
     stale = await service.store.tokens.mint(person.user, registered, ("profile",))
-    await other.refresh(stale.refresh_token)
+    assert [(await other.refresh(stale.refresh_token)).code for _ in range(2)] == [200, 400]
     apps, others = two.split(aim.app), two.split(other)
     forged = "lk_rt_" + stale.refresh_token[6:-8] + "AAAAAAAA"
     requests: list[Awaitable[Any]] = []

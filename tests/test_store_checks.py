@@ -1,6 +1,8 @@
-"""What an app may present and what a failed check costs, on every engine: nothing."""
+"""What an app may present, again too, and what a failed check costs, on every engine: nothing."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -8,15 +10,17 @@ from store.authorizations import AuthorizationRequest, Pending
 from store.lifetimes import OAUTH
 from store.opened import Store
 from store.tokens import UnknownUser
+from tests.engines import FakeClock
 from tests.world import CALLBACK, SCOPES, VERIFIER, VISITOR, World, refusal_of
 
-pytestmark = pytest.mark.gen_test(timeout=20)
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 async def stored(store: Store) -> dict[bytes, object]:
     """Everything the store holds, windows left out: a call after which it is the same changed nothing."""
     found: dict[bytes, object] = {}
-    for key in await store.client.keys("*"):
+    every: Any = await store.client.keys("*")
+    for key in every:
         if b":limit:" not in key:
             found[key] = await store.client.dump(key), await store.client.pexpiretime(key)
     return found
@@ -95,11 +99,13 @@ async def test_a_failed_check_leaves_the_code_for_the_app_that_passes_it(
 async def test_a_verifier_for_a_code_without_a_challenge_is_refused(store: Store) -> None:
     world = await World.make(store)
     begun = await store.authorizations.begin(
-        world.session, AuthorizationRequest(world.app.client_id, CALLBACK, SCOPES, "s", ""), always_ask=True
+        world.session,
+        AuthorizationRequest(world.app.client_id, CALLBACK, SCOPES, "s", "", world.app.terms),
+        always_ask=True,
     )
     assert isinstance(begun, Pending)
     decision = await store.authorizations.decide(
-        world.session, begun.request_id, allow=True, scopes=None, visitor=VISITOR
+        world.session, world.app, begun.request_id, allow=True, scopes=None, visitor=VISITOR
     )
     assert decision.code is not None
     assert await refusal_of(store.tokens.exchange(world.app, decision.code, CALLBACK, VERIFIER)) == "invalid_grant"
@@ -134,3 +140,70 @@ async def test_what_is_dead_takes_nothing_from_the_window_of_its_person(store: S
         assert await refusal_of(world.exchange(code)) == "invalid_grant"
     _, window = await store.identity.read(world.caller(live.access_token), "profile")
     assert window.remaining > OAUTH.limit - 12
+
+
+@pytest.mark.trap(8)
+async def test_within_the_retry_window_the_latest_rotation_is_answered_again(store: Store) -> None:
+    world = await World.make(store, refresh_retry_seconds=60)
+    first = await world.tokens()
+    second = await world.refresh(first.refresh_token)
+    again = await world.refresh(first.refresh_token)
+    assert (again.access_token, again.refresh_token) == (second.access_token, second.refresh_token)
+    assert again.scope == second.scope
+    assert 3590 <= again.expires_in <= 3600
+    assert await world.lives(second.access_token)
+
+
+@pytest.mark.trap(8)
+async def test_a_retry_window_does_not_cover_a_token_whose_successor_was_used(store: Store) -> None:
+    world = await World.make(store, refresh_retry_seconds=60)
+    first = await world.tokens()
+    second = await world.refresh(first.refresh_token)
+    third = await world.refresh(second.refresh_token)
+    assert await refusal_of(world.refresh(first.refresh_token)) == "invalid_grant"
+    assert not await world.lives(third.access_token)
+
+
+@pytest.mark.trap(8)
+@pytest.mark.parametrize("revoke", ["its own family", "the successor", "the app"])
+async def test_a_retry_window_does_not_cover_what_was_revoked(store: Store, revoke: str) -> None:
+    world = await World.make(store, refresh_retry_seconds=60)
+    first = await world.tokens()
+    second = await world.refresh(first.refresh_token)
+    if revoke == "the app":
+        await world.revoke_app()
+    else:
+        await store.tokens.revoke(None, (first if revoke == "its own family" else second).refresh_token)
+    assert await refusal_of(world.refresh(first.refresh_token)) == "invalid_grant"
+    assert not await world.lives(second.access_token)
+
+
+@pytest.mark.trap(8)
+async def test_a_retry_window_ends(clock: FakeClock, memory_store: Store) -> None:
+    world = await World.make(memory_store, refresh_retry_seconds=10)
+    first = await world.tokens()
+    await world.refresh(first.refresh_token)
+    clock.advance(9)
+    again = await world.refresh(first.refresh_token)
+    assert again.expires_in == 3591
+    clock.advance(2)
+    assert await refusal_of(world.refresh(first.refresh_token)) == "invalid_grant"
+    assert not await world.lives(again.access_token)
+
+
+@pytest.mark.spec("8.1")
+async def test_a_revocation_counts_for_the_person_only_where_it_ended_something(store: Store) -> None:
+    world = await World.make(store)
+    ended, live = await world.tokens(), await world.tokens()
+
+    async def remaining() -> int:
+        _, window = await store.identity.read(world.caller(live.access_token), "profile")
+        return window.remaining
+
+    before = await remaining()
+    for presented in (ended.access_token, ended.refresh_token):
+        await store.tokens.revoke(None, presented)
+    assert await remaining() == before - 3, "two that were live, and the look itself"
+    for presented in (ended.access_token, ended.refresh_token):
+        await store.tokens.revoke(None, presented)
+    assert await remaining() == before - 4

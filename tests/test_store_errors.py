@@ -65,7 +65,8 @@ def fails(url: str, script: str) -> StoreError:
     with pytest.raises(StoreError) as raised:
         asyncio.run(scenario())
     shown = "".join(traceback.format_exception(raised.value))
-    assert "secret" not in shown and "secret" not in str(raised.value)
+    assert "secret" not in shown
+    assert "secret" not in str(raised.value)
     return raised.value
 
 
@@ -101,7 +102,8 @@ def test_a_server_that_cannot_write_is_unavailable(
 ) -> None:
     state(admin)
     error = fails(shared.url, WRITE)
-    assert isinstance(error, StoreUnavailable) and word in str(error)
+    assert isinstance(error, StoreUnavailable)
+    assert word in str(error)
 
 
 @pytest.mark.trap(24)
@@ -118,13 +120,15 @@ def test_a_mistake_of_ours_is_a_store_error_that_names_its_place(
     shared: Engine, admin: redis.Redis, script: str, shown: str
 ) -> None:
     error = fails(shared.url, script)
-    assert not isinstance(error, StoreUnavailable) and shown in str(error)
+    assert not isinstance(error, StoreUnavailable)
+    assert shown in str(error)
 
 
 def test_a_cluster_without_its_slots_is_unavailable() -> None:
     with valkey(options=("--cluster-enabled", "yes", "--port", "0")) as engine:
         error = fails(engine.url, WRITE)
-        assert isinstance(error, StoreUnavailable) and "CLUSTERDOWN" in str(error)
+        assert isinstance(error, StoreUnavailable)
+        assert "CLUSTERDOWN" in str(error)
 
 
 def test_a_server_busy_with_a_long_script_is_unavailable() -> None:
@@ -139,7 +143,8 @@ def test_a_server_busy_with_a_long_script_is_unavailable() -> None:
                     await client.get(KEY)
             except StoreError as exc:
                 error = exc
-        assert isinstance(error, StoreUnavailable) and "BUSY" in str(error)
+        assert isinstance(error, StoreUnavailable)
+        assert "BUSY" in str(error)
         await client.script_kill()
         await asyncio.gather(hog, return_exceptions=True)
         await slow.aclose()
@@ -179,7 +184,8 @@ UNREACHABLE.__cause__ = OSError("refused")
 )
 def test_each_kind_of_error(error: Exception, unavailable: bool) -> None:
     ours = translate(error)
-    assert ours is not None and isinstance(ours, StoreUnavailable) == unavailable
+    assert ours is not None
+    assert isinstance(ours, StoreUnavailable) == unavailable
     assert "secret" not in str(ours)
 
 

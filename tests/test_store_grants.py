@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -15,27 +17,36 @@ from store.refused import SignedOut
 from tests.engines import FakeClock
 from tests.world import CALLBACK, VISITOR, World, refusal_of
 
-pytestmark = pytest.mark.gen_test(timeout=20)
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 async def test_a_decision_answers_a_request_once(store: Store) -> None:
     world = await World.make(store)
     request_id = await world.pending()
     decide = store.authorizations.decide
-    first = await decide(world.session, request_id, allow=False, scopes=None, visitor=VISITOR)
+    first = await decide(world.session, world.app, request_id, allow=False, scopes=None, visitor=VISITOR)
     assert (first.code, first.redirect_uri, first.state) == (None, CALLBACK, "a-state")
-    again = decide(world.session, request_id, allow=True, scopes=None, visitor=VISITOR)
+    again = decide(world.session, world.app, request_id, allow=True, scopes=None, visitor=VISITOR)
     assert await refusal_of(again) == "invalid_request"
+    request_id = await world.pending()
+    assert (
+        await decide(world.session, world.app, request_id, allow=True, scopes=None, visitor=VISITOR)
+    ).code is not None
+    for allow in (True, False):
+        again = decide(world.session, world.app, request_id, allow=allow, scopes=None, visitor=VISITOR)
+        assert await refusal_of(again) == "invalid_request"
 
 
 async def test_a_person_may_tick_fewer_scopes_but_not_others_and_not_none(store: Store) -> None:
     world = await World.make(store)
     request_id = await world.pending()
     for ticked in (["profile", "credits:read"], []):
-        refused = store.authorizations.decide(world.session, request_id, allow=True, scopes=ticked, visitor=VISITOR)
+        refused = store.authorizations.decide(
+            world.session, world.app, request_id, allow=True, scopes=ticked, visitor=VISITOR
+        )
         assert await refusal_of(refused) == "invalid_scope"
     decided = await store.authorizations.decide(
-        world.session, request_id, allow=True, scopes=["data:read"], visitor=VISITOR
+        world.session, world.app, request_id, allow=True, scopes=["data:read"], visitor=VISITOR
     )
     assert decided.code is not None
     assert (await world.exchange(decided.code)).scope == "data:read"
@@ -44,7 +55,9 @@ async def test_a_person_may_tick_fewer_scopes_but_not_others_and_not_none(store:
 async def test_a_request_is_decided_by_the_person_it_was_made_for(store: Store) -> None:
     world, stranger = await World.make(store), await World.make(store)
     request_id = await world.pending()
-    taken = store.authorizations.decide(stranger.session, request_id, allow=True, scopes=None, visitor=VISITOR)
+    taken = store.authorizations.decide(
+        stranger.session, world.app, request_id, allow=True, scopes=None, visitor=VISITOR
+    )
     assert await refusal_of(taken) == "invalid_request"
 
 
@@ -245,3 +258,73 @@ async def test_tokens_end_by_themselves(clock: FakeClock, memory_store: Store) -
     clock.advance(30 * DAY / 1000 + 1)
     assert await refusal_of(world.refresh(third.refresh_token)) == "invalid_grant"
     assert await memory_store.client.exists(*world.rows(third.refresh_token).values()) == 2, "the user and the grant"
+
+
+@pytest.mark.spec("4.1")
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"redirect_uris": ("https://other.example/cb",)}, id="its redirect URI is withdrawn"),
+        pytest.param({"scopes": ("profile",)}, id="a scope is withdrawn"),
+        pytest.param({"pkce_required": True}, id="PKCE becomes mandatory"),
+    ],
+)
+async def test_what_was_pending_when_the_registration_changed_counts_for_nothing(
+    store: Store, change: dict[str, Any]
+) -> None:
+    world = await World.make(store)
+    code, request_id = await world.code(), await world.pending()
+    before = await store.client.hget(keys.grant(world.user, world.app.client_id), "scope")
+    world.app = await store.apps.update(world.app.client_id, **change)
+    decide = store.authorizations.decide(world.session, world.app, request_id, allow=True, scopes=None, visitor=VISITOR)
+    assert await refusal_of(decide) == "invalid_request"
+    assert await refusal_of(world.exchange(code)) == "invalid_grant"
+    assert await store.client.hget(keys.grant(world.user, world.app.client_id), "scope") == before
+
+
+@pytest.mark.trap(36)
+async def test_one_old_refresh_token_does_not_keep_a_person_out_for_ever(store: Store) -> None:
+    world = await World.make(store)
+    old = await world.tokens()
+    await world.refresh(old.refresh_token)
+    assert await refusal_of(world.refresh(old.refresh_token)) == "invalid_grant"
+    fresh = await world.tokens()
+    for _ in range(3):
+        assert await refusal_of(world.refresh(old.refresh_token)) == "invalid_grant"
+        assert await world.lives(fresh.access_token)
+
+
+@pytest.mark.trap(10)
+async def test_a_replay_while_the_person_is_disabled_still_ends_the_pair(store: Store) -> None:
+    world = await World.make(store)
+    used = await world.tokens()
+    current = await world.refresh(used.refresh_token)
+    await store.operator.set_status(world.email, "disabled")
+    assert await refusal_of(world.refresh(used.refresh_token)) == "invalid_grant"
+    await store.operator.set_status(world.email, "active")
+    assert not await world.lives(current.access_token)
+
+
+async def test_pending_requests_of_one_person_are_limited(store: Store) -> None:
+    world = await World.make(store)
+    for _ in range(60):
+        await world.pending()
+    assert await refusal_of(world.pending()) == "rate_limited"
+
+
+@pytest.mark.trap(7)
+async def test_revocation_figures_do_not_tell_a_foreign_token_from_an_invented_one(store: Store) -> None:
+    world = await World.make(store)
+    other, _ = await store.apps.create(replace(world.app, client_id="another", secrets=()))
+    for presented in ((await world.tokens()).access_token, "lk_at_invented"):
+        figures = [(await store.tokens.revoke(app, presented)).remaining for app in (other, None, other)]
+        assert figures == [99, 98, 97]
+
+
+async def test_a_session_that_outlived_its_person_leaves_nothing_behind(store: Store) -> None:
+    world = await World.make(store)
+    forgotten = await world.sign_in()
+    await store.operator.set_password(world.email, b"x" * 56)
+    await store.operator.delete(world.email)
+    await store.sessions.end(forgotten, VISITOR)
+    assert not await store.client.exists(keys.person(world.user)["audit"])

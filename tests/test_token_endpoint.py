@@ -66,8 +66,10 @@ async def test_exchange_and_refresh_answer_with_the_token_response(service: Serv
         tokens = json_of(response)
         assert set(tokens) == {"access_token", "token_type", "expires_in", "refresh_token", "scope"}
         assert (tokens["token_type"], tokens["expires_in"], tokens["scope"]) == ("Bearer", 3600, scope)
-        assert tokens["access_token"].startswith("lk_at_") and tokens["refresh_token"].startswith("lk_rt_")
-        assert response.headers["Cache-Control"] == "no-store" and response.headers["Pragma"] == "no-cache"
+        assert tokens["access_token"].startswith("lk_at_")
+        assert tokens["refresh_token"].startswith("lk_rt_")
+        assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["Pragma"] == "no-cache"
         assert response.headers["Content-Type"] == "application/json"
         assert response.headers["X-RateLimit-Limit"] == "100"
         assert (await service.web.userinfo(tokens["access_token"])).code == 200
@@ -311,8 +313,12 @@ async def test_credentials_in_header_and_body(service: Service, extra: dict[str,
         pytest.param("Basic", (400, "invalid_request"), id="nothing after the scheme"),
         pytest.param("Basic !!!", (400, "invalid_request"), id="no base64"),
         pytest.param("Basic " + base64.b64encode(b"web-app").decode(), (400, "invalid_request"), id="no colon"),
-        pytest.param("Basic " + base64.b64encode(b"web-app:\xff\xfe").decode(), (400, "invalid_request"), id="no UTF-8"),
-        pytest.param("Basic " + base64.b64encode(b"web-app:%ff").decode(), (400, "invalid_request"), id="encoded, no UTF-8"),
+        pytest.param(
+            "Basic " + base64.b64encode(b"web-app:\xff\xfe").decode(), (400, "invalid_request"), id="no UTF-8"
+        ),
+        pytest.param(
+            "Basic " + base64.b64encode(b"web-app:%ff").decode(), (400, "invalid_request"), id="encoded, no UTF-8"
+        ),
         pytest.param("Basic " + base64.b64encode(b"web-app:a%00").decode(), (400, "invalid_request"), id="a NUL"),
         pytest.param("Basic " + base64.b64encode(b"web-app:a\0").decode(), (400, "invalid_request"), id="a bare NUL"),
         pytest.param("Basic " + base64.b64encode(b":x").decode(), (401, "invalid_client"), id="an empty id"),

@@ -106,7 +106,7 @@ def test_a_zip_goes_to_standard_output_as_bytes(home: Home, person: str) -> None
     ("words", "status", "message"),
     [
         pytest.param((EMAIL, "--output", "-"), 1, "--json and --output -", id="two things on standard output"),
-        pytest.param(("nobody@example.com", "--output", "OUT"), 1, "No person", id="nobody of that address"),
+        pytest.param(("nobody@example.com", "--output", "OUT"), 1, "No such person", id="nobody of that address"),
         pytest.param((EMAIL, "--output", "OUT", "--format", "rar"), 2, "--format", id="a format there is not"),
         pytest.param((EMAIL,), 2, "--output", id="no output"),
         pytest.param((EMAIL, "--output", "OUT/not/there"), 1, "No such file or directory", id="a folder there is not"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random as generator
 import shutil
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_a_sustained_rate_at_the_limit_is_never_refused(limit: int, offset: int)
 
 @brisk
 @given(even, phase, st.randoms(use_true_random=False))
-def test_neither_is_one_with_a_step_of_jitter(limit: int, offset: int, random: st.DataObject) -> None:
+def test_neither_is_one_with_a_step_of_jitter(limit: int, offset: int, random: generator.Random) -> None:
     window = LuaWindow(limit)
     jittered = [now + random.randint(-STEP, STEP) for now in spread(limit, 150, START + offset)]
     assert all(window.take(now).admitted for now in sorted(jittered))
@@ -176,7 +177,7 @@ def test_reset_is_when_the_window_is_empty_and_when_its_key_ends(limit: int, off
     spared.row, spared.expires = window.row, window.expires
     assert window.take(answer.reset).remaining == full, "empty at that instant"
     if limit % 20 == 0:
-        assert spared.take(answer.reset - 1).remaining < full or not spared.take(answer.reset - 1).admitted, "not before"
+        assert spared.take(answer.reset - 1).remaining < full, "not before"
 
 
 @brisk

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import Any
 
 from store import keys
 from store.authorizations import AuthorizationRequest, Pending
+from store.names import SCOPES as ALL_SCOPES
 from store.opened import Store
 from store.refused import Refused, SignedOut
 from store.registration import Registration
@@ -69,7 +71,8 @@ class World:
 
     def request(self, scopes: tuple[str, ...] = SCOPES, app: Registration | None = None) -> AuthorizationRequest:
         """An authorization request with PKCE."""
-        return AuthorizationRequest((app or self.app).client_id, CALLBACK, scopes, "a-state", s256(VERIFIER))
+        app = app or self.app
+        return AuthorizationRequest(app.client_id, CALLBACK, scopes, "a-state", s256(VERIFIER), app.terms)
 
     async def pending(self, scopes: tuple[str, ...] = SCOPES, app: Registration | None = None) -> str:
         """The id of a request the person has to decide on."""
@@ -80,7 +83,7 @@ class World:
     async def code(self, scopes: tuple[str, ...] = SCOPES, app: Registration | None = None) -> str:
         """A code, by the person's consent."""
         decision = await self.store.authorizations.decide(
-            self.session, await self.pending(scopes, app), allow=True, scopes=None, visitor=VISITOR
+            self.session, app or self.app, await self.pending(scopes, app), allow=True, scopes=None, visitor=VISITOR
         )
         assert decision.code is not None
         return decision.code
@@ -105,7 +108,7 @@ class World:
         """Whom an access token acts for."""
         caller = self.store.tokens.open_access(access_token)
         assert caller is not None
-        return caller
+        return replace(caller, registered=ALL_SCOPES)
 
     async def lives(self, access_token: str) -> bool:
         """Whether an access token is good for anything."""

@@ -1,12 +1,12 @@
 --- @include "now"
 -- Is this browser session live: its row there, its person active, its epoch the person's? Moves the idle lifetime on,
--- at most once a minute.
+-- at most once a minute and ten times in its course.
 local function live_session(user, session, idle, now)
   local row = redis.call('HMGET', session, 'epoch', 'seen_at', 'ends_at')
   if not row[1] then return false end
   local person = redis.call('HMGET', user, 'status', 'session_epoch')
   if person[1] ~= 'active' or person[2] ~= row[1] then return false end
-  if now - tonumber(row[2]) >= 60000 then
+  if now - tonumber(row[2]) >= math.min(60000, idle / 10) then
     redis.call('HSET', session, 'seen_at', int(now))
     redis.call('PEXPIREAT', session, int(math.min(now + idle, tonumber(row[3]))))
   end

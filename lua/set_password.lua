@@ -1,0 +1,15 @@
+--- Give a person a new password by the operator's act; every session ends.
+--- KEYS[1] user
+--- KEYS[2] audit
+--- ARGV[1] password: the raw hash
+--- @reply not_found
+--- @reply ok
+--- @include "audit"
+local user, audit = KEYS[1], KEYS[2]
+local password = ARGV[1]
+
+if redis.call('EXISTS', user) == 0 then return {'not_found'} end
+redis.call('HSET', user, 'password', password)
+redis.call('HINCRBY', user, 'session_epoch', 1)
+record(audit, 'password_set_by_operator', '', '', '')
+return {'ok'}

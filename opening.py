@@ -1,0 +1,47 @@
+"""How the server and the operator's command line open the keys and the store that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from settings import Settings
+from store.documents import Quotas
+from store.errors import StoreError
+from store.keyring import KeyFile, KeyRing, Keys
+from store.opened import Store
+from store.passwords import PasswordHasher
+
+KEY_FILE = "keys"
+
+
+def open_keys(settings: Settings) -> KeyFile | KeyRing:
+    """The configured keys, or the key file of the data directory, made if need be. Raises KeyRingError, OSError."""
+    if settings.secret_keys:
+        return KeyRing.parse(settings.secret_keys)
+    return KeyFile.open_or_create(settings.data_dir / KEY_FILE)
+
+
+@asynccontextmanager
+async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[Store]:
+    """The store at `url`, which stands for the one the settings name; closed at the end. Raises StartupError."""
+    hasher = PasswordHasher(
+        settings.password_memory, settings.password_iterations, settings.password_workers, settings.password_queue
+    )
+    store = await Store.open(
+        url,
+        keys,
+        hasher,
+        timeout=settings.redis_timeout,
+        connections=settings.redis_connections,
+        session_idle=settings.session_idle,
+        session_lifetime=settings.session_lifetime,
+        quotas=Quotas(
+            settings.document_limit, settings.collection_limit, settings.storage_limit, settings.document_size
+        ),
+    )
+    try:
+        yield store
+    finally:
+        with suppress(StoreError):
+            await store.close()

@@ -1,0 +1,110 @@
+"""An account is made in three steps: after a crash at any of them one account works, or the address is free again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from store import keys as spell
+from store.connect import connect
+from store.errors import StoreUnavailable
+from store.keyring import Keys
+from store.refused import Refused
+from tests.engines import Engine
+from tests.losing import SCRIPTS, Armed, losing, store_on
+from tests.world import PASSWORD, VISITOR, World, refusal_of
+
+Crash = Callable[[World, Armed], Awaitable[None]]
+
+
+async def _after_reserving(world: World, armed: Armed) -> None:
+    armed.lose_request = True
+    armed.arm("create_user")
+
+
+async def _after_writing(world: World, armed: Armed) -> None:
+    armed.arm("create_user")
+
+
+async def _before_confirming(world: World, armed: Armed) -> None:
+    armed.lose_request = True
+    armed.arm("confirm_email", 2)
+
+
+async def _after_confirming(world: World, armed: Armed) -> None:
+    armed.arm("confirm_email", 2)
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize(
+    ("crash", "confirmed"),
+    [
+        pytest.param(_after_reserving, False, id="after the address was reserved"),
+        pytest.param(_after_writing, False, id="after the row was written"),
+        pytest.param(_before_confirming, False, id="before the address was confirmed"),
+        pytest.param(_after_confirming, True, id="after the address was confirmed"),
+    ],
+)
+async def test_a_sign_up_that_broke_off_leaves_one_account_that_works_or_a_free_address(
+    valkey_engine: Engine, keys: Keys, crash: Crash, confirmed: bool
+) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        people, email = world.store.people, "new@example.com"
+        await crash(world, armed)
+        with pytest.raises(StoreUnavailable):
+            await world.person(email)
+        armed.times = 0
+        entry = spell.email(email)
+        assert await refusal_of(world.person(email)) == "invalid_request", "reserved for a minute"
+        if confirmed:
+            assert await world.store.client.pttl(entry) == -1
+        else:
+            assert 55_000 < await world.store.client.pttl(entry) <= 60_000
+            await world.store.client.pexpire(entry, 1)
+            await asyncio.sleep(0.01)
+            await world.person(email)
+        found = await people.verify(email, PASSWORD)
+        assert found is not None
+        assert found.user == await people.find(email)
+        assert (await world.store.operator.find(email)).user == found.user
+
+
+class Overtaken:
+    """A client on which the address goes to somebody else just before it is confirmed."""
+
+    def __init__(self, client: Redis, address: str, winner: str) -> None:
+        self._client = client
+        self._entry = spell.email(address)
+        self._winner = winner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def evalsha(self, sha: str, *words: Any) -> Any:
+        if sha == SCRIPTS["confirm_email"].sha:
+            await self._client.set(self._entry, self._winner)
+        return await self._client.evalsha(sha, *words)
+
+
+@pytest.mark.gen_test
+async def test_who_loses_the_address_while_the_account_is_made_leaves_no_account(
+    valkey_engine: Engine, keys: Keys
+) -> None:
+    """The reservation ran out while the row was being written."""
+    direct = await connect(valkey_engine.url)
+    await direct.flushall()
+    winner = await World.make(store_on(direct, keys))
+    overtaken: Any = Overtaken(direct, "new@example.com", winner.user)
+    store = store_on(overtaken, keys)
+    with pytest.raises(Refused, match="invalid_request"):
+        await store.people.create(
+            "new@example.com", "Late", PASSWORD, verified=False, event="signed_up", visitor=VISITOR
+        )
+    assert [person.user async for person in store.operator.people()] == [winner.user]
+    assert await store.people.find("new@example.com") == winner.user
+    await winner.store.close()
+    await store.close()

@@ -1,0 +1,144 @@
+"""`--demo`: what it prints is true, on every store and at every start, and only on a loopback host."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import demo
+from store.opened import Store
+from store.registration import Registration
+from store.results import Visitor
+from tests.demo_site import Browser as AppBrowser
+from tests.demo_site import Demo
+from tests.driver import Browser
+from tests.processes import QUICK, Server, children, processes, refused, wait_until
+
+
+def app_of(server: Server) -> str:
+    """The address of the demo app, as it is printed with what to click."""
+    announced, _, instructions = server.out.partition("\n")
+    assert announced == f"Latchkey listening on {server.url}"
+    assert demo.EMAIL in instructions
+    assert demo.PASSWORD in instructions
+    found = re.search(r"Open (http://localhost:\d+) and sign in", instructions)
+    assert found, server.out
+    return found[1]
+
+
+def visit(server: Server) -> list[str]:
+    """Signs in to the demo app as it tells people to; the pages on the way, then what the app says."""
+    app = AppBrowser(Demo(app_of(server), Path()))
+    assert "Sign in with Latchkey" in app.ask("/")[2]
+    address = app.ask("/login")[1]["Location"]
+    assert address.startswith(server.url + "/")
+    request = address.removeprefix(server.url)
+    shown = []
+
+    async def decide() -> str:
+        browser = Browser(server.here)
+        before = await browser.get(request)
+        assert before.headers["Location"].startswith("/signin?")
+        signed_in = await browser.sign_in(demo.EMAIL, demo.PASSWORD, next=request)
+        assert (signed_in.code, signed_in.headers["Location"]) == (303, request)
+        page = await browser.get(request)
+        if page.code == 200:
+            shown.append("consent")
+            page = await browser.consent(request)
+        return str(page.headers["Location"])
+
+    back = urlsplit(asyncio.run(decide()))
+    assert app.ask(f"{back.path}?{back.query}")[0] == 303
+    return [*shown, app.ask("/")[2]]
+
+
+def app_process(server: Server) -> int:
+    """The process id of the demo app."""
+    listed = processes()
+    [found] = [pid for pid in children(server.process.pid) if "demo_app.py" in listed[pid][1]]
+    return found
+
+
+def test_the_demo_works_on_a_store_in_memory() -> None:
+    with Server("--demo", "--redis-url", "memory", *QUICK) as server:
+        consent, home = visit(server.ready())
+        assert consent == "consent"
+        assert f"Hello, {demo.NAME}" in home
+        app = app_process(server)
+        assert "secret" not in processes()[app][1]
+        assert server.stop() == 0
+        assert app not in processes()
+        assert "Traceback" not in server.log
+
+
+def test_the_demo_works_at_every_start_on_one_data_directory() -> None:
+    with Server("--demo", *QUICK) as server:
+        assert visit(server.ready())[0] == "consent"
+        assert server.stop() == 0
+        with Server("--demo", *QUICK, data_dir=server.data_dir) as again:
+            [home] = visit(again.ready())  # consent is remembered, wherever the app listens now
+            assert f"Hello, {demo.NAME}" in home
+            assert again.stop() == 0
+        with Server(*QUICK, data_dir=server.data_dir) as plain:
+            # A password that everybody knows does not stay behind.
+            browser = Browser(plain.ready().here)
+            answer = asyncio.run(browser.sign_in(demo.EMAIL, demo.PASSWORD))
+            assert answer.code == 400
+            assert plain.stop() == 0
+        with Server("--demo", *QUICK, data_dir=server.data_dir) as once_more:
+            assert f"Hello, {demo.NAME}" in visit(once_more.ready())[-1]
+
+
+def test_the_demo_runs_beside_several_workers_and_ends_with_them() -> None:
+    with Server("--demo", "--workers", "2", *QUICK) as server:
+        assert f"Hello, {demo.NAME}" in visit(server.ready())[-1]
+        app = app_process(server)
+        assert server.stop() == 0
+        assert app not in processes()
+
+
+def test_the_demo_app_ends_with_a_server_that_is_killed() -> None:
+    with Server("--demo", "--redis-url", "memory", *QUICK) as server:
+        server.ready()
+        app = app_process(server)
+        server.kill()
+        wait_until(lambda: app not in processes())
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        pytest.param(("--host", "0.0.0.0"), 2, "demo needs one of the hosts localhost", id="all addresses"),
+        pytest.param(
+            ("--base-url", "https://id.example.org"), 1, "it runs on a loopback base URL only", id="a public base URL"
+        ),
+    ],
+)
+def test_the_demo_is_refused_on(options: tuple[str, ...], status: int, said: str) -> None:
+    ended, log = refused("--demo", "--redis-url", "memory", *options)
+    assert ended == status
+    assert said in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(("password", "status"), [(demo.PASSWORD, "disabled"), ("a password of their own", "active")])
+async def test_only_the_demo_person_is_put_away_whatever_became_of_the_app(
+    memory_store: Store, password: str, status: str
+) -> None:
+    await memory_store.people.create(
+        demo.EMAIL, "Somebody", password, verified=True, event="created_by_operator", visitor=Visitor()
+    )
+    await memory_store.apps.create(Registration(demo.CLIENT_ID, "My own", ("https://mine.example/cb",), ("profile",)))
+    await demo.Demo.put_away(memory_store)
+    assert (await memory_store.operator.find(demo.EMAIL)).status == status
+    assert await memory_store.apps.active(demo.CLIENT_ID)
+
+
+def test_the_demo_is_refused_on_a_shared_store() -> None:
+    said = refused("--demo", "--redis-url", "redis://127.0.0.1:1")
+    assert "demo needs the embedded or the memory store" in str(said)

@@ -1,0 +1,297 @@
+"""README and docs: what they name exists, what exists is documented, and what a developer pastes works."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from tornado.web import RequestHandler
+
+import settings
+from demo import EMAIL, NAME, PASSWORD
+from handlers import ROUTES
+from handlers.errors import CATALOGUE
+from manage import build_parser
+from store import keys, lifetimes
+from store.names import SCOPES
+from tests.driver import Browser, answer_of
+from tests.processes import QUICK, Server
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
+DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+FOLDERS = ("handlers", "store", "lua", "templates", "static", "tests", "examples", "docs", "bench", ".ci")
+PATH_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
+PATH_SUFFIXES = (".py", ".lua", ".md", ".cfg", ".svg", ".html", ".css")
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+METHODS = ("GET", "POST", "PUT", "DELETE")
+
+documents = pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in DOCUMENTS])
+
+
+def spans(text: str) -> list[str]:
+    """The inline code of a text, fenced blocks left out."""
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", FENCE.sub("", text))]
+
+
+def anchors(path: Path) -> set[str]:
+    """The fragments by which the headings of a document can be linked to."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(text: str) -> list[str]:
+    return [" ".join(target.split()) for target in re.findall(r"\]\(([^)]+)\)", FENCE.sub("", text))]
+
+
+@documents
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for link in links(path.read_text("utf-8")):
+        file, _, fragment = link.partition("#")
+        target = (path.parent / unquote(file)).resolve() if file else path
+        assert target.exists(), f"{path.name}: {link}"
+        assert target.is_relative_to(ROOT), f"{path.name}: {link} leads out of the project"
+        assert not fragment or fragment in anchors(target), f"{path.name}: {link}"
+
+
+@documents
+def test_every_file_that_is_named_exists(path: Path) -> None:
+    for span in spans(path.read_text("utf-8")):
+        word = span.removeprefix("python ").partition(" ")[0]
+        if word.startswith(PATH_PREFIXES) or word.endswith(PATH_SUFFIXES):
+            assert (ROOT / word).exists() or (path.parent / word).exists(), f"{path.name}: {word}"
+
+
+@documents
+def test_nothing_outside_the_project_is_named(path: Path) -> None:
+    text = path.read_text("utf-8")
+    for host in re.findall(r"https?://([^\s/:`'\"?)>…]+)", text):
+        assert host in ("localhost", "127.0.0.1", "[") or re.search(r"(^|\.)example\.(org|com)$", host), host
+    served = [re.compile(pattern) for pattern, _, _ in ROUTES]
+    for span in spans(text):
+        place = span.removeprefix("GET ").removeprefix("POST ").partition("?")[0]
+        if not place.startswith("/") or any(mark in place for mark in "*…"):
+            continue
+        concrete = place.replace(":client_id", "an-app")
+        known = any(pattern.fullmatch(concrete) for pattern in served)
+        # Examples of the next endpoint, and prefixes of those there are.
+        known = known or place == "/api/v1/apps" or any(raw.startswith(place) for raw, _, _ in ROUTES)
+        assert known, f"{path.name}: {place} is no path of this server"
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _options(inner)
+
+
+def _commands() -> set[str]:
+    nouns = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return {
+        f"{noun} {verb}"
+        for noun, parser in nouns.choices.items()
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for verb in action.choices
+    }
+
+
+@documents
+def test_every_flag_that_is_named_exists(path: Path) -> None:
+    server = argparse.ArgumentParser()
+    settings.add_arguments(server, "server")
+    known = {*_options(server), *_options(build_parser())}
+    # The flags of the demo app stand in its own program.
+    known |= set(re.findall(r'add_argument\("(--[a-z-]+)"', (ROOT / "examples" / "demo_app.py").read_text()))
+    text = re.sub(r"`redis-server [^`]*`", "", path.read_text("utf-8"))
+    for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
+        assert flag in known, f"{path.name}: {flag}"
+
+
+@documents
+def test_every_command_and_target_that_is_named_exists(path: Path) -> None:
+    text = path.read_text("utf-8")
+    commands = _commands()
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for noun, verb in re.findall(r"manage\.py (?:--\S+ )*([a-z]+) ([a-z-]+)", text):
+        assert f"{noun} {verb}" in commands, f"{path.name}: {noun} {verb}"
+    for span in spans(text):
+        noun, _, rest = span.partition(" ")
+        if noun in ("app", "user", "token", "keys") and rest:
+            assert f"{noun} {rest.partition(' ')[0]}" in commands, f"{path.name}: {span}"
+    for target in [*re.findall(r"^ {4}make ([a-z]+)", text, re.MULTILINE), *re.findall(r"`make ([a-z]+)", text)]:
+        assert target in targets, f"{path.name}: make {target}"
+
+
+@documents
+def test_every_environment_variable_that_is_named_exists(path: Path) -> None:
+    known = {item.environment for item in settings.SETTINGS} | {settings.CONFIG}
+    assert set(re.findall(r"\bLATCHKEY_[A-Z_]+", path.read_text("utf-8"))) <= known
+
+
+def test_the_picture_names_scripts_and_routes_that_exist() -> None:
+    picture = (ROOT / "docs" / "flow.svg").read_text("utf-8")
+    scripts = re.findall(r'class="code"[^>]*>([a-z_]+)<', picture)
+    assert scripts
+    assert [name for name in scripts if not (ROOT / "lua" / f"{name}.lua").is_file()] == []
+    routes = re.findall(r">(?:GET|POST) (/[a-z/]+)", picture)
+    assert set(routes) <= {pattern for pattern, _, _ in ROUTES}
+
+
+def _implements(handler: type[RequestHandler], method: str) -> bool:
+    return getattr(handler, method.lower()) is not getattr(RequestHandler, method.lower())
+
+
+def test_every_route_is_documented_and_no_other() -> None:
+    documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP))
+    served: dict[str, type[RequestHandler]] = {}
+    for pattern, handler, _ in ROUTES:
+        path = re.sub(r"\(.*?\)", ":client_id", pattern).replace("\\", "")
+        served[path] = handler
+        assert any(path == known for _, known in documented), f"{path} is not in docs/http.md"
+    for method, path in documented - {("GET", "/static/…")}:
+        assert path in served, f"{method} {path} is documented, but no route"
+        assert _implements(served[path], method), f"{method} {path} is documented, but not a method of the route"
+
+
+def test_every_error_code_is_documented_with_its_status_and_no_other() -> None:
+    table = dict(re.findall(r"^\| `(\w+)` \| (\d{3}) \|", HTTP, re.MULTILINE))
+    assert table == {code: str(entry.status) for code, entry in CATALOGUE.items()}
+
+
+def test_limits_and_lifetimes_are_those_of_the_code() -> None:
+    assert f"| `/api/oauth/*` | {lifetimes.OAUTH.limit} a minute | the person" in HTTP
+    assert f"failed | {lifetimes.ADDRESS.limit} a minute | the address" in HTTP
+    assert f"password | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
+    minutes = lifetimes.SIGN_IN_ACCOUNT.period // lifetimes.MINUTE
+    assert f"password | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
+    assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP
+    assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
+    code, refresh = lifetimes.CODE // lifetimes.SECOND, lifetimes.REFRESH_TOKEN // lifetimes.DAY
+    lives = f"A code lives {code} seconds, an access token 1 hour, a refresh token {refresh} days."
+    assert lives in " ".join(HTTP.split())
+
+
+def test_every_scope_is_documented() -> None:
+    assert [scope for scope in SCOPES if f"`{scope}`" not in HTTP] == []
+
+
+def test_the_table_of_keys_is_that_of_the_code() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = {key for row in re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE) for key in re.findall(r"`([^`]+)`", row)}
+    user, client, one_id, shard = "<user>", "<client>", "<id>", "<shard>"
+    spelt = {
+        keys.APPS,
+        keys.KEYRING,
+        keys.app(client),
+        keys.email("<address>"),
+        keys.invite("<address>"),
+        keys.window("<group>", "<what>"),
+        keys.session(user, one_id),
+        keys.request(user, one_id),
+        keys.code(user, client, one_id),
+        keys.grant(user, client),
+        keys.limit(user, "<group>"),
+        keys.presented(user, "<fingerprint>"),
+        keys.shard_users(shard),
+        keys.shard_app_users(shard, client),
+        *keys.person(user).values(),
+        *keys.hosted(user, client).values(),
+        *keys.token(user, client, one_id, "<generation>").values(),  # type: ignore[arg-type]  # as the table has it
+    }
+    spelt = {key.replace(keys.prefix(user), "u:") for key in spelt} - {keys.shard_users(user[:3])}
+    assert table == spelt
+    assert f"`{keys.APPS_CHANNEL}`" in text
+
+
+def blocks(heading: str, language: str) -> list[str]:
+    """The fenced blocks of a language under a heading of the README, as they are pasted."""
+    section = README.read_text("utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    found = FENCE.findall(section)
+    return [re.sub(rf"^{indent}", "", body, flags=re.MULTILINE) for indent, name, body in found if name == language]
+
+
+def test_the_configuration_file_of_the_readme_loads(tmp_path: Path) -> None:
+    (block,) = blocks("First steps for an operator", "toml")
+    file = tmp_path / "latchkey.toml"
+    file.write_text(block)
+    found = settings.load(["--config", str(file)], {})
+    assert (found.base_url, found.workers, found.signup) == ("https://id.example.org", 4, "invite")
+
+
+async def _allow(address: str) -> str:
+    """What the person does between two blocks: signs in as the demo person, allows, copies the code."""
+    parts = urlsplit(address)
+    browser = Browser(f"{parts.scheme}://{parts.netloc}")
+    await browser.sign_in(EMAIL, PASSWORD)
+    return answer_of(await browser.consent(address))["code"]
+
+
+def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) -> None:
+    for program in ("bash", "curl"):
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program} on this machine")
+    pasted = blocks("First steps for an app developer", "sh")
+    # Two things differ from a developer's terminal: the port, and which interpreter `python` is.
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    with Server("--demo", *QUICK) as server:
+        url = server.ready().url
+        assert sum(block.count("http://localhost:8080") for block in pasted) == 1
+        script = "".join(f"echo '# {n}'\n{block}" for n, block in enumerate(pasted))
+        script = script.replace("http://localhost:8080", url)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
+        environment |= {"PATH": f"{tmp_path}:{environment['PATH']}", "LATCHKEY_DATA_DIR": str(server.data_dir)}
+        complaints = tmp_path / "complaints"
+        with complaints.open("w") as file:
+            bash = subprocess.Popen(
+                ["bash", "-euo", "pipefail", "-c", script],
+                cwd=ROOT,
+                env=environment,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+            )
+        watchdog = threading.Timer(60, bash.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        with bash:
+            assert bash.stdin is not None
+            assert bash.stdout is not None
+            printed = ""
+            for line in bash.stdout:
+                printed += line
+                if line.startswith(f"{url}/oauth/authorize?"):
+                    bash.stdin.write(asyncio.run(_allow(line.strip())) + "\n")
+                    bash.stdin.flush()
+        watchdog.cancel()
+        assert (bash.returncode, complaints.read_text()) == (0, ""), printed
+        server.stop()
+    said = [part.strip() for part in re.split(r"^# \d+\n", printed, flags=re.MULTILINE)][1:]
+    registered, _, nothing, exchanged, minted, person, refreshed, revoked = said
+    assert registered.startswith("client_id ")
+    assert (nothing, minted) == ("", "")
+    for response in (exchanged, refreshed):
+        answer = json.loads(response)
+        assert (answer["token_type"], answer["expires_in"], answer["scope"]) == ("Bearer", 3600, "profile")
+    userinfo = json.loads(person)
+    assert len(userinfo.pop("sub")) == 32
+    assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME, "picture": ""}
+    assert revoked.split("\n") == ["{}", "401"]

@@ -1,0 +1,140 @@
+"""A real browser, headless Chromium, driven over the WebDriver protocol (W3C) with nothing but HTTP."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+FLAGS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--window-size=1100,900"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
+    *("--no-default-browser-check", "--disable-features=PasswordManagerOnboarding,PasswordLeakDetection"),
+)
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key that the protocol gives a reference to an element
+PATIENCE = 30.0  # seconds
+
+
+class Chromium:
+    """A browser with a profile of its own and one window; the cookies live as long as it does. A context manager."""
+
+    def __init__(self) -> None:
+        driver = shutil.which("chromedriver")
+        binary = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+        if driver is None or binary is None:
+            pytest.skip("there is no Chromium with its chromedriver on the PATH")
+        self.directory = Path(tempfile.mkdtemp(prefix="chromium-", dir="/tmp"))
+        self._log = self.directory / "log"
+        with self._log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [driver, "--port=0"],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        try:
+            self._at, self._session = self._port(), "/session"
+            options = {"binary": binary, "args": [*FLAGS, f"--user-data-dir={self.directory / 'profile'}"]}
+            wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+            self._session += "/" + self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        except BaseException:
+            self._end()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            self._call("DELETE", "")
+        finally:
+            self._end()
+
+    def open(self, url: str) -> None:
+        """Goes to the address and waits until the page has loaded."""
+        self._call("POST", "/url", {"url": url})
+
+    @property
+    def url(self) -> str:
+        """The address of the page that is shown."""
+        return str(self._call("GET", "/url"))
+
+    @property
+    def text(self) -> str:
+        """What can be read on the page; found and read in one step, since a page may go between two."""
+        script = "return document.body ? document.body.innerText : ''"
+        return str(self._call("POST", "/execute/sync", {"script": script, "args": []}))
+
+    def type(self, field: str, text: str) -> None:
+        """Types into the field of that name."""
+        self._call("POST", f"/element/{self._find('css selector', f'[name={field}]')}/value", {"text": text})
+
+    def click(self, words: str) -> None:
+        """Clicks the button, link or summary with these words in it."""
+        path = f'//*[self::button or self::a or self::summary][contains(normalize-space(), "{words}")]'
+        self._call("POST", f"/element/{self._find('xpath', path)}/click", {})
+
+    def wait_for(self, words: str, at: str = "") -> None:
+        """Waits until the page, at an address that begins with `at`, says these words."""
+        deadline = time.monotonic() + PATIENCE
+        while not (self.url.startswith(at) and words in self.text):
+            assert time.monotonic() < deadline, f"{self.url} says: {self.text}\n{self.console()}"
+            time.sleep(0.02)
+
+    def cookies(self) -> set[str]:
+        """The names of the cookies that go to the page that is shown."""
+        return {cookie["name"] for cookie in self._call("GET", "/cookie")}
+
+    def forget(self) -> None:
+        """Deletes the cookies of the host whose page is shown."""
+        self._call("DELETE", "/cookie")
+
+    def console(self) -> list[str]:
+        """What the browser complained about since the last look: blocked by a policy, not found, failed."""
+        return [entry["message"] for entry in self._call("POST", "/se/log", {"type": "browser"})]
+
+    def screenshot(self, path: Path) -> None:
+        """Writes a picture of the page, as PNG."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
+
+    def _port(self) -> int:
+        deadline = time.monotonic() + PATIENCE
+        while not (found := re.search(r"started successfully on port (\d+)", self._log.read_text())):
+            assert self._process.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
+            time.sleep(0.01)
+        return int(found[1])
+
+    def _end(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _find(self, using: str, value: str) -> str:
+        return str(self._call("POST", "/element", {"using": using, "value": value})[ELEMENT])
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self._at, timeout=60)
+        try:
+            data = None if body is None else json.dumps(body)
+            connection.request(method, self._session + path, data, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            value = json.load(response)["value"]
+        finally:
+            connection.close()
+        assert response.status == 200, f"{method} {path} {body}: {value['message']}"
+        return value
