@@ -161,7 +161,9 @@ def test_every_route_is_documented_and_no_other() -> None:
     documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP))
     served: dict[str, type[RequestHandler]] = {}
     for pattern, handler, _ in ROUTES:
-        path = re.sub(r"\(.*?\)", ":client_id", pattern).replace("\\", "")
+        path = re.sub(r"\(\[A-Z.*?\)", ":client_id", pattern).replace("\\", "")
+        for name in (":collection", ":docId"):
+            path = path.replace("([^/]+)", name, 1)
         served[path] = handler
         assert any(path == known for _, known in documented), f"{path} is not in docs/http.md"
     for method, path in documented - {("GET", "/static/…")}:
@@ -285,7 +287,7 @@ def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) 
         assert (bash.returncode, complaints.read_text()) == (0, ""), printed
         server.stop()
     said = [part.strip() for part in re.split(r"^# \d+\n", printed, flags=re.MULTILINE)][1:]
-    registered, _, nothing, exchanged, minted, person, refreshed, revoked = said
+    registered, _, nothing, exchanged, minted, person, refreshed, kept, revoked = said
     assert registered.startswith("client_id ")
     assert (nothing, minted) == ("", "")
     for response in (exchanged, refreshed):
@@ -294,4 +296,5 @@ def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) 
     userinfo = json.loads(person)
     assert len(userinfo.pop("sub")) == 32
     assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME, "picture": ""}
+    assert json.loads(kept) == {"text": "Hello"}
     assert revoked.split("\n") == ["{}", "401"]
