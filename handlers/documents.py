@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from datetime import datetime
 
 from tornado.escape import json_encode
 
 from handlers.api import ApiHandler
 from handlers.params import once, parse_pairs
-from store.documents import Conditions, Metadata
+from store.archive import described
+from store.documents import Conditions
 from store.json_text import NotJSON, check_json
 from store.refused import Refused
 
@@ -33,22 +33,6 @@ def check_names(collection: str, document_id: str | None = None) -> None:
             "invalid_request",
             "A document id is 1 to 128 of A-Z a-z 0-9 _ . : @ ~ - and begins with one of A-Z a-z 0-9.",
         )
-
-
-def rfc3339(time: datetime) -> str:
-    """A time as this interface writes it: UTC, in milliseconds."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03d}Z"
-
-
-def described(found: Metadata) -> dict[str, object]:
-    """A document without its content, as the interface names the fields."""
-    return {
-        "id": found.document_id,
-        "etag": f'"{found.etag}"',
-        "size": found.size,
-        "createdAt": rfc3339(found.created_at),
-        "updatedAt": rfc3339(found.updated_at),
-    }
 
 
 class DocumentHandler(ApiHandler):
@@ -89,7 +73,7 @@ class DocumentHandler(ApiHandler):
         )
         self.write_window(window)
         self.set_header("ETag", f'"{found.etag}"')
-        self.write_json({"collection": collection, **described(found)}, 201 if created else 200)
+        self.write_json(described(found), 201 if created else 200)
 
     async def delete(self, collection: str, document_id: str) -> None:
         """Answers 204."""
@@ -147,7 +131,7 @@ class CollectionHandler(ApiHandler):
         # The text of a document is spliced in as it was sent: to read and write it anew could change it.
         self.write('{"items":[')
         for position, (found, content) in enumerate(page.items):
-            item = json_encode(described(found))
+            item = json_encode(described(found, with_collection=False))
             self.write("," if position else "")
             if content is None:
                 self.write(item)

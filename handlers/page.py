@@ -111,15 +111,9 @@ class PageHandler(BaseHandler):
             self.to_sign_in(safe_next(target))
         else:
             entry = CATALOGUE[refusal.code]
-            self.render(
-                "message.html",
-                title=_HEADINGS.get(entry.status, "That did not work"),
-                heading=_HEADINGS.get(entry.status, "That did not work"),
-                text=refusal.description or entry.description,
-                detail=[],
-                link=None,
-                status=entry.status,
-            )
+            heading = _HEADINGS.get(entry.status, "That did not work")
+            text = refusal.description or entry.description
+            self.render("message.html", title=heading, heading=heading, text=text, status=entry.status)
 
 
 _HEADINGS = {

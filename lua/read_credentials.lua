@@ -2,11 +2,11 @@
 --- KEYS[1] user
 --- ARGV[1] email
 --- @reply not_found
---- @reply ok password status session_epoch name
+--- @reply ok password status session_epoch
 --- @idempotent
 local user = KEYS[1]
 local email = ARGV[1]
 
-local row = redis.call('HMGET', user, 'email', 'password', 'status', 'session_epoch', 'name')
+local row = redis.call('HMGET', user, 'email', 'password', 'status', 'session_epoch')
 if row[1] ~= email then return {'not_found'} end
-return {'ok', row[2], row[3], row[4], row[5]}
+return {'ok', row[2], row[3], row[4]}

@@ -27,10 +27,10 @@ _DEFLATED = 8
 _PRIVATE_FILE = 0o100600 << 16
 
 
-def described(found: Metadata) -> dict[str, object]:
+def described(found: Metadata, *, with_collection: bool = True) -> dict[str, object]:
     """A document without its content, as the HTTP interface names the fields."""
     return {
-        "collection": found.collection,
+        **({"collection": found.collection} if with_collection else {}),
         "id": found.document_id,
         "etag": f'"{found.etag}"',
         "size": found.size,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from store import keys
 from store.lifetimes import AUTHORIZE, CODE, OAUTH, REQUEST
-from store.refused import Refused, SignedOut, refuse_rate
+from store.refused import Refused, let_in, refuse_signed_out
 from store.registration import Registration
-from store.results import Profile, Visitor, Window, profile_of, window_of
+from store.results import Profile, Visitor, Window, profile_of
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.sessions import Session
@@ -93,10 +93,9 @@ class Authorizations:
             limit=AUTHORIZE.limit,
             period=AUTHORIZE.period,
         )
-        if reply.word == "signed_out":
-            raise SignedOut
+        refuse_signed_out(reply)
         if reply.word == "rate_limited":
-            refuse_rate(AUTHORIZE, reply)
+            let_in(AUTHORIZE, reply)
         if reply.word == "remembered":
             return Remembered(self._sealer.seal(Token(Kind.CODE, session.user, request.client, one_id, 0)))
         request_id = self._sealer.seal(Token(Kind.REQUEST, session.user, request.client, one_id, 0))
@@ -148,11 +147,8 @@ class Authorizations:
             terms=app.terms,
             **visitor.fields(),
         )
-        if reply.word == "signed_out":
-            raise SignedOut
-        if reply.word == "rate_limited":
-            refuse_rate(OAUTH, reply)
-        window = window_of(OAUTH, reply)
+        refuse_signed_out(reply)
+        window = let_in(OAUTH, reply)
         if reply.word == "gone":
             raise Refused(
                 "invalid_request", "This request has expired or was answered. Go back to the app.", window=window

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from store import keys
 from store.authorizations import fresh_epoch
 from store.lifetimes import GRACE
-from store.refused import Refused, SignedOut
+from store.refused import Refused, refuse_signed_out
 from store.results import Profile, Visitor, profile_of
 from store.scripts import Scripts
 from store.sessions import Session
@@ -45,8 +45,7 @@ class Grants:
             usage_prefix=keys.usage_prefix(session.user),
             idle=self._idle,
         )
-        if reply.word == "signed_out":
-            raise SignedOut
+        refuse_signed_out(reply)
         return profile_of(session.user, reply), [_grant(row) for row in reply.rows("rows")]
 
     async def revoke(self, session: Session, client: str, visitor: Visitor) -> datetime:
@@ -61,8 +60,7 @@ class Grants:
             idle=self._idle,
             **visitor.fields(),
         )
-        if reply.word == "signed_out":
-            raise SignedOut
+        refuse_signed_out(reply)
         if reply.word == "not_found":
             raise Refused("not_found", "This app is not connected.")
         return at(reply.number("until"))

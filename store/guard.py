@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from store.lifetimes import Group
-from store.refused import Refused, refuse_rate
-from store.results import Window, window_of
+from store.refused import Refused, let_in
+from store.results import Window
 from store.scripts import Reply
 
 
@@ -15,6 +15,4 @@ def admitted(reply: Reply, group: Group, needed: str) -> Window:
         raise Refused("invalid_token", "The access token is expired, revoked or not valid.")
     if reply.word == "insufficient_scope":
         raise Refused("insufficient_scope", f"This needs the scope {' or '.join(needed.split())}.")
-    if reply.word == "rate_limited":
-        refuse_rate(group, reply)
-    return window_of(group, reply)
+    return let_in(group, reply)

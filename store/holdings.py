@@ -11,7 +11,7 @@ from store import keys
 from store.cipher import Cipher
 from store.documents import Metadata, Usage, metadata_of, usage_of
 from store.grants import at
-from store.refused import Refused, SignedOut
+from store.refused import Refused, refuse_signed_out
 from store.results import Profile, Visitor, profile_of
 from store.scripts import Reply, Scripts, Value
 from store.sessions import Session
@@ -53,8 +53,7 @@ class Holdings:
             idle=self._idle,
             **args,
         )
-        if reply.word == "signed_out":
-            raise SignedOut
+        refuse_signed_out(reply)
         if reply.word == "not_found":
             raise Refused("not_found", missing)
         return reply

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from store import keys
 from store.lifetimes import ADDRESS, OAUTH, SIGN_IN_ACCOUNT, SIGN_IN_ADDRESS, SIGN_UP_ADDRESS, Group
-from store.refused import refuse_rate
-from store.results import Window, window_of
+from store.refused import let_in
+from store.results import Window
 from store.scripts import Scripts
 from store.seal import fingerprint
 
@@ -21,9 +21,7 @@ class Limits:
 
     async def _take_key(self, group: Group, key: str) -> Window:
         reply = await self._scripts.run("take_window", {"window": key}, limit=group.limit, period=group.period)
-        if reply.word == "rate_limited":
-            refuse_rate(group, reply)
-        return window_of(group, reply)
+        return let_in(group, reply)
 
     async def unknown_user(self, address: str) -> Window:
         """A request to /api/oauth/* whose user cannot be known, or whose app did not authenticate."""

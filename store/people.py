@@ -32,7 +32,6 @@ class Credentials:
     password: bytes
     active: bool
     session_epoch: str
-    name: str
     rehash: bytes = b""
 
 
@@ -97,7 +96,6 @@ class People:
             reply.raw("password"),
             reply.raw("status") == b"active",
             reply.text("session_epoch"),
-            reply.text("name"),
         )
 
     async def verify(self, email: str, password: str) -> Credentials | None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from store.lifetimes import Group
-from store.results import Window
+from store.results import Window, window_of
 from store.scripts import Reply
 
 
@@ -30,11 +28,20 @@ class SignedOut(Exception):
     """The browser session is over: the person has to sign in."""
 
 
-def refuse_rate(group: Group, reply: Reply) -> NoReturn:
-    """Raises the refusal of a closed window. SPEC 8: 429 with `retryAfter`."""
+def let_in(group: Group, reply: Reply) -> Window:
+    """The window's figures of a request that was let in. Raises Refused("rate_limited") for one that was not: 429 with
+    `retryAfter` (SPEC 8)."""
+    if reply.word != "rate_limited":
+        return window_of(group, reply)
     raise Refused(
         "rate_limited",
         "Too many requests. Try again later.",
         window=Window(group.limit, 0, reply.number("reset")),
         retry_after=reply.number("retry"),
     )
+
+
+def refuse_signed_out(reply: Reply) -> None:
+    """Raises SignedOut for the answer of a script that found no live session."""
+    if reply.word == "signed_out":
+        raise SignedOut

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from store import keys
 from store.passwords import PasswordHasher
 from store.people import Credentials
-from store.refused import Refused, SignedOut
+from store.refused import Refused, SignedOut, refuse_signed_out
 from store.results import Profile, Visitor, profile_of
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id
@@ -84,15 +84,13 @@ class Sessions:
     async def profile(self, session: Session) -> Profile:
         """Who is signed in. Raises SignedOut."""
         reply = await self._scripts.run("read_session", session.keys(), idle=self.idle)
-        if reply.word == "signed_out":
-            raise SignedOut
+        refuse_signed_out(reply)
         return profile_of(session.user, reply)
 
     async def activity(self, session: Session) -> tuple[Profile, list[Activity]]:
         """Who is signed in and the newest entries of the audit trail. Raises SignedOut."""
         reply = await self._scripts.run("read_activity", session.keys(), idle=self.idle, count=ACTIVITY_SHOWN)
-        if reply.word == "signed_out":
-            raise SignedOut
+        refuse_signed_out(reply)
         return profile_of(session.user, reply), [activity_of(entry) for entry in reply.rows("entries")]
 
     async def change_password(
@@ -116,8 +114,7 @@ class Sessions:
             lifetime=self.lifetime,
             **visitor.fields(),
         )
-        if reply.word == "signed_out":
-            raise SignedOut
+        refuse_signed_out(reply)
         if reply.word == "stale":
             raise Refused("access_denied", "The password was changed meanwhile.")
         return self._seal(session.user, session_id)

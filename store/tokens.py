@@ -11,10 +11,10 @@ from store import keys
 from store.authorizations import fresh_epoch
 from store.lifetimes import ACCESS_TOKEN, OAUTH, REFRESH_TOKEN
 from store.limits import Limits
-from store.refused import Refused, refuse_rate
+from store.refused import Refused, let_in
 from store.registration import Registration
-from store.results import Caller, Window, window_of
-from store.scripts import Reply, Scripts
+from store.results import Caller, Window
+from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, fingerprint, new_id
 
 MS_PER_SECOND = 1000
@@ -86,9 +86,7 @@ class Tokens:
         )
         if reply.word in ("dead", "replayed"):
             raise UnknownUser(_bad_code())
-        if reply.word == "rate_limited":
-            refuse_rate(OAUTH, reply)
-        window = window_of(OAUTH, reply)
+        window = let_in(OAUTH, reply)
         if reply.word == "redirect_mismatch":
             # RFC 6749 4.1.3: identical to the one of the authorization request.
             raise Refused("invalid_grant", "redirect_uri differs from the authorization request's.", window=window)
@@ -129,9 +127,7 @@ class Tokens:
         )
         if reply.word in ("dead", "replayed"):
             raise UnknownUser(_bad_refresh_token())
-        if reply.word == "rate_limited":
-            refuse_rate(OAUTH, reply)
-        window = window_of(OAUTH, reply)
+        window = let_in(OAUTH, reply)
         if reply.word == "invalid_scope":
             raise Refused("invalid_scope", "A refresh cannot widen the scope.", window=window)
         if reply.word == "scope_withdrawn":
@@ -184,13 +180,7 @@ class Tokens:
             limit=OAUTH.limit,
             period=OAUTH.period,
         )
-        return self._window_or_refuse(reply)
-
-    @staticmethod
-    def _window_or_refuse(reply: Reply) -> Window:
-        if reply.word == "rate_limited":
-            refuse_rate(OAUTH, reply)
-        return window_of(OAUTH, reply)
+        return let_in(OAUTH, reply)
 
     def _response(
         self, token: Token, generation: int, scope: str, expires_in: int, window: Window | None

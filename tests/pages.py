@@ -76,7 +76,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "account_document.html": {**known, "app": app, "found": document, "text": text},
         "account_security.html": {**known, "error": text, "notice": None, "activity": [entry, bare]},
         "account_security.html changed": {**known, "error": None, "notice": text, "activity": []},
-        "message.html": {**message, "status": 400, "detail": [text], "link": ("/", text)},
+        "message.html": {**message, "status": 400},
         "message.html short": {**message, "status": 200},
         "home.html": {**stranger},
         "home.html signed in": known,
