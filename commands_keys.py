@@ -121,6 +121,10 @@ async def _forget(context: Context, ring: KeyRing, key_id: int) -> None:
     if ring.front.id == key_id:
         raise Refused("invalid_request", f"Key {key_id} is the front one, which seals: rotate first.")
     await context.store.key_state.retire(key_id)
+    # A write that was on its way while the documents were re-encrypted may have come in under this key after all.
+    walked = [progress async for progress in context.store.reencryption.run(NOTES_LOST)]
+    if walked and walked[-1].unreadable:
+        raise Refused("invalid_request", f"Key {key_id} stays: some documents do not open. See keys reencrypt.")
 
 
 @contextlib.contextmanager

@@ -180,13 +180,18 @@ async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> Non
             log.critical("the embedded store ended; see the log in the data directory")
             runtime.exit_code = 1
             stop.set()
+        changed = False
         try:
             changed = runtime.keys.reload()
-            if changed or asyncio.get_running_loop().time() >= next_check:
-                next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
-                await store.key_state.check(runtime.keys.ring)
-        except (KeyRingError, StartupError, StoreError) as error:
+        except KeyRingError as error:
             log.error("secret keys: %s", error)
+        # Noted in any case: a server that cannot read the new file goes on sealing with the old key.
+        if changed or asyncio.get_running_loop().time() >= next_check:
+            next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
+            try:
+                await store.key_state.check(runtime.keys.ring)
+            except (StartupError, StoreError) as error:
+                log.error("secret keys: %s", error)
 
 
 def announce(runtime: Runtime, demo: Demo | None) -> None:

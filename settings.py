@@ -72,11 +72,11 @@ class Settings:
     password_queue: int = declare("Passwords", "N", "32", to.whole(0, 10_000),
         "Password hashes that wait, at most; one more is refused as overload.")
 
-    document_size: int = declare("Documents", "BYTES", "262144", to.whole(1024, 2**24),
+    document_size: int = declare("Documents", "BYTES", "262144", to.whole(1024, 2**20),
         "Largest document, in bytes as it was sent.")
     document_limit: int = declare("Documents", "N", "10000", to.whole(1, 1_000_000),
         "Documents that one app keeps for one person, at most.")
-    collection_limit: int = declare("Documents", "N", "1000", to.whole(1, 100_000),
+    collection_limit: int = declare("Documents", "N", "1000", to.whole(1, 5_000),
         "Collections that one app keeps for one person, at most.")
     storage_limit: int = declare("Documents", "BYTES", "67108864", to.whole(1024, 2**40),
         "Bytes that one app keeps for one person, at most.")

@@ -91,16 +91,18 @@ class DocumentHandler(ApiHandler):
         """RFC 9110 13.1.1 and 13.1.2. A weak or foreign ETag matches nothing."""
         if_match = self._condition("If-Match")
         if_none = self._condition("If-None-Match")
-        if if_none not in ("", "*"):
+        if if_none not in (None, "*"):
             raise Refused("invalid_request", "The only condition of If-None-Match on a write is *.")
-        if if_match not in ("", "*"):
+        if if_match is not None and if_match != "*":
             numbers = (_ETAG.fullmatch(tag.strip()) for tag in if_match.split(","))
             # No document has the ETag 0.
             if_match = " ".join(match[1] if match else "0" for match in numbers)
-        return Conditions(if_match, if_none == "*")
+        return Conditions(if_match or "", if_none == "*")
 
-    def _condition(self, name: str) -> str:
-        return ",".join(self.request.headers.get_list(name)).strip()
+    def _condition(self, name: str) -> str | None:
+        """The header, or None where there is none: one without a tag is a condition that nothing meets."""
+        lines = self.request.headers.get_list(name)
+        return ",".join(lines).strip() if lines else None
 
 
 class CollectionHandler(ApiHandler):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
-MAX_CHARACTERS = 2**20
+MAX_CHARACTERS = 2**18
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _STEP = "  "
 
 
 def indented(text: str) -> str | None:
-    """The JSON text with a member or element a line; None where that takes more than 1,048,576 characters."""
+    """The JSON text with a member or element a line; None for a text of more than 131,072 characters
+    and where the result takes more than 262,144."""
+    if len(text) > MAX_CHARACTERS // 2:
+        return None
     pieces: list[str] = []
     size = depth = 0
     before = None
-    for token in _TOKENS.findall(text):
+    for token in map(re.Match.group, _TOKENS.finditer(text)):
         depth -= token in ("]", "}")
         if before == ":":
             space = " "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import select
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote
@@ -16,6 +18,8 @@ from store.errors import StartupError
 
 if TYPE_CHECKING:
     from fakeredis import FakeServer
+
+log = logging.getLogger("latchkey.store")
 
 __all__ = ["check_store", "connect", "unix_url"]
 
@@ -98,6 +102,14 @@ async def check_store(client: Redis, url: str) -> None:
             f"The store at {_shown(url)} has maxmemory-policy {policy}, so it may drop live tokens and documents when "
             "memory runs short. Set `maxmemory-policy noeviction` there."
         )
+    await _warn_of_slow_expiry(client)
+
+
+async def _warn_of_slow_expiry(client: Redis) -> None:
+    """Hosted data ends by expiry, tens of megabytes at once; freed in the foreground, that holds everybody up."""
+    with contextlib.suppress(RedisError, OSError):
+        if "no" in (await client.config_get("lazyfree-lazy-expire")).values():
+            log.warning("the store has lazyfree-lazy-expire no: set it to yes, or the end of hosted data holds it up")
 
 
 class _Pool(BlockingConnectionPool):

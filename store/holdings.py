@@ -69,7 +69,7 @@ class Holdings:
             client,
             _NOT_CONNECTED,
             first=within,
-            after=after,
+            after=after if after >= within else "",
             past=within + PAST_ALL,
             most=most,
         )

@@ -159,9 +159,15 @@ class KeyFile:
         return cls(path)
 
     def write(self, ring: KeyRing) -> None:
-        """Replace the ring, atomically and durably. Raises OSError; the old file then still stands."""
+        """Replace the ring, atomically and durably. Raises OSError; the old file then still stands.
+
+        The file keeps its owner: what root writes, a server that is not root must be able to read.
+        """
         temporary = _write_temporary(self.path, ring)
         try:
+            before = self.path.stat()
+            if (before.st_uid, before.st_gid) != (temporary.stat().st_uid, temporary.stat().st_gid):
+                os.chown(temporary, before.st_uid, before.st_gid)
             os.replace(temporary, self.path)
         except OSError:
             temporary.unlink(missing_ok=True)

@@ -494,3 +494,21 @@ async def test_a_page_of_another_origin_may_call(service: Service) -> None:
     exposed = put.headers["Access-Control-Expose-Headers"]
     for name in ("ETag", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"):
         assert name in exposed
+
+
+@pytest.mark.spec("4.6.write")
+@pytest.mark.spec("4.6.delete")
+async def test_a_condition_that_names_nothing_is_met_by_nothing(service: Service) -> None:
+    client = await Client.make(service)
+    await client.put("notes/n1", "1")
+    for method, header, status in (
+        ("PUT", "If-Match", 412),
+        ("DELETE", "If-Match", 412),
+        ("PUT", "If-None-Match", 400),
+    ):
+        head = (
+            f"{method} /api/v1/data/notes/n1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n{header}:\r\n"
+            "Content-Type: application/json\r\nContent-Length: 1\r\nConnection: close\r\n\r\n"
+        )
+        assert (await send_raw(service.base_url, head.encode(), b"2"))[0] == status
+    assert (await client.send("GET", "notes/n1")).body == b"1"

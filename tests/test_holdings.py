@@ -52,6 +52,8 @@ async def test_pages_follow_each_other_and_stay_in_a_collection_that_is_named(st
     assert await names(world, most=2, after="notes/b") == (["notes/zz", "settings/theme"], True)
     assert await names(world, most=2, after="settings/theme") == (["settings/user:1@x~y"], False)
     assert await names(world, collection="notes", most=2, after="notes/b") == (["notes/zz"], False)
+    inside = await names(world, collection="settings", most=2)
+    assert await names(world, collection="settings", most=2, after="notes/b") == inside, "a cursor of elsewhere"
     assert await names(world, collection="note") == ([], False)
     await store.holdings.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
     assert await names(world, most=1, after="notes/b") == (["notes/zz"], True), "a cursor outlives its document"

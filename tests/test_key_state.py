@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
+import server
+from settings import Settings
+from store import keys as spell
 from store.errors import StartupError
-from store.keyring import KeyRing, Keys
+from store.keyring import KeyFile, KeyRing, Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
 from store.refused import Refused
@@ -79,3 +85,18 @@ async def test_a_key_that_never_sealed_is_retired_at_once(memory_store: Store) -
     await memory_store.key_state.check(rings(f"{first},{second}")[0])
     await memory_store.key_state.retire(2)
     assert await memory_store.key_state.known() == {1}
+
+
+@pytest.mark.gen_test
+async def test_a_server_that_cannot_read_its_key_file_goes_on_noting_what_it_seals_with(
+    memory_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "KEY_FILE_SECONDS", 0.01)
+    monkeypatch.setattr(server, "KEY_CHECK_SECONDS", 0.0)
+    file = KeyFile.open_or_create(tmp_path / "keys")
+    file.path.write_text("unreadable")
+    runtime = server.Runtime(Settings(), "memory", Keys(file), [], "", "", None)
+    watch = asyncio.ensure_future(server.watch_over(runtime, memory_store, asyncio.Event()))
+    while not await memory_store.client.hexists(spell.KEYRING, "sealed_at:1"):
+        await asyncio.sleep(0.01)
+    watch.cancel()

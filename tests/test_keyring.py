@@ -271,3 +271,11 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         file.write(ring(4))
     assert KeyFile(tmp_path / "moved" / "keys").ring == file.ring
+
+
+def test_a_key_file_keeps_its_owner(tmp_path: Path) -> None:
+    file = KeyFile.open_or_create(tmp_path / "keys")
+    owner = (12_345, 12_345) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(file.path, *owner)
+    file.write(KeyRing.parse(KeyRing.generate(2)))
+    assert (file.path.stat().st_uid, file.path.stat().st_gid) == owner

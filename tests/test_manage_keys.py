@@ -13,8 +13,10 @@ import pytest
 
 import manage
 from store import keys
-from store.keyring import KeyFile, KeyRing, SecretKey
+from store.cipher import Cipher
+from store.keyring import KeyFile, KeyRing, Keys, SecretKey
 from store.lifetimes import DAY
+from store.opened import Store
 from tests.operating import Home
 
 
@@ -78,6 +80,39 @@ def test_a_key_is_retired_when_nothing_it_sealed_can_live(home: Home) -> None:
             left = {b"check:1", b"sealed_at:1", b"documents_front", b"documents_since"}
             assert set(client.hkeys(keys.KEYRING)) == left
         assert KeyFile(path).ring == original
+    finally:
+        KeyFile(path).write(original)
+
+
+def test_a_document_that_came_late_under_an_old_key_outlives_it(home: Home) -> None:
+    path = home.data_dir / "keys"
+    original = KeyFile(path).ring
+    old = SecretKey.parse(KeyRing.generate(5))
+    home.app("late")
+    sub = home.user("late@example.com")["sub"]
+    KeyFile(path).write(KeyRing((*original.keys, old)))
+    os.utime(path, (0, 0))
+    try:
+        home.json("keys", "reencrypt")
+
+        async def write_late(store: Store) -> None:
+            behind = Cipher(Keys(KeyRing((old, *original.keys))))
+            await store.client.hset(
+                keys.hosted(sub, "late")["docs"], "notes/n1", behind.seal(sub, "late", "notes/n1", b"1")
+            )
+
+        async def read(store: Store) -> bytes:
+            return store.cipher.open(
+                sub, "late", "notes/n1", await store.client.hget(keys.hosted(sub, "late")["docs"], "notes/n1")
+            )
+
+        home.json("token", "mint", "--user", "late@example.com", "--client-id", "late", "--scopes", "profile")
+        home.with_store(write_late)
+        with home.client() as client:
+            client.zadd(keys.hosted(sub, "late")["index"], {"notes/n1": 0})
+            client.hset(keys.KEYRING, "sealed_at:5", time.time_ns() // 1_000_000 - 31 * DAY)
+        assert home.json("keys", "retire", "5") == {"id": 5, "retired": True}
+        assert home.with_store(read) == b"1"
     finally:
         KeyFile(path).write(original)
 
