@@ -95,16 +95,16 @@ def test_a_document_that_came_late_under_an_old_key_outlives_it(home: Home) -> N
     try:
         home.json("keys", "reencrypt")
 
+        docs = keys.hosted(sub, "late")["docs"]
+
         async def write_late(store: Store) -> None:
             behind = Cipher(Keys(KeyRing((old, *original.keys))))
-            await store.client.hset(
-                keys.hosted(sub, "late")["docs"], "notes/n1", behind.seal(sub, "late", "notes/n1", b"1")
-            )
+            await store.client.hset(docs, "notes/n1", behind.seal(sub, "late", "notes/n1", b"1"))
 
         async def read(store: Store) -> bytes:
-            return store.cipher.open(
-                sub, "late", "notes/n1", await store.client.hget(keys.hosted(sub, "late")["docs"], "notes/n1")
-            )
+            sealed = await store.client.hget(docs, "notes/n1")
+            assert isinstance(sealed, bytes)
+            return store.cipher.open(sub, "late", "notes/n1", sealed)
 
         home.json("token", "mint", "--user", "late@example.com", "--client-id", "late", "--scopes", "profile")
         home.with_store(write_late)
