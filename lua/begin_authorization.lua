@@ -19,7 +19,7 @@
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply remembered
---- @reply page email email_verified name picture granted
+--- @reply page email email_verified name picture granted spend_limit
 --- @include "session"
 --- @include "scope"
 --- @include "window"
@@ -34,7 +34,7 @@ if not live_session(user, session, idle, now) then return {'signed_out'} end
 local admitted, _, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit')
 local granted = given[1] and not given[3] and given[2] or ''
 if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) then
   redis.call('HSET', code, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'epoch', given[1],
@@ -47,4 +47,4 @@ redis.call('HSET', request, 'redirect_uri', redirect_uri, 'scope', scope, 'chall
   'terms', terms)
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture = profile(user)
-return {'page', email, verified, name, picture, granted}
+return {'page', email, verified, name, picture, granted, given[4] or ''}

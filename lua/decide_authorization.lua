@@ -24,6 +24,7 @@
 --- ARGV[10] address
 --- ARGV[11] agent
 --- ARGV[12] terms: of the registration as it is now
+--- ARGV[13] spend_limit: micro-dollars a month, 'none', or '' to leave it as it is
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
@@ -34,13 +35,14 @@
 --- @include "scope"
 --- @include "window"
 --- @include "grant"
+--- @include "spending"
 --- @include "audit"
 local user, session, request, grant, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local code, app_users, audit, window = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local docs, meta, index, usage = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 local user_id, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local address, agent, terms = ARGV[10], ARGV[11], ARGV[12]
+local address, agent, terms, spend_limit = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -63,6 +65,7 @@ if scopes ~= '*' then
   scope = intersect(scope, scopes)
 end
 local epoch = open_grant(grant, grants, app_users, {docs, meta, index, usage}, client, user_id, scope, fresh_epoch, now)
+if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
   'terms', terms)
 redis.call('PEXPIREAT', code, int(now + code_ttl))

@@ -4,16 +4,21 @@
 --- KEYS[3] grants
 --- KEYS[4] sessions
 --- KEYS[5] audit
+--- KEYS[6] balance
+--- KEYS[7] holds
+--- KEYS[8] ledger
+--- KEYS[9] replies
 --- ARGV[1] user_id
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
---- ARGV[4] steps: apps and sessions freed by one call
+--- ARGV[4] steps: apps, sessions and kept replies freed by one call
 --- @reply more
 --- @reply done
 --- @derives prefix shard
 --- @idempotent
 --- @include "step"
 local user, users, grants, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local balance, holds, ledger, replies = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local user_id, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 redis.call('DEL', user)
@@ -31,8 +36,12 @@ for _, session in ipairs(redis.call('ZRANGE', sessions, 0, steps - 1)) do
   redis.call('DEL', prefix .. 'session:' .. session)
   redis.call('ZREM', sessions, session)
 end
-if redis.call('EXISTS', grants, sessions) > 0 then return {'more'} end
-redis.call('UNLINK', audit)
+for _, member in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
+  redis.call('UNLINK', prefix .. 'reply:' .. string.match(member, '^%d+ (.*)$'))
+  redis.call('ZREM', replies, member)
+end
+if redis.call('EXISTS', grants, sessions, replies) > 0 then return {'more'} end
+redis.call('UNLINK', audit, balance, holds, ledger)
 -- The list of the shard goes last: a deletion that was cut short is found there and goes on.
 redis.call('ZREM', users, user_id)
 return {'done'}

@@ -9,12 +9,13 @@
 --- @reply ok email email_verified name picture rows
 --- @derives grant_prefix usage_prefix
 --- @include "session"
+--- @include "spending"
 local user, session, grants = KEYS[1], KEYS[2], KEYS[3]
 local grant_prefix, usage_prefix, idle = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-local rows = {}
+local rows, month = {}, month_of(now)
 for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
   local grant = grant_prefix .. client
   local row = redis.call('HMGET', grant, 'scope', 'connected_at', 'last_used_at', 'revoked_at')
@@ -22,7 +23,9 @@ for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
     local ends = row[4] and redis.call('PTTL', grant) + now or 0
     local usage = usage_prefix .. client
     local kept = redis.call('HMGET', usage, 'documents', 'bytes')
-    rows[#rows + 1] = {client, row[1], row[2], row[3] or '', row[4] or '', ends, kept[1] or '0', kept[2] or '0'}
+    local ceiling, spent = spent_of(grant, month)
+    rows[#rows + 1] = {client, row[1], row[2], row[3] or '', row[4] or '', ends, kept[1] or '0', kept[2] or '0',
+      ceiling and int(ceiling) or '', int(spent)}
   else
     redis.call('ZREM', grants, client)
   end

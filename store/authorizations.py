@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from store import keys
 from store.lifetimes import AUTHORIZE, CODE, OAUTH, REQUEST
@@ -38,11 +39,13 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The person has to decide: what the page shows, and the id it hands back with the decision."""
+    """The person has to decide: what the page shows, and the id it hands back with the decision. `spend_limit` is the
+    one of an earlier consent, in micro-dollars a month."""
 
     request_id: str
     profile: Profile
     granted: frozenset[str]
+    spend_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,12 @@ class Authorizations:
         if reply.word == "remembered":
             return Remembered(self._sealer.seal(Token(Kind.CODE, session.user, request.client, one_id, 0)))
         request_id = self._sealer.seal(Token(Kind.REQUEST, session.user, request.client, one_id, 0))
-        return Pending(request_id, profile_of(session.user, reply), frozenset(reply.text("granted").split()))
+        return Pending(
+            request_id,
+            profile_of(session.user, reply),
+            frozenset(reply.text("granted").split()),
+            reply.number("spend_limit") if reply.raw("spend_limit") else None,
+        )
 
     def client_of(self, session: Session, request_id: str) -> str | None:
         """The app a request id of this person is about, or None for any other text. No I/O."""
@@ -115,10 +123,12 @@ class Authorizations:
         allow: bool,
         scopes: Sequence[str] | None,
         visitor: Visitor,
+        spend_limit: int | Literal["none", ""] = "",
     ) -> Decision:
         """Carries out the decision on a pending request, which is used up by it. `scopes` are those the person
         ticked, None for all that were asked for. A decision replaces the grant's scopes and ends a grace window
-        (SPEC 3.1). Raises SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited")."""
+        (SPEC 3.1). `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it as it
+        is. Raises SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited")."""
         token = self._sealer.open(Kind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", "This request is not one of yours.")
@@ -145,6 +155,7 @@ class Authorizations:
             limit=OAUTH.limit,
             period=OAUTH.period,
             terms=app.terms,
+            spend_limit=spend_limit,
             **visitor.fields(),
         )
         refuse_signed_out(reply)

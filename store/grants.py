@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 from store import keys
 from store.authorizations import fresh_epoch
-from store.lifetimes import GRACE
+from store.guard import admitted
+from store.lifetimes import APPS_READ, GRACE
 from store.refused import Refused, refuse_signed_out
-from store.results import Profile, Visitor, profile_of
+from store.results import Caller, Profile, Visitor, Window, profile_of
 from store.scripts import Scripts
 from store.sessions import Session
 
@@ -17,7 +18,7 @@ from store.sessions import Session
 @dataclass(frozen=True, slots=True)
 class Grant:
     """A connected app, or a disconnected one whose hosted data is kept until `data_until`. `documents` and `bytes` are
-    what it keeps for the person."""
+    what it keeps for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month."""
 
     client: str
     scopes: tuple[str, ...]
@@ -27,6 +28,18 @@ class Grant:
     data_until: datetime | None
     documents: int = 0
     bytes: int = 0
+    spend_limit: int | None = None
+    spent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A connected app as another app may know it."""
+
+    client: str
+    scopes: tuple[str, ...]
+    connected_at: datetime
+    last_used_at: datetime | None
 
 
 class Grants:
@@ -35,6 +48,29 @@ class Grants:
     def __init__(self, scripts: Scripts, idle: int) -> None:
         self._scripts = scripts
         self._idle = idle
+
+    async def connected(self, caller: Caller, needed: str) -> tuple[list[Connected], Window]:
+        """The other apps the person has connected, newest first. Raises Refused("invalid_token", "insufficient_scope"
+        or "rate_limited")."""
+        reply = await self._scripts.run(
+            "list_connected",
+            {
+                **keys.token(caller.user, caller.client, caller.family, caller.generation),
+                "grants": keys.person(caller.user)["grants"],
+                "window": keys.limit(caller.user, APPS_READ.name, caller.client),
+            },
+            needed=caller.may(needed),
+            limit=APPS_READ.limit,
+            period=APPS_READ.period,
+            client=caller.client,
+            grant_prefix=keys.grant_prefix(caller.user),
+        )
+        window = admitted(reply, APPS_READ, needed)
+        rows = [
+            Connected(client.decode(), tuple(scope.decode().split()), at(int(since)), _at(used))
+            for client, scope, since, used in reply.rows("rows")
+        ]
+        return rows, window
 
     async def list(self, session: Session) -> tuple[Profile, list[Grant]]:
         """Who is signed in and their apps, newest first. Raises SignedOut."""
@@ -76,7 +112,7 @@ def _at(value: bytes) -> datetime | None:
 
 
 def _grant(row: list[bytes]) -> Grant:
-    client, scope, connected, used, revoked, ends, documents, size = row
+    client, scope, connected, used, revoked, ends, documents, size, limit, spent = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -86,4 +122,6 @@ def _grant(row: list[bytes]) -> Grant:
         at(int(ends)) if revoked else None,
         int(documents),
         int(size),
+        int(limit) if limit else None,
+        int(spent),
     )

@@ -62,6 +62,7 @@ def person(user: str) -> dict[str, str]:
     """The fixed keys of a person."""
     base = prefix(user)
     return {
+        **credits(user),
         "user": base + "user",
         "users": shard_users(user[:3]),
         "sessions": base + "sessions",
@@ -99,6 +100,23 @@ def hosted(user: str, client: str) -> dict[str, str]:
     """The four keys of the hosted data of a (user, app) pair."""
     base = prefix(user)
     return {noun: f"{base}{noun}:{client}" for noun in ("docs", "meta", "index", "usage")}
+
+
+def credits(user: str) -> dict[str, str]:
+    """The credits of a person, and the list of replies that are kept."""
+    base = prefix(user)
+    return {noun: base + noun for noun in ("balance", "holds", "ledger", "replies")}
+
+
+def reply_prefix(user: str) -> str:
+    """What stands before `client:fingerprint` in the key of a kept reply."""
+    return f"{prefix(user)}reply:"
+
+
+def idempotency(user: str, client: str, key: str) -> dict[str, str]:
+    """The record of an idempotency key, given as its fingerprint, and the reply kept under it. The operator's own
+    have an empty client."""
+    return {"idem": f"{prefix(user)}idem:{client}:{key}", "reply": f"{reply_prefix(user)}{client}:{key}"}
 
 
 def limit(user: str, group: str, client: str = "") -> str:

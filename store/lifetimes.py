@@ -15,6 +15,8 @@ CODE = 60 * SECOND  # RFC 6749 4.1.2: at most ten minutes
 REQUEST = 10 * MINUTE
 EMAIL_RESERVATION = 60 * SECOND
 INVITE = 7 * DAY
+AI_REPLY = DAY  # an idempotency key of an AI call, and the reply under it
+CREDIT_KEY = 90 * DAY  # an idempotency key of the operator's: payment back ends try again for days
 # Sealed things live at most this long, and a server notes hourly which key it seals with.
 LONGEST_SEALED = 30 * DAY + DAY
 
@@ -38,4 +40,7 @@ SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
 DATA_READ = Group("data-read", 300)
 DATA_WRITE = Group("data-write", 60)
 DATA_LIST = Group("data-list", 60)
+CREDITS_READ = Group("credits-read", 300)
+APPS_READ = Group("apps-read", 300)
+AI_MODELS = Group("ai-models", 60)  # lists of models, counts of tokens
 AI = Group("ai", 20)  # SPEC 8.1: per user, shared by all apps

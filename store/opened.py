@@ -6,8 +6,10 @@ from redis.asyncio import Redis
 
 from store.apps import Apps
 from store.authorizations import Authorizations
+from store.calls import Calls
 from store.cipher import Cipher
 from store.connect import check_store, connect
+from store.credits import Bookkeeping, Credits
 from store.documents import Documents, Quotas
 from store.errors import StartupError, StoreError, wrapped
 from store.grants import Grants
@@ -38,6 +40,7 @@ class Store:
         session_idle: int,
         session_lifetime: int,
         quotas: Quotas | None = None,
+        books: Bookkeeping | None = None,
     ) -> None:
         self.client = client
         self.keys = keys
@@ -56,6 +59,8 @@ class Store:
         self.cipher = Cipher(keys)
         self.documents = Documents(scripts, self.cipher, quotas or Quotas())
         self.holdings = Holdings(scripts, self.cipher, idle)
+        self.credits = Credits(scripts, idle, books or Bookkeeping())
+        self.calls = Calls(scripts, self.cipher, books or Bookkeeping())
         self.operator = Operator(client, scripts, self.people)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(client, scripts, self.cipher, keys, self.key_state)
@@ -72,11 +77,20 @@ class Store:
         session_idle: int,
         session_lifetime: int,
         quotas: Quotas | None = None,
+        books: Bookkeeping | None = None,
     ) -> Store:
         """Connects, and holds the store against what this process needs of it. `timeout` is in seconds, for one call.
         Raises StartupError: the store cannot be reached, would evict, or was written with other keys."""
         client = await connect(url, socket_timeout=timeout, max_connections=connections)
-        store = cls(client, keys, hasher, session_idle=session_idle, session_lifetime=session_lifetime, quotas=quotas)
+        store = cls(
+            client,
+            keys,
+            hasher,
+            session_idle=session_idle,
+            session_lifetime=session_lifetime,
+            quotas=quotas,
+            books=books,
+        )
         try:
             await check_store(client, url)
             await store.key_state.check(keys.ring)

@@ -1,0 +1,43 @@
+--- Add to a person's credits, or take from them, once for each idempotency key.
+--- KEYS[1] user
+--- KEYS[2] balance
+--- KEYS[3] holds
+--- KEYS[4] ledger
+--- KEYS[5] idem: the record of the idempotency key
+--- KEYS[6] audit
+--- ARGV[1] amount: micro-dollars, negative to take
+--- ARGV[2] reason
+--- ARGV[3] digest: of the request
+--- ARGV[4] first: '1' where nothing is to be done for somebody who ever had credits
+--- ARGV[5] max_paid: micro-dollars that a balance may reach
+--- ARGV[6] keep: ms that the record is kept
+--- ARGV[7] retention: ms that an entry stands in the ledger
+--- ARGV[8] most: entries of the ledger
+--- @reply not_found
+--- @reply mismatch
+--- @reply too_much
+--- @reply insufficient_credits
+--- @reply ok paid held replayed
+--- @idempotent
+--- @include "credits"
+--- @include "audit"
+local user, balance, holds, ledger, idem, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local amount, reason, digest, first = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+local max_paid, keep, retention, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+
+if redis.call('EXISTS', user) == 0 then return {'not_found'} end
+local now = now_ms()
+local held = held_of(holds, '', now)
+local paid = paid_of(balance)
+local before = redis.call('HGET', idem, 'digest')
+if before and before ~= digest then return {'mismatch'} end
+if before or (first == '1' and redis.call('HEXISTS', balance, 'paid') == 1) then return {'ok', int(paid), int(held), 1} end
+if paid + amount > max_paid then return {'too_much'} end
+-- What is held is promised to a call under way.
+if amount < 0 and paid + amount < held then return {'insufficient_credits'} end
+
+paid = book_entry(ledger, balance, 'grant', amount, {'reason', reason}, retention, most, now)
+redis.call('HSET', idem, 'digest', digest)
+redis.call('PEXPIREAT', idem, int(now + keep))
+record(audit, amount < 0 and 'credit_taken' or 'credit_added', '', '', '')
+return {'ok', int(paid), int(held), 0}

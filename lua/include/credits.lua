@@ -1,0 +1,78 @@
+--- @include "now"
+-- A person's credits, in micro-dollars, whole numbers throughout. `balance` (hash): paid, which is always opening plus
+-- the sum of the ledger; opening and opening_at, what was folded; reply_bytes. `holds` (hash by id): 'amount ends
+-- client' of a hold that stands, 's<charged> ends client' of one that was settled. `ledger` (stream): see `book_entry`.
+-- What is held is never stored: it is the sum of the holds that have not ended, so a hold ends by itself.
+
+-- Prices are micro-dollars per million tokens. One rounding, up, at the end; exact below 2^53.
+local function cost_of(input, output, input_price, output_price)
+  local exact = input * input_price + output * output_price
+  local part = math.fmod(exact, 1000000)
+  return (exact - part) / 1000000 + (part > 0 and 1 or 0)
+end
+
+local function read_hold(row)
+  local state, amount, ends, client = string.match(row, '^(s?)(%d+) (%d+) (%S*)$')
+  return state == '', tonumber(amount), tonumber(ends), client
+end
+
+-- What is held in all and what by one app. Drops the holds that have ended.
+local function held_of(holds, client, now)
+  local all, own = 0, 0
+  local rows = redis.call('HGETALL', holds)
+  for position = 1, #rows, 2 do
+    local stands, amount, ends, holder = read_hold(rows[position + 1])
+    if ends <= now then
+      redis.call('HDEL', holds, rows[position])
+    elseif stands then
+      all = all + amount
+      if holder == client then own = own + amount end
+    end
+  end
+  return all, own
+end
+
+local function write_hold(holds, id, state, amount, ends, client, now)
+  redis.call('HSET', holds, id, state .. int(amount) .. ' ' .. int(ends) .. ' ' .. client)
+  local left = redis.call('PTTL', holds)
+  if left < 0 or now + left < ends then redis.call('PEXPIREAT', holds, int(ends)) end
+end
+
+local function paid_of(balance)
+  return tonumber(redis.call('HGET', balance, 'paid') or '0')
+end
+
+-- The sum of an entry stands fourth: 'kind' kind 'amount' amount ...
+local function amount_of(entry)
+  return tonumber(entry[2][4])
+end
+
+-- Folds what is older than `retention` ms, and what stands behind the newest `most` entries, into the opening balance;
+-- a hundred entries at a call.
+local function fold(ledger, balance, retention, most, now)
+  local over = redis.call('XLEN', ledger) - most
+  local sum, folded, last = 0, {}, nil
+  local oldest = redis.call('XRANGE', ledger, '-', '+', 'COUNT', '1')[1]
+  if not oldest then return end
+  local function ripe(entry, position)
+    return position <= over or tonumber(string.match(entry[1], '^%d+')) <= now - retention
+  end
+  if not ripe(oldest, 1) then return end
+  for position, entry in ipairs(redis.call('XRANGE', ledger, '-', '+', 'COUNT', '100')) do
+    if not ripe(entry, position) then break end
+    sum = sum + amount_of(entry)
+    folded[#folded + 1] = entry[1]
+    last = entry[1]
+  end
+  redis.call('XDEL', ledger, unpack(folded))
+  redis.call('HINCRBY', balance, 'opening', int(sum))
+  redis.call('HSET', balance, 'opening_at', string.match(last, '^%d+'))
+end
+
+-- Appends an entry and moves the balance with it; `amount` is negative for a charge. Returns the balance.
+local function book_entry(ledger, balance, kind, amount, fields, retention, most, now)
+  local paid = redis.call('HINCRBY', balance, 'paid', int(amount))
+  redis.call('XADD', ledger, '*', 'kind', kind, 'amount', int(amount), 'paid', int(paid), unpack(fields))
+  fold(ledger, balance, retention, most, now)
+  return paid
+end

@@ -1,0 +1,46 @@
+--- @include "now"
+-- What an app may spend of a person's credits in a calendar month (UTC). Fields of the grant: spend_limit (absent: as
+-- much as there is), spend_month and spent, which counts for that month alone.
+
+-- The number of the month that `now` lies in, and the epoch ms at which the next one begins. The Gregorian calendar,
+-- counted in years that begin in March.
+local function month_of(now)
+  local floor = math.floor
+  local day = floor(now / 86400000) + 719468
+  local era = floor(day / 146097)
+  local day_of_era = day - era * 146097
+  local year_of_era = floor((day_of_era - floor(day_of_era / 1460) + floor(day_of_era / 36524)
+    - floor(day_of_era / 146096)) / 365)
+  local day_of_year = day_of_era - (365 * year_of_era + floor(year_of_era / 4) - floor(year_of_era / 100))
+  local month = floor((5 * day_of_year + 2) / 153)  -- 0 is March
+  local year = year_of_era + era * 400
+  local next_year, next_month = year, month + 1
+  if next_month == 12 then next_year, next_month = year + 1, 0 end
+  local next_era = floor(next_year / 400)
+  local in_era = next_year - next_era * 400
+  local next_day = next_era * 146097 + 365 * in_era + floor(in_era / 4) - floor(in_era / 100)
+    + floor((153 * next_month + 2) / 5) - 719468
+  return year * 12 + month, next_day * 86400000
+end
+
+-- The limit (nil where there is none) and what was spent in this month.
+local function spent_of(grant, month)
+  local row = redis.call('HMGET', grant, 'spend_limit', 'spend_month', 'spent')
+  return row[1] and tonumber(row[1]) or nil, row[2] == int(month) and tonumber(row[3]) or 0
+end
+
+local function book_spending(grant, amount, month)
+  -- A grant that is gone must not come back as a row without an epoch.
+  if redis.call('EXISTS', grant) == 0 then return end
+  local _, spent = spent_of(grant, month)
+  redis.call('HSET', grant, 'spend_month', int(month), 'spent', int(spent + amount))
+end
+
+-- `wanted`: '' leaves the limit as it is, 'none' takes it off, else micro-dollars a month.
+local function set_spend_limit(grant, wanted)
+  if wanted == 'none' then
+    redis.call('HDEL', grant, 'spend_limit')
+  elseif wanted ~= '' then
+    redis.call('HSET', grant, 'spend_limit', wanted)
+  end
+end

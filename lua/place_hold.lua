@@ -1,0 +1,76 @@
+--- Let in an AI call and hold the most it can cost. (SPEC 4.6)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] family
+--- KEYS[4] access
+--- KEYS[5] window
+--- KEYS[6] balance
+--- KEYS[7] holds
+--- KEYS[8] idem: the record of the idempotency key
+--- KEYS[9] reply: what was answered under it
+--- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[2] limit
+--- ARGV[3] period: ms
+--- ARGV[4] client
+--- ARGV[5] hold: its id
+--- ARGV[6] input: tokens, at most
+--- ARGV[7] least: output tokens without which the call makes no sense
+--- ARGV[8] output: tokens that were asked for
+--- ARGV[9] input_price: micro-dollars per million tokens
+--- ARGV[10] output_price: the same
+--- ARGV[11] hold_ttl: ms
+--- ARGV[12] digest: of the request; '' without an idempotency key
+--- @reply invalid_token
+--- @reply insufficient_scope
+--- @reply rate_limited reset retry
+--- @reply running remaining reset
+--- @reply mismatch remaining reset
+--- @reply reply_gone remaining reset
+--- @reply replayed remaining reset charged left sealed
+--- @reply insufficient_credits remaining reset
+--- @reply app_spend_limit remaining reset
+--- @reply held remaining reset output amount
+--- @include "guard"
+--- @include "credits"
+--- @include "spending"
+local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local balance, holds, idem, reply = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local needed, limit, period, client, hold = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local input, least, output = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local input_price, output_price = tonumber(ARGV[9]), tonumber(ARGV[10])
+local hold_ttl, digest = tonumber(ARGV[11]), ARGV[12]
+
+local now = now_ms()
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now)
+if word ~= 'ok' then return {word, a, b} end
+
+if digest ~= '' then
+  local before = redis.call('HMGET', idem, 'digest', 'state', 'charged', 'left')
+  if before[1] then
+    if before[1] ~= digest then return {'mismatch', a, b} end
+    if before[2] ~= 'done' then return {'running', a, b} end
+    local sealed = redis.call('GET', reply)
+    if not sealed then return {'reply_gone', a, b} end
+    return {'replayed', a, b, before[3], before[4], sealed}
+  end
+end
+
+local held, own = held_of(holds, client, now)
+local room, refusal = paid_of(balance) - held, 'insufficient_credits'
+local ceiling, spent = spent_of(grant, (month_of(now)))
+if ceiling and ceiling - spent - own < room then room, refusal = ceiling - spent - own, 'app_spend_limit' end
+
+local amount = cost_of(input, output, input_price, output_price)
+if amount > room then
+  if output_price == 0 then return {refusal, a, b} end
+  local left = room * 1000000 - input * input_price
+  output = left > 0 and (left - math.fmod(left, output_price)) / output_price or 0
+  if output < least then return {refusal, a, b} end
+  amount = cost_of(input, output, input_price, output_price)
+end
+write_hold(holds, hold, '', amount, now + hold_ttl, client, now)
+if digest ~= '' then
+  redis.call('HSET', idem, 'digest', digest, 'state', 'running', 'hold', hold)
+  redis.call('PEXPIREAT', idem, int(now + hold_ttl))
+end
+return {'held', a, b, output, amount}

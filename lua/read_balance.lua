@@ -1,0 +1,30 @@
+--- Read what an app may know of the person's credits. (SPEC 2.4)
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] family
+--- KEYS[4] access
+--- KEYS[5] window
+--- KEYS[6] balance
+--- KEYS[7] holds
+--- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[2] limit
+--- ARGV[3] period: ms
+--- ARGV[4] client
+--- @reply invalid_token
+--- @reply insufficient_scope
+--- @reply rate_limited reset retry
+--- @reply ok remaining reset paid held spend_limit used resets_at
+--- @include "guard"
+--- @include "credits"
+--- @include "spending"
+local user, grant, family, access, window, balance, holds =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local needed, limit, period, client = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+
+local now = now_ms()
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now)
+if word ~= 'ok' then return {word, a, b} end
+local held, own = held_of(holds, client, now)
+local month, resets_at = month_of(now)
+local ceiling, spent = spent_of(grant, month)
+return {'ok', a, b, int(paid_of(balance)), int(held), ceiling and int(ceiling) or '', int(spent + own), int(resets_at)}

@@ -1,0 +1,22 @@
+--- Read the credits of the person who is signed in.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] balance
+--- KEYS[4] holds
+--- KEYS[5] ledger
+--- ARGV[1] idle: ms
+--- ARGV[2] before: the id of an entry, or ''
+--- ARGV[3] most: entries
+--- @reply signed_out
+--- @reply ok email email_verified name picture paid held opening opening_at standing entries
+--- @include "session"
+--- @include "account"
+local user, session, balance, holds, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local idle, before, most = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+local email, verified, name, picture = profile(user)
+local paid, held, opening, opening_at, standing, entries =
+  account_of(balance, holds, ledger, before, most, now)
+return {'ok', email, verified, name, picture, paid, held, opening, opening_at, standing, entries}

@@ -1,0 +1,16 @@
+--- End a hold without a charge; its idempotency key may be used again.
+--- KEYS[1] holds
+--- KEYS[2] idem: the record of the idempotency key
+--- ARGV[1] hold: its id
+--- @reply ended
+--- @reply ok
+--- @idempotent
+--- @include "credits"
+local holds, idem = KEYS[1], KEYS[2]
+local hold = ARGV[1]
+
+local row = redis.call('HGET', holds, hold)
+if not row or not read_hold(row) then return {'ended'} end
+redis.call('HDEL', holds, hold)
+if redis.call('HGET', idem, 'hold') == hold then redis.call('DEL', idem) end
+return {'ok'}

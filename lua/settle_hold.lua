@@ -1,0 +1,63 @@
+--- End a hold with the charge for what was used, never more than was held.
+--- KEYS[1] user
+--- KEYS[2] grant
+--- KEYS[3] balance
+--- KEYS[4] holds
+--- KEYS[5] ledger
+--- KEYS[6] idem: the record of the idempotency key
+--- KEYS[7] reply: where the reply under that key is kept
+--- KEYS[8] replies: the kept replies, by time
+--- ARGV[1] client
+--- ARGV[2] hold: its id
+--- ARGV[3] model
+--- ARGV[4] input: tokens
+--- ARGV[5] output: tokens; with 0 of both nothing is charged and no entry is made
+--- ARGV[6] input_price: micro-dollars per million tokens
+--- ARGV[7] output_price: the same
+--- ARGV[8] price_version
+--- ARGV[9] keyed: '1' with an idempotency key
+--- ARGV[10] sealed: the reply, '' for one that is not kept
+--- ARGV[11] name: of the reply among those that are kept
+--- ARGV[12] reply_prefix: what stands before that name in its key
+--- ARGV[13] keep: ms that the record is kept
+--- ARGV[14] max_reply_bytes: of all replies that are kept for the person
+--- ARGV[15] retention: ms that an entry stands in the ledger
+--- ARGV[16] most: entries of the ledger
+--- @reply ended
+--- @reply ok charged left
+--- @derives reply_prefix
+--- @idempotent
+--- @include "credits"
+--- @include "spending"
+--- @include "replies"
+local user, grant, balance, holds, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local idem, reply, replies = KEYS[6], KEYS[7], KEYS[8]
+local client, hold, model = ARGV[1], ARGV[2], ARGV[3]
+local input, output, input_price, output_price =
+  tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local price_version, keyed, sealed, name, reply_prefix = ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
+local keep, max_reply_bytes = tonumber(ARGV[13]), tonumber(ARGV[14])
+local retention, most = tonumber(ARGV[15]), tonumber(ARGV[16])
+
+local now = now_ms()
+local row = redis.call('HGET', holds, hold)
+if not row or redis.call('EXISTS', user) == 0 then return {'ended'} end
+local stands, amount, ends = read_hold(row)
+if ends <= now then return {'ended'} end
+if not stands then return {'ok', amount, paid_of(balance) - held_of(holds, client, now)} end
+
+local charged = math.min(amount, cost_of(input, output, input_price, output_price))
+-- The mark of a settled hold stays until the hold would have ended: a settlement that is sent again finds it.
+write_hold(holds, hold, 's', charged, ends, client, now)
+if input + output > 0 then
+  book_entry(ledger, balance, 'charge', -charged, {'client', client, 'model', model, 'input', int(input),
+    'output', int(output), 'price', price_version, 'hold', hold}, retention, most, now)
+  book_spending(grant, charged, (month_of(now)))
+end
+local left = paid_of(balance) - held_of(holds, client, now)
+if keyed == '1' and redis.call('HGET', idem, 'hold') == hold then
+  redis.call('HSET', idem, 'state', 'done', 'charged', int(charged), 'left', int(left))
+  redis.call('PEXPIREAT', idem, int(now + keep))
+  if sealed ~= '' then keep_reply(balance, replies, reply, reply_prefix, name, sealed, keep, max_reply_bytes, now) end
+end
+return {'ok', charged, left}

@@ -1,0 +1,230 @@
+"""AI calls on a person's credits: hold the most a call can cost, then settle to what it used, or release. SPEC 4.6."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import NoReturn
+
+import msgpack
+
+from store import keys
+from store.cipher import Cipher
+from store.credits import Bookkeeping
+from store.guard import admitted
+from store.lifetimes import AI, AI_MODELS, AI_REPLY
+from store.refused import Refused
+from store.results import Caller, Window
+from store.scripts import Scripts
+from store.seal import fingerprint, new_id
+
+MAX_REPLY_BYTES = 2**20
+MAX_REPLIES_BYTES = 16 * 2**20
+MAX_TOKENS = 10**9
+"""No upstream's report counts for more: beyond, the product with a price is no longer exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Whole micro-dollars per million tokens, and the name under which the ledger keeps them."""
+
+    version: str
+    input: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a call is held for. `input_tokens` is an upper bound; without `least_output` tokens the call makes no sense;
+    `lasts` is the time in ms after which the hold ends by itself, more than the call may take. `key` is the
+    idempotency key, `body` the request it stands for."""
+
+    model: str
+    price: Price
+    input_tokens: int
+    output_tokens: int
+    least_output: int
+    lasts: int
+    key: str | None = None
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What was held: `output_tokens` is what the call may use, cut to what is affordable; `amount` in micro-dollars."""
+
+    hold_id: str
+    user: str
+    client: str
+    asked: Asked
+    output_tokens: int
+    amount: int
+    window: Window
+
+    @property
+    def keyed(self) -> bool:
+        """Whether the call has an idempotency key."""
+        return self.asked.key is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a call cost and what is left to spend, in micro-dollars."""
+
+    charged: int
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A reply: the charge is told between `head` and `tail`, which are bytes of the media type."""
+
+    media_type: str
+    head: bytes
+    tail: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The same idempotency key was used before: the reply of then, which is not charged again."""
+
+    kept: Kept
+    charge: Charge
+    window: Window
+
+
+class Calls:
+    """The life of a hold, one script a step."""
+
+    def __init__(self, scripts: Scripts, cipher: Cipher, books: Bookkeeping) -> None:
+        self._scripts = scripts
+        self._cipher = cipher
+        self._books = books
+
+    async def check(self, caller: Caller, needed: str) -> Window:
+        """Lets in what is asked about models without a charge. Raises Refused("invalid_token", "insufficient_scope" or
+        "rate_limited")."""
+        reply = await self._scripts.run(
+            "check_token",
+            {
+                **keys.token(caller.user, caller.client, caller.family, caller.generation),
+                "window": keys.limit(caller.user, AI_MODELS.name, caller.client),
+            },
+            needed=caller.may(needed),
+            limit=AI_MODELS.limit,
+            period=AI_MODELS.period,
+        )
+        return admitted(reply, AI_MODELS, needed)
+
+    async def hold(self, caller: Caller, needed: str, asked: Asked) -> Hold | Replayed:
+        """Lets a call in and holds the most it can cost, or answers with the reply of before. Raises
+        Refused("invalid_token", "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit",
+        "idempotency_in_progress", "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable: a hold that
+        was placed all the same ends by itself."""
+        hold_id = new_id()
+        reply = await self._scripts.run(
+            "place_hold",
+            {
+                **keys.token(caller.user, caller.client, caller.family, caller.generation),
+                **keys.credits(caller.user),
+                **keys.idempotency(caller.user, caller.client, fingerprint(asked.key or "")),
+                "window": keys.limit(caller.user, AI.name),
+            },
+            needed=caller.may(needed),
+            limit=AI.limit,
+            period=AI.period,
+            client=caller.client,
+            hold=hold_id,
+            input=asked.input_tokens,
+            least=asked.least_output,
+            output=asked.output_tokens,
+            input_price=asked.price.input,
+            output_price=asked.price.output,
+            hold_ttl=asked.lasts,
+            digest="" if asked.key is None else hashlib.sha256(asked.body).hexdigest()[:32],
+        )
+        window = admitted(reply, AI, needed)
+        if reply.word == "replayed":
+            charge = Charge(reply.number("charged"), reply.number("left"))
+            return Replayed(self._open(caller, asked.key or "", reply.raw("sealed")), charge, window)
+        if reply.word != "held":
+            _refuse(reply.word, window)
+        return Hold(hold_id, caller.user, caller.client, asked, reply.number("output"), reply.number("amount"), window)
+
+    async def settle(
+        self, hold: Hold, input_tokens: int, output_tokens: int, reply: Kept | None = None
+    ) -> Charge | None:
+        """Charges what was used, never more than was held, and keeps the reply under the call's key where there is one.
+        None when the hold has ended by itself: then nothing was charged. May be called again when the answer was
+        lost."""
+        asked, key = hold.asked, fingerprint(hold.asked.key or "")
+        answer = await self._scripts.run(
+            "settle_hold",
+            {
+                **keys.person(hold.user),
+                **keys.idempotency(hold.user, hold.client, key),
+                "grant": keys.grant(hold.user, hold.client),
+            },
+            client=hold.client,
+            hold=hold.hold_id,
+            model=asked.model,
+            input=min(input_tokens, MAX_TOKENS),
+            output=min(output_tokens, MAX_TOKENS),
+            input_price=asked.price.input,
+            output_price=asked.price.output,
+            price_version=asked.price.version,
+            keyed="1" if hold.keyed else "",
+            sealed=self._seal(hold, reply) if reply and hold.keyed else b"",
+            name=f"{hold.client}:{key}",
+            reply_prefix=keys.reply_prefix(hold.user),
+            keep=AI_REPLY,
+            max_reply_bytes=MAX_REPLIES_BYTES,
+            retention=self._books.retention,
+            most=self._books.entries,
+        )
+        if answer.word == "ended":
+            return None
+        return Charge(answer.number("charged"), answer.number("left"))
+
+    async def release(self, hold: Hold) -> None:
+        """Ends a hold without a charge; its idempotency key may be used again. May be called again."""
+        await self._scripts.run(
+            "release_hold",
+            {
+                **keys.credits(hold.user),
+                **keys.idempotency(hold.user, hold.client, fingerprint(hold.asked.key or "")),
+            },
+            hold=hold.hold_id,
+        )
+
+    def _seal(self, hold: Hold, reply: Kept) -> bytes:
+        packed: bytes = msgpack.packb([reply.media_type, reply.head, reply.tail])
+        if len(packed) > MAX_REPLY_BYTES:
+            return b""
+        return self._cipher.seal(hold.user, hold.client, _address(hold.asked.key or ""), packed)
+
+    def _open(self, caller: Caller, key: str, sealed: bytes) -> Kept:
+        packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
+        return Kept(*msgpack.unpackb(packed))
+
+
+def _address(key: str) -> str:
+    """No document has a name like it: collections do not begin with an underscore."""
+    return f"_reply/{fingerprint(key)}"
+
+
+def _refuse(word: str, window: Window) -> NoReturn:
+    code, description = _REFUSALS[word]
+    raise Refused(code, description, window=window)
+
+
+_REFUSALS = {
+    "running": ("idempotency_in_progress", "The call with this Idempotency-Key is still under way."),
+    "mismatch": ("idempotency_mismatch", "This Idempotency-Key was used with another request."),
+    "reply_gone": (
+        "idempotency_reply_gone",
+        "The call with this Idempotency-Key was made and charged, but its reply is no longer kept.",
+    ),
+    "insufficient_credits": ("insufficient_credits", "The person's credits do not cover this call."),
+    "app_spend_limit": ("app_spend_limit", "The person lets this app spend no more this month."),
+}
