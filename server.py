@@ -23,6 +23,8 @@ from demo import Demo
 from handlers import make_application
 from handlers.site import Site
 from opening import open_keys, open_store
+from outbound.config import ConfigError, load_models
+from outbound.models import Models
 from settings import Settings, SettingsError, load
 from store.connect import unix_url
 from store.embedded import EmbeddedStore
@@ -38,6 +40,7 @@ KEY_FILE_SECONDS = 1.0
 # What is larger than `max_body` is told so; what is larger than this many times it is cut off, since reading a form
 # takes the event loop its time.
 ABSURD_BODIES = 4
+HOLD_MARGIN_SECONDS = 5.0
 
 
 @dataclass
@@ -51,6 +54,7 @@ class Runtime:
     bound: str
     base_url: str
     embedded: EmbeddedStore | None
+    models: Models
     supervisor: int | None = None
     """Its process id, noted before there is a worker: one that asks for its parent may be an orphan already."""
     exit_code: int = 0
@@ -79,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     try:
         return run(settings)
-    except (StartupError, StoreError, KeyRingError, OSError) as error:
+    except (StartupError, StoreError, KeyRingError, ConfigError, OSError) as error:
         print(f"latchkey: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -96,7 +100,10 @@ def run(settings: Settings) -> int:
         store_url = unix_url(embedded.socket_path) if embedded else settings.redis_url
         bound = ", ".join("{} port {}".format(*one.getsockname()[:2]) for one in sockets)
         base_url = settings.origin(sockets[0].getsockname()[1])
-        runtime = Runtime(settings, store_url, Keys(open_keys(settings)), sockets, bound, base_url, embedded)
+        keys = Keys(open_keys(settings))
+        runtime = Runtime(
+            settings, store_url, keys, sockets, bound, base_url, embedded, load_models(settings.ai_config)
+        )
         if settings.workers == 1:
             asyncio.run(serve(runtime, alone=True))
             return runtime.exit_code
@@ -137,17 +144,20 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
     settings = runtime.settings
     async with open_store(runtime.settings, runtime.store_url, runtime.keys) as store, store.apps.following():
         demo = await runtime.prepare(store) if alone else None
-        application = make_application(
-            Site(
-                store,
-                runtime.base_url,
-                signup=settings.signup,
-                trusted_proxies=settings.trusted_proxies,
-                max_body=settings.max_body,
-                session_lifetime=settings.session_lifetime,
-            )
+        site = Site(
+            store,
+            runtime.base_url,
+            signup=settings.signup,
+            trusted_proxies=settings.trusted_proxies,
+            max_body=settings.max_body,
+            session_lifetime=settings.session_lifetime,
+            max_ai_request=settings.ai_request_size,
+            models=runtime.models,
+            # A settlement may take two calls of the store, the second where the answer to the first was lost.
+            hold_margin=2 * settings.redis_timeout + HOLD_MARGIN_SECONDS,
         )
-        bodies = max(ABSURD_BODIES * settings.max_body, 2 * settings.document_size)
+        application = make_application(site)
+        bodies = max(ABSURD_BODIES * settings.max_body, 2 * settings.document_size, 2 * settings.ai_request_size)
         server = HTTPServer(application, max_body_size=bodies, body_timeout=60)
         server.add_sockets(runtime.sockets)
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
@@ -157,11 +167,12 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await stop.wait()
             server.stop()
             deadline = asyncio.get_running_loop().time() + settings.drain_timeout
-            while application.in_flight and asyncio.get_running_loop().time() < deadline:
+            while (application.in_flight or site.tasks) and asyncio.get_running_loop().time() < deadline:
                 await asyncio.sleep(0.02)
             await server.close_all_connections()
         finally:
             watch.cancel()
+            await site.models.close()
             if demo:
                 demo.stop()
             for number in (signal.SIGTERM, signal.SIGINT):  # a second one must not meet a loop that is closing

@@ -81,6 +81,11 @@ class Settings:
     storage_limit: int = declare("Documents", "BYTES", "67108864", to.whole(1024, 2**40),
         "Bytes that one app keeps for one person, at most.")
 
+    ai_config: Path | None = declare("AI calls", "FILE", "", to.optional_path,
+        "TOML file of model servers, models and prices; without it there is the built-in model latchkey-echo alone.")
+    ai_request_size: int = declare("AI calls", "BYTES", "1048576", to.whole(1024, 2**25),
+        "Largest request of an AI call, in bytes.")
+
     seed: Path | None = declare("First start", "FILE", "", to.optional_path,
         "JSON file of apps and users; what is missing is created, at every start.")
     demo: bool = declare("First start", "", "false", to.boolean,
