@@ -21,6 +21,7 @@ from tornado.netutil import bind_sockets
 import workers
 from demo import Demo
 from handlers import make_application
+from handlers.base import Latchkey
 from handlers.site import Site
 from opening import open_keys, open_store
 from outbound.config import ConfigError, load_models
@@ -166,10 +167,10 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         try:
             await stop.wait()
             server.stop()
-            deadline = asyncio.get_running_loop().time() + settings.drain_timeout
-            while (application.in_flight or site.tasks) and asyncio.get_running_loop().time() < deadline:
-                await asyncio.sleep(0.02)
+            await drain(application, settings.drain_timeout)
             await server.close_all_connections()
+            # Streams that are cut now settle what they have delivered.
+            await drain(application, settings.redis_timeout)
         finally:
             watch.cancel()
             await site.models.close()
@@ -178,6 +179,13 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             for number in (signal.SIGTERM, signal.SIGINT):  # a second one must not meet a loop that is closing
                 asyncio.get_running_loop().remove_signal_handler(number)
                 signal.signal(number, signal.SIG_IGN)
+
+
+async def drain(application: Latchkey, seconds: float) -> None:
+    """Waits until nothing is at work any more, at most so long."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while (application.in_flight or application.site.tasks) and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.02)
 
 
 async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> None:

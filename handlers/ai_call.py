@@ -24,6 +24,8 @@ log = logging.getLogger("latchkey.ai")
 
 STREAM = "text/event-stream; charset=utf-8"
 WHOLE = "application/json"
+SETTLE_PAUSES = (0.25, 0.5, 1.0, 2.0, 0.0)
+"""Seconds between the attempts at a settlement that nobody waits for; in all less than a hold outlives its call."""
 
 
 class ClientGone(Exception):
@@ -88,8 +90,9 @@ class Call:
         except (ClientGone, TimeoutError, UpstreamFailed, StoreUnavailable) as error:
             self._limit = None
             # Who stops reading until the time is over has got what was sent before, and pays for it.
-            if isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._gone or self._sending)):
-                await self._settle(*self._meter.used_so_far(self._hold.asked.input_tokens))
+            hung_up = self._gone and not self._hold.keyed
+            if isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (hung_up or self._sending)):
+                await self._settle_delivered()
                 raise ClientGone from None
             refusal = error if isinstance(error, StoreUnavailable) else self._refusal(error)
             if not self._begun:
@@ -158,13 +161,31 @@ class Call:
             return event
         return Event(event.name, {**event.data, "message": {**message, "model": self._model.model_id}})
 
+    async def _settle_delivered(self) -> None:
+        """Charges what went out to an app that is gone; nobody waits, so a store that is away is asked again."""
+        for pause in SETTLE_PAUSES:
+            try:
+                await self._settle(*self._meter.used_so_far(self._hold.asked.input_tokens))
+                return
+            except StoreUnavailable:
+                await asyncio.sleep(pause)
+            except UpstreamFailed:
+                break
+        log.warning("hold %s ended before it was settled: what was delivered is not charged", self._hold.hold_id)
+
     async def _settle(self, input_tokens: int, output_tokens: int, kept: Kept | None = None) -> Charge:
         charge = await self._calls.settle(self._hold, input_tokens, output_tokens, kept)
         self._ended = True
         if charge is None:
             raise UpstreamFailed("upstream_timeout", f"{self._hold.hold_id}: its hold had ended")
-        if charge.charged == self._hold.amount and self._hold.amount > 0:
-            log.debug("%s was charged all that was held", self._hold.hold_id)
+        if self._hold.asked.price.cost(input_tokens, output_tokens) > charge.charged:
+            log.warning(
+                "AI call %s: %s reports %d and %d tokens, more than was held",
+                self._hold.hold_id,
+                self._model.upstream.name,
+                input_tokens,
+                output_tokens,
+            )
         return charge
 
     async def _release(self) -> None:

@@ -32,6 +32,10 @@ class Price:
     input: int
     output: int
 
+    def cost(self, input_tokens: int, output_tokens: int) -> int:
+        """What so many tokens cost in micro-dollars, rounded up once."""
+        return -(-(input_tokens * self.input + output_tokens * self.output) // 1_000_000)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
