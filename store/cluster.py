@@ -56,6 +56,7 @@ class Cluster(RedisCluster):
         self._hosts = hosts
         self._timeout = timeout
         self._lanes: dict[str, Lane] = {}
+        self._turn = 0
         self._stale = False
         self._failed: str | None = None
         self._read_at = float("-inf")
@@ -83,7 +84,7 @@ class Cluster(RedisCluster):
         try:
             node = self.get_node_from_key(key)
         except SlotNotCoveredError:
-            self._refresh()
+            self.refresh()
             raise
         assert node is not None
         # A script goes nowhere by ASK: there, a row that it builds the key of and that has not moved yet would look as
@@ -108,7 +109,7 @@ class Cluster(RedisCluster):
         try:
             found: list[ClusterNode] = await super().get_nodes_from_slot(command, *args)
         except KeyError as slot:
-            self._refresh()
+            self.refresh()
             raise SlotNotCoveredError(f"slot {slot} has no owner") from None
         return found
 
@@ -127,13 +128,13 @@ class Cluster(RedisCluster):
                 error.host = error.host or node.host  # a node that was not told the name of the other one
                 await self.nodes_manager.move_slot(error)
                 node, asked = self.nodes_manager.get_node_from_slot(error.slot_id), None
-                self._refresh()
+                self.refresh()
             except AskError as error:
                 asked = self._named(error.host or node.host, error.port) if follow_ask else None
             except TryAgainError:
                 asked = None
             except (RedisConnectionError, RedisTimeoutError, ClusterDownError):
-                self._refresh(node.name)
+                self.refresh(node.name)
                 raise
             await asyncio.sleep(pause)
         raise TryAgainError("the slot is being moved")
@@ -151,22 +152,22 @@ class Cluster(RedisCluster):
         return lane
 
     def get_default_node(self) -> ClusterNode:
-        """The node for a command without a key: a primary whose lane is open, if there is one."""
-        for node in self.get_primaries():
+        """The node for a command without a key: a primary whose lane is open, else each in turn."""
+        primaries = self.get_primaries()
+        for node in primaries:
             if node.name in self._lanes and self._lanes[node.name].is_open:
                 return node
-        return super().get_default_node()
+        self._turn += 1
+        return primaries[self._turn % len(primaries)] if primaries else super().get_default_node()
 
     def pubsub(self, **options: Any) -> PubSub:  # type: ignore[override]
-        """A subscription at any node: what is published at one reaches all. It has a connection of its own, which ends
-        with the node; the next subscription is at another."""
-        self._refresh()
-        node = self.get_random_node()
-        settings = {**node.connection_kwargs, "retry": no_retry()}
-        return PubSub(ConnectionPool(node.connection_class, **settings), **options)
+        """A subscription at one of the nodes; what is published at any reaches all of them."""
+        return _Subscription(self, **options)
 
-    def _refresh(self, failed: str | None = None) -> None:
+    def refresh(self, failed: str | None = None) -> None:
         """Has the slots read anew, beside; a node that `failed` is asked last."""
+        if self._initialize:  # the next command reads them
+            return
         self._stale, self._failed = True, failed
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_slots())
@@ -198,3 +199,25 @@ class Cluster(RedisCluster):
             await lane.close()
         self._lanes.clear()
         await super().aclose()
+
+
+class _Subscription(PubSub):
+    """Has a connection of its own, which ends with its node; the next subscription is at another one."""
+
+    def __init__(self, cluster: Cluster, **options: Any) -> None:
+        super().__init__(None, encoder=cluster.encoder, **options)  # type: ignore[arg-type]  # as redis-py's own does
+        self._cluster = cluster
+        self._node: ClusterNode | None = None
+
+    async def connect(self) -> None:
+        """Chooses a node, the first time. Raises ConnectionError, TimeoutError."""
+        if self._node is None:
+            await self._cluster.initialize()
+            self._node = self._cluster.get_default_node()
+            settings = {**self._node.connection_kwargs, "retry": no_retry()}
+            self.connection_pool = ConnectionPool(self._node.connection_class, **settings)
+        try:
+            await super().connect()  # type: ignore[no-untyped-call]
+        except (RedisConnectionError, RedisTimeoutError):
+            self._cluster.refresh(self._node.name)
+            raise

@@ -55,6 +55,17 @@ class Node:
         text: str = self.run("CLUSTER", "INFO").decode()
         return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
 
+    def confirm(self, key: str) -> None:
+        """Waits until a replica has everything that was written here so far; writes this key."""
+        with self.engine.client() as client:
+            client.set(key, "x")
+            assert client.wait(1, 5000) == 1
+
+    def follows(self) -> int | None:
+        """The port of its primary, if it has one."""
+        role = self.run("ROLE")
+        return int(role[2]) if role[0] == b"slave" else None
+
     def is_primary(self) -> bool:
         """Whether it says that it is one."""
         return bool(self.run("ROLE")[0] == b"master")
@@ -131,19 +142,58 @@ class Cluster:
                 return next(node for node in self.nodes if node.id == primary[2].decode())
         raise AssertionError(f"slot {slot} has no owner")
 
+    def wait_for_owner(self, key: str, node: Node, of: Sequence[Node] = ()) -> None:
+        """Waits until every node that runs, or those given, names this one as the owner of the key's slot, and
+        serves."""
+        slot = key_slot(key.encode())
+
+        def named(by: Node) -> bool:
+            rows = by.run("CLUSTER", "SLOTS")
+            return any(row[0] <= slot <= row[1] and row[2][2].decode() == node.id for row in rows)
+
+        asked = of or self.running()
+        wait_until(lambda: all(named(by) and by.facts()["cluster_state"] == "ok" for by in asked))
+
+    def wait_without(self, node: Node) -> None:
+        """Waits until nothing is left for a node that is gone: every other one says that all is served without it."""
+
+        def done(by: Node) -> bool:
+            owners = {row[2][2].decode() for row in by.run("CLUSTER", "SLOTS")}
+            return node.id not in owners and by.facts()["cluster_state"] == "ok"
+
+        wait_until(lambda: all(done(by) for by in self.running()))
+
+    def replica_of(self, primary: Node) -> Node:
+        """A replica that has caught up with a primary."""
+        found = next(replica for replica in self.running() if replica.follows() == primary.announced)
+        wait_until(lambda: b"connected" in found.run("ROLE"))
+        return found
+
+    def subscribed_at(self) -> Node:
+        """The node that runs and has a subscription, as soon as there is one."""
+        found: list[Node] = []
+
+        def looked() -> bool:
+            found[:] = [node for node in self.running() if node.run("CLIENT", "LIST", "TYPE", "pubsub")]
+            return bool(found)
+
+        wait_until(looked)
+        return found[0]
+
     def client(self) -> redis.RedisCluster:
         """A synchronous client, for looking into the store from a test."""
         return redis.RedisCluster(host=HOST, port=self.running()[0].port, protocol=2)
 
-    def move_slot(self, slot: int, target: Node, batch: int = 10) -> Iterator[None]:
-        """Moves a slot as `redis-cli --cluster reshard` does, so many keys at a step."""
-        source = self.owner(slot)
+    def move_slot(self, key: str, target: Node, batch: int = 10) -> Iterator[int]:
+        """Moves the slot of a key as `redis-cli --cluster reshard` does. Each step yields how many keys it moved, the
+        first, with which the slot is open, none; behind the last the slot is the target's."""
+        slot, source = key_slot(key.encode()), self.owner(key)
         target.run("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
         source.run("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
-        yield
+        yield 0
         while keys := source.run("CLUSTER", "GETKEYSINSLOT", slot, batch):
             source.run("MIGRATE", HOST, target.port, "", 0, 5000, "KEYS", *keys)
-            yield
+            yield len(keys)
         for node in (target, source, *(node for node in self.running() if node not in (source, target))):
             if node.is_primary():
                 node.run("CLUSTER", "SETSLOT", slot, "NODE", target.id)

@@ -84,6 +84,13 @@ def cluster7_engine() -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.fixture(params=[name for name in ENGINES if name.startswith("cluster")] or ["cluster"])
+def any_cluster(request: pytest.FixtureRequest) -> Cluster:
+    """The cluster of the run, or each of them in turn where several are named."""
+    found: Cluster = request.getfixturevalue(f"{request.param}_engine")
+    return found
+
+
 def emptied(request: pytest.FixtureRequest, engine: str) -> str:
     """The URL of an empty store on an engine."""
     if engine == "memory":
@@ -105,18 +112,19 @@ def keys() -> Keys:
     return Keys(KeyRing.parse(KeyRing.generate(1)))
 
 
-OpenStore = Callable[[str], Store]
+OpenStore = Callable[..., Store]
 
 
 @pytest.fixture
 def open_store(io_loop: IOLoop, keys: Keys) -> Iterator[OpenStore]:
-    """Opens a store on a URL; each is closed after the test."""
+    """Opens a store on a URL, with a time limit of so many seconds; each is closed after the test."""
     opened: list[Store] = []
 
-    def open_one(url: str) -> Store:
+    def open_one(url: str, timeout: float = 5.0) -> Store:
         async def make() -> Store:
             hasher = PasswordHasher(8192, 1, workers=2, queue=200)
-            store = Store(await connect(url), keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400)
+            client = await connect(url, socket_timeout=timeout)
+            store = Store(client, keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400)
             store.apps.settle = 0
             return store
 

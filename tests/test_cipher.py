@@ -13,7 +13,7 @@ from store.errors import StoreError
 from store.keyring import KeyFile, KeyRing, Keys
 from store.opened import Store
 from tests.hosted import Keeper
-from tests.world import World, refusal_of
+from tests.world import World, every_key, refusal_of
 
 USER, CLIENT, NAME = "0" * 32, "app", "notes/n1"
 FIRST, SECOND = (KeyRing.parse(KeyRing.generate(number)).front for number in (1, 2))
@@ -103,7 +103,7 @@ async def test_the_store_holds_nothing_of_a_document_in_the_clear(store: Store) 
     client: Any = store.client
     sealed = await client.hget(keeper.keys()["docs"], "notes/n1")
     assert len(sealed) == len(secret) + OVERHEAD_BYTES
-    for key in await client.keys("*"):
+    for key in await every_key(client):
         dumped = await client.dump(key)
         assert b"diary" not in dumped
         assert b"nobody else" not in dumped

@@ -10,6 +10,7 @@ from tornado.httpclient import HTTPResponse
 from handlers.errors import CATALOGUE
 from store.lifetimes import OAUTH
 from tests.driver import Service, answer_of, json_of, send
+from tests.world import every_key
 
 Cause = Callable[[Service], Awaitable[HTTPResponse]]
 
@@ -24,7 +25,7 @@ async def _malformed(service: Service) -> HTTPResponse:
 
 async def _expired(service: Service) -> HTTPResponse:
     code = await service.code()
-    for key in await service.store.client.keys(f"*:{service.ada}:code:*"):
+    for key in await every_key(service.store.client, f"*:{service.ada}:code:*"):
         await service.store.client.pexpire(key, 0)
     return await service.web.exchange(code)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from store.opened import Store
 from tests.conftest import OpenStore
 from tests.engines import Engine, FakeClock
 from tests.hosted import Keeper
-from tests.world import VISITOR, World, refusal_of
+from tests.world import VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 
@@ -177,8 +176,7 @@ async def test_disabling_a_person_keeps_the_data(store: Store) -> None:
 
 async def keys_of(store: Store, word: str) -> list[bytes]:
     """The keys with this word in their name, windows and what expires within the hour or month left out."""
-    client: Any = store.client
-    found: list[bytes] = await client.keys(f"*{word}*")
+    found = await every_key(store.client, f"*{word}*")
     lasting = ("grant", "docs", "meta", "index", "usage", "grants", "users", "user", "sessions", "audit")
     return [key for key in found if any(part in lasting for part in key.decode().split(":"))]
 

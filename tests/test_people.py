@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from store.refused import Refused, SignedOut
 from store.results import Visitor
 from store.sessions import Session
 from tests.engines import FakeClock
-from tests.world import PASSWORD, VISITOR, World, refusal_of
+from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -183,8 +182,7 @@ async def test_the_audit_trail_keeps_the_newest_200_events(store: Store) -> None
 
 
 async def everything(store: Store) -> set[str]:
-    every: Any = await store.client.keys("*")
-    return {key.decode() for key in every}
+    return {key.decode() for key in await every_key(store.client)}
 
 
 # What ends by itself and gives nobody anything: codes, requests, families, access tokens and windows.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from store.authorizations import AuthorizationRequest, Pending
@@ -11,7 +9,7 @@ from store.lifetimes import OAUTH
 from store.opened import Store
 from store.tokens import UnknownUser
 from tests.engines import FakeClock
-from tests.world import CALLBACK, SCOPES, VERIFIER, VISITOR, World, refusal_of
+from tests.world import CALLBACK, SCOPES, VERIFIER, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -19,8 +17,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 async def stored(store: Store) -> dict[bytes, object]:
     """Everything the store holds, windows left out: a call after which it is the same changed nothing."""
     found: dict[bytes, object] = {}
-    every: Any = await store.client.keys("*")
-    for key in every:
+    for key in await every_key(store.client):
         if b":limit:" not in key:
             found[key] = await store.client.dump(key), await store.client.pexpiretime(key)
     return found

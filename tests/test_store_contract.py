@@ -13,7 +13,7 @@ from store import keys
 from store.lifetimes import ACCESS_TOKEN, CODE, OAUTH, REFRESH_TOKEN
 from store.opened import Store
 from store.seal import Kind, Token
-from tests.world import SCOPES, World, refusal_of
+from tests.world import SCOPES, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -58,7 +58,7 @@ async def contents(store: Store) -> bytes:
         b"zset": lambda key: client.zrange(key, 0, -1),
         b"stream": client.xrange,
     }
-    parts = [(key, await read[await client.type(key)](key)) for key in await client.keys("*")]
+    parts = [(key, await read[await client.type(key)](key)) for key in await every_key(client)]
     return b"\0".join(flat(parts))
 
 

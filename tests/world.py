@@ -137,6 +137,11 @@ class World:
         return keys.token(token.user, token.client, token.id, token.generation)
 
 
+async def every_key(client: Any, pattern: str = "*") -> list[bytes]:
+    """The names of the keys of a store, of a cluster those on every node."""
+    return [key async for key in client.scan_iter(match=pattern, count=1000)]
+
+
 async def refusal_of(call: Awaitable[object]) -> str | None:
     """The code with which a call was refused; None when it was not."""
     try:
