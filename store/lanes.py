@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse
+from redis.exceptions import InvalidResponse, ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 MOST_CALLS = 10_000
@@ -98,7 +98,7 @@ class Lane(asyncio.Protocol):
 
     async def _open(self) -> None:
         try:
-            self._drop()
+            self._abandon()
             connection = self._connect()
             async with asyncio.timeout(self._timeout):
                 await connection.connect()  # type: ignore[no-untyped-call]
@@ -133,6 +133,10 @@ class Lane(asyncio.Protocol):
                     continue
                 if isinstance(reply, Exception):
                     future.set_exception(reply)
+                    if isinstance(reply, ReadOnlyError):
+                        # This is a primary no more: what it would say to the calls behind this one is of the past.
+                        self.drop("the server is a replica")
+                        return
                 else:
                     future.set_result(reply)
         except (InvalidResponse, IndexError):
@@ -159,7 +163,7 @@ class Lane(asyncio.Protocol):
 
     def _lose(self, error: Exception) -> None:
         """Drops the connection; the calls that were sent over it fail."""
-        self._drop()
+        self._abandon()
         unsent = len(self._gathered)
         lost = [self._waiting.popleft() for _ in range(len(self._waiting) - unsent)]
         for future in lost:
@@ -174,7 +178,7 @@ class Lane(asyncio.Protocol):
         self._gathered.clear()
         self._lose(error)
 
-    def _drop(self) -> None:
+    def _abandon(self) -> None:
         transport, connection = self._transport, self._connection
         self._transport = self._connection = self._reader = None
         self._sent.clear()
@@ -186,6 +190,10 @@ class Lane(asyncio.Protocol):
             transport.abort()
         if connection is not None:
             connection._reader = connection._writer = None
+
+    def drop(self, reason: str) -> None:
+        """Leaves the server: the calls under way fail, and the next one opens a connection anew."""
+        self._lose(RedisConnectionError(reason))
 
     async def close(self) -> None:
         """Drops the connection; calls that wait fail."""

@@ -224,7 +224,7 @@ class Sentinel(Engine):
         self._watch = [
             f"sentinel monitor {SERVICE} {HOST} {port} {quorum}",
             f"sentinel down-after-milliseconds {SERVICE} 500",
-            f"sentinel failover-timeout {SERVICE} 3000",
+            f"sentinel failover-timeout {SERVICE} 1000",
         ]
         super().__init__(binary, append_only=False)
 
@@ -247,7 +247,7 @@ class Replicated:
                 follow = ("--replicaof", HOST, str(self._ports[0])) if self.servers else ()
                 words = ("--port", str(port), "--bind", HOST, "--repl-diskless-sync-delay", "0", *follow)
                 self.servers.append(Engine(binary, append_only=True, options=words))
-            wait_until(lambda: self._linked(self.servers[1]))
+            self.wait_for_replica(self.servers[1])
             self.sentinels = [Sentinel(binary, self._ports[0], quorum=2) for _ in range(3)]
             wait_until(lambda: all(self._knows_all(sentinel) for sentinel in self.sentinels))
         except BaseException:
@@ -259,12 +259,50 @@ class Replicated:
         """What a server is told."""
         return f"redis+sentinel://{','.join(f'{HOST}:{one.port}' for one in self.sentinels)}/{SERVICE}"
 
-    def primary(self) -> Engine | None:
-        """The server that the first sentinel names and that says so itself, if there is one."""
-        with self.sentinels[0].client() as client:
+    def primary(self) -> Engine:
+        """The server that says it is the primary."""
+        return next(one for one in self.servers if one.runs and self._role(one) == b"master")
+
+    def replica(self) -> Engine:
+        """The other one, which has caught up."""
+        found = next(one for one in self.servers if one is not self.primary())
+        self.wait_for_replica(found)
+        return found
+
+    def confirm(self, primary: Engine) -> None:
+        """Waits until the replica has everything that was written so far; writes a key."""
+        with primary.client() as client:
+            client.set("confirm", "x")
+            assert client.wait(1, 5000) == 1
+
+    def wait_for_primary(self, server: Engine) -> None:
+        """Waits until every sentinel names this one, and it says so itself."""
+        wait_until(lambda: all(self._named(by) is server for by in self.sentinels) and self._role(server) == b"master")
+
+    def wait_for_departure(self, server: Engine) -> None:
+        """Waits until no client of ours is connected to this server."""
+
+        def left() -> bool:
+            with server.client() as client:
+                return not any(one["name"] == "latchkey" for one in client.client_list())
+
+        wait_until(left)
+
+    def wait_for_replica(self, server: Engine) -> None:
+        """Waits until this one follows the other."""
+        wait_until(lambda: self._linked(server))
+
+    def restore(self, server: Engine) -> None:
+        """Makes a former primary a replica, which the sentinels would do some ten seconds later."""
+        port = self._ports[1 - self.servers.index(server)]
+        with server.client() as client:
+            client.execute_command("REPLICAOF", HOST, port)
+        self.wait_for_replica(server)
+
+    def _named(self, by: Sentinel) -> Engine:
+        with by.client() as client:
             port = int(client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1])
-        server = self.servers[self._ports.index(port)]
-        return server if server.runs and self._role(server) == b"master" else None
+            return self.servers[self._ports.index(port)]
 
     def fail_over(self) -> None:
         """Has the replica take over from a primary that is well."""
@@ -277,8 +315,9 @@ class Replicated:
             return role
 
     def _linked(self, server: Engine) -> bool:
-        with server.client() as client:
+        with contextlib.suppress(redis.RedisError, OSError), server.client() as client:  # sentinels cut connections
             return b"connected" in client.execute_command("ROLE")
+        return False
 
     def _knows_all(self, sentinel: Sentinel) -> bool:
         with sentinel.client() as client:

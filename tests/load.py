@@ -128,3 +128,12 @@ async def until_each(workers: Sequence[Worker], rounds: int) -> None:
     async with asyncio.timeout(20):
         while any(worker.rotated < rotated or len(worker.written) < written for worker, rotated, written in goals):
             await asyncio.sleep(0.01)
+
+
+async def check_survival(workers: Sequence[Worker], safe: Sequence[set[int]], open_to_loss: Sequence[set[int]]) -> None:
+    """Documents that were `safe` are there; of the others that were acknowledged those may be missing that were
+    acknowledged between the confirmation of the replica and its taking over."""
+    for worker, sure, unsure in zip(workers, safe, open_to_loss, strict=True):
+        there = await worker.documents()
+        assert sure <= there <= set(range(1, worker.tried + 1))
+        assert worker.written - (unsure - sure) <= there

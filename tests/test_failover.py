@@ -8,7 +8,7 @@ lies between may be missing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
@@ -20,7 +20,7 @@ from store.registration import Registration
 from tests.clusters import Cluster, Node
 from tests.conftest import OpenStore
 from tests.driver import CALLBACK, Service
-from tests.load import SHARD, Worker, at_work, employ, until_each
+from tests.load import SHARD, at_work, check_survival, employ, until_each
 from tests.losing import store_on
 from tests.test_app_cache import until
 
@@ -47,15 +47,6 @@ def ends(doubled: Cluster) -> tuple[Node, Node]:
     """The node that owns the slot of the workers' people, and its replica, which has caught up."""
     old = doubled.owner(KEY)
     return old, doubled.replica_of(old)
-
-
-async def check_survival(workers: Sequence[Worker], safe: Sequence[set[int]], open_to_loss: Sequence[set[int]]) -> None:
-    """Documents that were `safe` are there; of the others that were acknowledged those may be missing that were
-    acknowledged between the confirmation of the replica and its taking over."""
-    for worker, sure, unsure in zip(workers, safe, open_to_loss, strict=True):
-        there = await worker.documents()
-        assert sure <= there <= set(range(1, worker.tried + 1))
-        assert worker.written - (unsure - sure) <= there
 
 
 async def test_a_planned_failover_loses_nothing_and_does_nothing_twice(

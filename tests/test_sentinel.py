@@ -1,0 +1,123 @@
+"""A replicated set that sentinels watch: the server finds its primary, and the next one after a failover."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from handlers.site import Site
+from store.connect import check_store, connect
+from store.errors import StartupError, StoreUnavailable, wrapped
+from store.keyring import Keys
+from tests.clusters import HOST, SERVICE, Replicated
+from tests.conftest import OpenStore
+from tests.driver import Service
+from tests.load import at_work, check_survival, employ, until_each
+from tests.losing import store_on
+from tests.test_app_cache import until
+
+INCR = "return redis.call('INCR', KEYS[1])"
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def watched() -> Iterator[Replicated]:
+    """A primary, a replica and three sentinels."""
+    with Replicated() as watched:
+        yield watched
+
+
+@pytest.fixture
+def site(watched: Replicated, open_store: OpenStore, base_url: str) -> Site:
+    watched.primary().empty()
+    return Site(open_store(watched.url, timeout=1.0), base_url)
+
+
+@pytest.mark.parametrize("how", ["by command", "killed", "frozen"])
+async def test_after_a_failover_the_server_goes_on_by_itself(
+    service: Service, watched: Replicated, keys: Keys, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """What may be missing is what was acknowledged between the confirmation of the replica and the moment from which
+    nobody of ours spoke with the old primary: see tests/test_failover.py."""
+    workers = await employ(service, monkeypatch, refresh_retry_seconds=60)
+    other = store_on(await connect(watched.url, socket_timeout=1.0), keys)
+    old, new = watched.primary(), watched.replica()
+    async with other.apps.following(), at_work(workers):
+        await until_each(workers, 2)
+        safe = [set(worker.written) for worker in workers]
+        generations = [worker.rotated for worker in workers]
+        await asyncio.to_thread(watched.confirm, old)
+        await until_each(workers, 1)
+        await asyncio.to_thread({"by command": watched.fail_over, "killed": old.kill, "frozen": old.pause}[how])
+        await asyncio.to_thread(watched.wait_for_primary, new)
+        if how == "by command":
+            # The old one stays a primary for some ten seconds more, and would take whatever it is sent.
+            await asyncio.to_thread(watched.wait_for_departure, old)
+        open_to_loss = [set(worker.written) for worker in workers]
+        await until_each(workers, 2)
+        # The former primary comes back: at first it believes that it still is one.
+        await asyncio.to_thread({"by command": old.resume, "killed": old.start, "frozen": old.resume}[how])
+        await until_each(workers, 1)
+        await asyncio.to_thread(watched.restore, old)
+        await until_each(workers, 1)
+        assert await other.apps.find("worker") is not None
+        await service.store.apps.update("worker", name="Renamed")
+        await until(lambda: "worker" not in other.apps._cached)
+    await other.close()
+    await check_survival(workers, safe, open_to_loss)
+    assert all(worker.rotated > generation for worker, generation in zip(workers, generations, strict=True))
+
+
+async def test_a_sentinel_that_hangs_costs_time_and_no_more(watched: Replicated) -> None:
+    watched.sentinels[0].pause()
+    try:
+        client = await connect(watched.url, socket_timeout=2.0)
+        await check_store(client, watched.url)
+        assert await client.eval(INCR, 1, "n") == 1
+        await client.aclose()
+    finally:
+        watched.sentinels[0].resume()
+
+
+async def test_a_replica_refuses_a_write_and_its_connection_is_left(watched: Replicated) -> None:
+    client = await connect(watched.replica().url)
+    with pytest.raises(StoreUnavailable), wrapped():
+        await client.eval(INCR, 1, "n")
+    assert not client.lane.is_open  # type: ignore[attr-defined]
+    await client.aclose()
+
+
+@pytest.mark.trap(24)
+@pytest.mark.parametrize(
+    ("user", "options", "service", "reason"),
+    [
+        pytest.param("app:pw", "sentinel_username=guard&sentinel_password=gw", SERVICE, None, id="both let it in"),
+        pytest.param("app:pw", "", SERVICE, None, id="sentinels that ask for no name"),
+        pytest.param("app:no", "", SERVICE, "cannot be reached", id="the primary does not"),
+        pytest.param("app:pw", "sentinel_username=guard&sentinel_password=no", SERVICE, "No master", id="they do not"),
+        pytest.param("app:pw", "", "another", "No master found for 'another'", id="a set that they do not know"),
+    ],
+)
+async def test_names_and_passwords(
+    watched: Replicated, user: str, options: str, service: str, reason: str | None
+) -> None:
+    for servers, name, password in ((watched.servers, "app", "pw"), (watched.sentinels, "guard", "gw")):
+        for one in servers:
+            with one.client() as admin:
+                admin.execute_command("ACL", "SETUSER", name, "reset", "on", f">{password}", "~*", "&*", "+@all")
+    hosts = ",".join(f"{HOST}:{one.port}" for one in watched.sentinels)
+    url = f"redis+sentinel://{user}@{hosts}/{service}?{options}"
+    client = await connect(url, socket_timeout=2.0)
+    try:
+        if reason is None:
+            await check_store(client, url)
+        else:
+            with pytest.raises(StartupError, match=reason) as refused:
+                await check_store(client, url)
+            assert "pw" not in str(refused.value)
+            assert "no@" not in str(refused.value)
+    finally:
+        await client.aclose()
