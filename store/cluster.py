@@ -69,6 +69,20 @@ class Cluster(RedisCluster):
             **options,
         )
 
+    async def initialize(self, *args: Any, **options: Any) -> Cluster:
+        """Reads the slots, if nobody has. Raises RedisClusterException, ConnectionError, TimeoutError."""
+        tries = 0
+        while True:
+            try:
+                await super().initialize(*args, **options)
+                return self
+            except (RedisConnectionError, RedisTimeoutError):
+                # redis-py asks one node for the slots and then the first primary for its commands, which may be away.
+                primaries, tries = self.get_primaries(), tries + 1
+                if tries >= len(primaries):
+                    raise
+                self.nodes_manager.move_node_to_end_of_cached_nodes(primaries[0].name)
+
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
         """The script's reply."""
         return await self._run(keys_and_args[0], "EVALSHA", sha, numkeys, *keys_and_args)
@@ -179,8 +193,9 @@ class Cluster(RedisCluster):
             self._stale, self._read_at = False, clock()
             try:
                 await self.nodes_manager.initialize(last_failed_node_name=self._failed)
-            except Exception as error:  # the table stays as it is, and the next call that fails begins anew
+            except Exception as error:  # the table stays as it is, until a node answers
                 log.warning("the cluster's slots cannot be read: %s", type(error).__name__)
+                self._stale = True
                 # The nodes that were found may all be gone, and the configured names lead to others now.
                 for host, port in self._hosts:
                     node = ClusterNode(host, port, **self.nodes_manager.connection_kwargs)

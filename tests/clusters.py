@@ -41,6 +41,8 @@ class Node:
         words += ["--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--cluster-announce-port", str(self.announced)]
         # A replica that just lost its primary promotes itself whatever it missed, so that tests need not wait.
         words += ["--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"]
+        # Nor does a primary that gave its last slot away become somebody's replica.
+        words += ["--cluster-allow-replica-migration", "no"]
         self.engine = make(options=[*words, *options])
         self.id: str = self.run("CLUSTER", "MYID").decode()
 
@@ -120,6 +122,7 @@ class Cluster:
         node = self._make_node()
         self.nodes.append(node)
         self._meet()
+        self.settle()
         return node
 
     @property

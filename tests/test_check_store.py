@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import ipaddress
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,14 +98,15 @@ def test_an_old_redis_is_refused() -> None:
     asyncio.run(scenario())
 
 
-def certificate(directory: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for localhost and its key, as files."""
+def certificate(directory: Path, *addresses: str) -> tuple[Path, Path]:
+    """A self-signed certificate for localhost, and for addresses, and its key, as files."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
     builder = builder.not_valid_before(now).not_valid_after(now + datetime.timedelta(hours=1))
-    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    names = [x509.DNSName("localhost"), *(x509.IPAddress(ipaddress.ip_address(address)) for address in addresses)]
+    builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     signed = builder.sign(key, hashes.SHA256())
     files = directory / "cert.pem", directory / "key.pem"
