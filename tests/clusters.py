@@ -57,6 +57,12 @@ class Node:
         text: str = self.run("CLUSTER", "INFO").decode()
         return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
 
+    def calls(self, command: str) -> int:
+        """How often it was sent a command since its statistics were reset, those left out that it refused to run."""
+        with self.engine.client() as client:
+            row = client.info("commandstats").get(f"cmdstat_{command}", {})
+            return int(row.get("calls", 0))
+
     def confirm(self, key: str) -> None:
         """Waits until a replica has everything that was written here so far; writes this key."""
         with self.engine.client() as client:

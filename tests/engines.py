@@ -138,15 +138,16 @@ def redis_server(*, append_only: bool = False, options: Sequence[str] = ()) -> E
 class DroppingProxy:
     """A proxy before an engine that can lose the reply to a request the engine has carried out.
 
-    Listens on a unix socket in a thread of its own; `url` names it. `seen` counts the commands passed on, by upper-case
-    name, so that a test can show that one was sent once. Use as a context manager.
+    Listens on a unix socket, or on a port of loopback, in a thread of its own; `url` names it. `seen` counts the
+    commands passed on, by upper-case name, so that a test can show that one was sent once. Use as a context manager.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, port: int | None = None) -> None:
         self._target = engine.socket_path
         self._directory = tempfile.mkdtemp(prefix="proxy-", dir="/tmp")
         self.socket_path = self._directory + "/p.sock"
-        self.url = unix_url(self.socket_path)
+        self._port = port
+        self.url = f"redis://127.0.0.1:{port}" if port else unix_url(self.socket_path)
         self.seen: Counter[str] = Counter()
         self.dropped = 0
         self._replies: Counter[str] = Counter()
@@ -197,7 +198,10 @@ class DroppingProxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_unix_server(self._serve, self.socket_path)
+        if self._port is None:
+            self._server = await asyncio.start_unix_server(self._serve, self.socket_path)
+        else:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
 
     async def _cut(self) -> None:
         for writer in self._clients:
