@@ -132,7 +132,7 @@ class Cluster(RedisCluster):
         Raises TryAgainError when the slot is on the move for too long, ConnectionError, TimeoutError and
         ClusterDownError."""
         asked: ClusterNode | None = None
-        for pause in PAUSES:
+        for pause in (*PAUSES, None):
             try:
                 if asked is None:
                     return await self._lane(node).call(*words)
@@ -150,6 +150,8 @@ class Cluster(RedisCluster):
             except (RedisConnectionError, RedisTimeoutError, ClusterDownError):
                 self.refresh(node.name)
                 raise
+            if pause is None:
+                break
             await asyncio.sleep(pause)
         raise TryAgainError("the slot is being moved")
 

@@ -16,7 +16,8 @@ from tests.processes import wait_until
 
 SLOTS = 16384
 HOST = "127.0.0.1"
-NODE_TIMEOUT_MS = 1000
+PATIENT_MS = 5000
+"""After this long without a word a node counts as failed. Tests of failovers take less, and wait less."""
 SERVICE = "latchkey"
 
 MakeEngine = Callable[..., Engine]
@@ -34,11 +35,11 @@ def free_ports(number: int) -> list[int]:
 class Node:
     """A server of a cluster. `port` is where clients find it, `announced` where the cluster says it is."""
 
-    def __init__(self, make: MakeEngine, options: Sequence[str], announced: int | None = None) -> None:
+    def __init__(self, make: MakeEngine, options: Sequence[str], announced: int | None, timeout: int) -> None:
         self.port, self.bus = free_ports(2)
         self.announced = announced or self.port
         words = ["--port", str(self.port), "--bind", HOST, "--cluster-enabled", "yes", "--cluster-port", str(self.bus)]
-        words += ["--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--cluster-announce-port", str(self.announced)]
+        words += ["--cluster-node-timeout", str(timeout), "--cluster-announce-port", str(self.announced)]
         # A replica that just lost its primary promotes itself whatever it missed, so that tests need not wait.
         words += ["--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"]
         # Nor does a primary that gave its last slot away become somebody's replica.
@@ -89,10 +90,10 @@ class Cluster:
         replicas: int = 0,
         options: Sequence[str] = (),
         announced: Sequence[int] = (),
-        append_only: bool = False,
+        node_timeout: int = PATIENT_MS,
     ) -> None:
         def make_node(announce: int | None = None) -> Node:
-            return Node(lambda options: make(options=options, append_only=append_only), options, announce)
+            return Node(make, options, announce, node_timeout)
 
         self._make_node = make_node
         self.nodes: list[Node] = []

@@ -96,7 +96,7 @@ async def test_nodes_that_refer_to_each_other_without_end_are_unavailable(
         monkeypatch.setattr(client, "_lane", lambda node: Referring())
         with pytest.raises(StoreUnavailable), wrapped():
             await client.eval(COUNT, 1, "{x}")
-        assert len(sent) == 3
+        assert len(sent) == 4
 
 
 async def test_while_a_slot_moves_commands_follow_and_scripts_wait(cluster: Cluster) -> None:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 @pytest.fixture(scope="module")
 def doubled() -> Iterator[Cluster]:
     """Three primaries, each with a replica."""
-    with Cluster(replicas=1) as cluster:
+    with Cluster(replicas=1, node_timeout=1000) as cluster:
         yield cluster
 
 
