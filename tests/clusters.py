@@ -208,6 +208,12 @@ class Cluster:
             if node.is_primary():
                 node.run("CLUSTER", "SETSLOT", slot, "NODE", target.id)
 
+    def migrate_slot(self, key: str, target: Node) -> None:
+        """Moves the slot of a key in one piece, as Valkey 9 does."""
+        slot = key_slot(key.encode())
+        self.owner(key).run("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target.id)
+        self.wait_for_owner(key, target)
+
     def empty(self) -> None:
         """Forgets all data and scripts."""
         for node in self.running():

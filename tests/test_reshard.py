@@ -65,6 +65,22 @@ async def test_resharding_under_load_loses_nothing_and_does_nothing_twice(
 
 
 @pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("any_cluster", ["cluster"], indirect=True)  # Redis has no such command
+async def test_so_does_a_slot_that_moves_in_one_piece(
+    service: Service, any_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = await employ(service, monkeypatch)
+    home, other, _ = moving(any_cluster, KEY)
+    async with at_work(workers):
+        for target in (other, home):
+            await until_each(workers, 1)
+            await asyncio.to_thread(any_cluster.migrate_slot, KEY, target)
+        await until_each(workers, 1)
+    for worker in workers:
+        await worker.check_exactly_once()
+
+
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("steps", [pytest.param(1, id="open"), pytest.param(3, id="under way")])
 async def test_a_call_that_a_moving_slot_refuses_works_when_it_has_moved(
     any_cluster: Cluster, keys: Keys, monkeypatch: pytest.MonkeyPatch, steps: int

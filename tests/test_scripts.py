@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
+from redis.crc import key_slot
 from tornado.ioloop import IOLoop
 
 from store.connect import connect
@@ -19,6 +22,7 @@ from store.passwords import PasswordHasher
 from store.scripts import LUA, Script, ScriptError, Scripts, load_scripts
 from tests.calls import CALLS, methods_of
 from tests.conftest import OpenStore
+from tests.engines import Engine
 from tests.world import World
 
 SCRIPTS = load_scripts()
@@ -257,25 +261,69 @@ def recording(io_loop: IOLoop, valkey_engine: Any) -> Iterator[Recording]:
     io_loop.run_sync(made.aclose)
 
 
-@pytest.mark.gen_test(timeout=60)
-async def test_the_keys_of_every_call_share_one_slot(recording: Recording, keys: Keys) -> None:
-    client: Any = recording
+async def run_every_call(client: Any, keys: Keys) -> None:
+    """One call of each method of the store, in a world of its own."""
     hasher = PasswordHasher(64, 1, workers=1, queue=10)
     store = Store(client, keys, hasher, session_idle=3600, session_lifetime=7200)
     store.apps.settle = 0
     for prepared in CALLS.values():
         ready = await prepared.prepare(await World.make(store))
-        before = len(recording.ran)
+        before = len(client.ran)
         await ready()
-        assert {name for name, _, _ in recording.ran[before:]} == set(prepared.scripts), prepared.method
+        assert {name for name, _, _ in client.ran[before:]} == set(prepared.scripts), prepared.method
     hasher.close()
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_every_script_touches_one_slot(recording: Recording, keys: Keys, valkey_engine: Any) -> None:
+    """By its declared keys, by what its header says it derives keys from, and by what the server saw it touch."""
+    with Monitor(valkey_engine) as monitor:
+        await run_every_call(recording, keys)
     for name, script_keys, args in recording.ran:
-        tags = [re.findall(r"^\{[^{}]+\}", key)[0] for key in script_keys]
-        assert len(set(tags)) == 1, (name, script_keys)
+        slots = {key_slot(key.encode()) for key in script_keys}
+        assert len(slots) == 1, (name, script_keys)
         for position, argument in enumerate(args):
             if SCRIPTS[name].args[position] in SCRIPTS[name].derives:
-                assert argument.startswith(tags[0] + ":"), (name, argument)
+                assert key_slot(f"{argument}anything".encode()) in slots, (name, argument)
     assert {name for name, _, _ in recording.ran} == set(SCRIPTS), "a script that no noun runs"
+    touched = [*monitor.touched()]
+    assert {script for script, _, _ in touched} >= {script.sha for script in SCRIPTS.values()}
+    for script, declared, key in touched:
+        assert key_slot(key) == key_slot(declared), (script, declared, key)
+
+
+class Monitor:
+    """What a server is asked while the block runs."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._socket = socket.socket(socket.AF_UNIX)
+        self.lines: list[bytes] = []
+
+    def __enter__(self) -> Monitor:
+        self._socket.connect(self._engine.socket_path)
+        self._socket.sendall(b"MONITOR\r\n")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        with self._socket, self._engine.client() as client:
+            client.echo("the end")
+            seen = b""
+            while b'"the end"' not in seen:
+                seen += self._socket.recv(2**20)
+            self.lines = seen.split(b"\r\n")
+
+    def touched(self) -> Iterator[tuple[str, bytes, bytes]]:
+        """Each key that a script touched, with the script's digest and the first of the keys it was called with."""
+        script, declared = "", b""
+        for line in self.lines:
+            words = re.findall(rb'"((?:[^"\\]|\\.)*)"', line)
+            command = words[0].upper() if words else b""
+            if command == b"EVALSHA":
+                script, declared = words[1].decode(), words[3]
+            elif b" lua]" in line and command not in (b"TIME", b"PUBLISH"):
+                for key in words[1:] if command in (b"DEL", b"UNLINK", b"EXISTS") else words[1:2]:
+                    yield script, declared, key
 
 
 def test_the_table_of_calls_leaves_no_method_of_a_noun_out(open_store: OpenStore) -> None:
