@@ -48,6 +48,10 @@ class Params:
             raise Refused("invalid_request", f"{name} must be a list of strings.")
         return value
 
+    def raw(self, name: str) -> Any:
+        """The parameter as it came: of any type in JSON, text in a form. None where it is missing or null."""
+        return self._values.get(name)
+
     def names(self) -> Sequence[str]:
         """The names of all parameters sent."""
         return list(self._values)
