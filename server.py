@@ -25,6 +25,8 @@ from handlers.base import Latchkey
 from handlers.ops import make_ops_application
 from handlers.site import Site
 from opening import open_keys, open_store
+from outbound.config import ConfigError, load_models
+from outbound.models import Models
 from settings import Settings, SettingsError, load
 from store.connect import unix_url
 from store.embedded import EmbeddedStore
@@ -40,6 +42,7 @@ KEY_FILE_SECONDS = 1.0
 # What is larger than `max_body` is told so; what is larger than this many times it is cut off, since reading a form
 # takes the event loop its time.
 ABSURD_BODIES = 4
+HOLD_MARGIN_SECONDS = 5.0
 
 
 @dataclass
@@ -53,6 +56,7 @@ class Runtime:
     bound: str
     base_url: str
     embedded: EmbeddedStore | None
+    models: Models
     supervisor: int | None = None
     """Its process id, noted before there is a worker: one that asks for its parent may be an orphan already."""
     exit_code: int = 0
@@ -83,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     try:
         return run(settings)
-    except (StartupError, StoreError, KeyRingError, OSError) as error:
+    except (StartupError, StoreError, KeyRingError, ConfigError, OSError) as error:
         print(f"latchkey: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -102,7 +106,10 @@ def run(settings: Settings) -> int:
         bound = ", ".join("{} port {}".format(*one.getsockname()[:2]) for one in sockets)
         base_url = settings.origin(sockets[0].getsockname()[1])
         keys = Keys(open_keys(settings))
-        runtime = Runtime(settings, store_url, keys, sockets, bound, base_url, embedded, ops_sockets=ops_sockets)
+        models = load_models(settings.ai_config)
+        runtime = Runtime(
+            settings, store_url, keys, sockets, bound, base_url, embedded, models, ops_sockets=ops_sockets
+        )
         if settings.workers == 1:
             asyncio.run(serve(runtime, alone=True))
             return runtime.exit_code
@@ -165,9 +172,14 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             trusted_proxies=settings.trusted_proxies,
             max_body=settings.max_body,
             session_lifetime=settings.session_lifetime,
+            max_ai_request=settings.ai_request_size,
+            models=runtime.models,
+            # A settlement may take two calls of the store, the second where the answer to the first was lost.
+            hold_margin=2 * settings.redis_timeout + HOLD_MARGIN_SECONDS,
         )
         bodies = ABSURD_BODIES * settings.max_body
-        listening = [Listening.start(make_application(site), runtime.sockets, max(bodies, 2 * settings.document_size))]
+        largest = max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size)
+        listening = [Listening.start(make_application(site), runtime.sockets, largest)]
         if runtime.ops_sockets:
             operations = make_ops_application(site, settings.operator_keys)
             listening.append(Listening.start(operations, runtime.ops_sockets, bodies))
@@ -178,18 +190,27 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await stop.wait()
             for one in listening:
                 one.server.stop()
-            deadline = asyncio.get_running_loop().time() + settings.drain_timeout
-            while any(one.application.in_flight for one in listening) and asyncio.get_running_loop().time() < deadline:
-                await asyncio.sleep(0.02)
+            applications = [one.application for one in listening]
+            await drain(applications, settings.drain_timeout)
             for one in listening:
                 await one.server.close_all_connections()
+            # Streams that are cut now settle what they have delivered.
+            await drain(applications, settings.redis_timeout)
         finally:
             watch.cancel()
+            await site.models.close()
             if demo:
                 demo.stop()
             for number in (signal.SIGTERM, signal.SIGINT):  # a second one must not meet a loop that is closing
                 asyncio.get_running_loop().remove_signal_handler(number)
                 signal.signal(number, signal.SIG_IGN)
+
+
+async def drain(applications: Sequence[Latchkey], seconds: float) -> None:
+    """Waits until nothing is at work any more, at most so long."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while any(one.in_flight or one.site.tasks for one in applications) and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.02)
 
 
 async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> None:

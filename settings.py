@@ -92,6 +92,10 @@ class Settings:
 
     ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
         "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")
+    ai_config: Path | None = declare("AI calls", "FILE", "", to.optional_path,
+        "TOML file of model servers, models and prices; without it there is the built-in model latchkey-echo alone.")
+    ai_request_size: int = declare("AI calls", "BYTES", "1048576", to.whole(1024, 2**25),
+        "Largest request of an AI call, in bytes.")
 
     seed: Path | None = declare("First start", "FILE", "", to.optional_path,
         "JSON file of apps, users and their first credits; what is missing is created, at every start.")

@@ -16,8 +16,17 @@ from handlers.account_data import (
     DocumentPageHandler,
     ExportHandler,
 )
+from handlers.ai import (
+    MessagesHandler,
+    ModelsHandler,
+    SdkCountHandler,
+    SdkMessagesHandler,
+    SdkModelHandler,
+    SdkModelsHandler,
+)
 from handlers.authorize import AuthorizeHandler
 from handlers.base import Latchkey
+from handlers.credits import BalanceHandler, ConnectedAppsHandler
 from handlers.decide import DecideHandler
 from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
 from handlers.fallback import FallbackHandler, StaticHandler, log_request, quote_nothing
@@ -44,6 +53,14 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/api/v1/data/_meta/usage", UsageHandler, "usage"),
     (r"/api/v1/data/([^/]+)/([^/]+)", DocumentHandler, "document"),
     (r"/api/v1/data/([^/]+)", CollectionHandler, "collection"),
+    (r"/api/v1/credits/balance", BalanceHandler, "credits"),
+    (r"/api/v1/apps", ConnectedAppsHandler, "apps"),
+    (r"/api/v1/ai/messages", MessagesHandler, "ai-messages"),
+    (r"/api/v1/ai/models", ModelsHandler, "ai-models"),
+    (r"/api/v1/ai/v1/messages", SdkMessagesHandler, "ai-sdk-messages"),
+    (r"/api/v1/ai/v1/messages/count_tokens", SdkCountHandler, "ai-sdk-count"),
+    (r"/api/v1/ai/v1/models", SdkModelsHandler, "ai-sdk-models"),
+    (r"/api/v1/ai/v1/models/([^/]+)", SdkModelHandler, "ai-sdk-model"),
     (r"/signin", SignInHandler, "signin"),
     (r"/signup", SignUpHandler, "signup"),
     (r"/signout", SignOutHandler, "signout"),

@@ -17,6 +17,8 @@ from store.results import Caller
 class ApiHandler(BaseHandler):
     """An endpoint under /api/."""
 
+    allowed_headers = ALLOWED_HEADERS
+
     def set_default_headers(self) -> None:
         """CORS on every response, errors too; the origin is never reflected and no cookie counts here."""
         super().set_default_headers()
@@ -27,7 +29,7 @@ class ApiHandler(BaseHandler):
     def options(self, *args: str) -> None:
         """A preflight. The wildcard does not cover Authorization, so the headers are listed."""
         self.set_header("Access-Control-Allow-Methods", ALLOWED_METHODS)
-        self.set_header("Access-Control-Allow-Headers", ALLOWED_HEADERS)
+        self.set_header("Access-Control-Allow-Headers", self.allowed_headers)
         self.set_header("Access-Control-Max-Age", "86400")
         self.set_status(204)
         self.finish()

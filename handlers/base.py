@@ -20,7 +20,10 @@ from store.results import Visitor, Window
 
 log = logging.getLogger("latchkey.http")
 
-EXPOSED = "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id"
+EXPOSED = (
+    "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Request-Id, "
+    "Idempotent-Replayed"
+)
 ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key"
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
@@ -54,6 +57,11 @@ class BaseHandler(RequestHandler):
     def store(self) -> Store:
         """The open store."""
         return self.site.store
+
+    @property
+    def request_id(self) -> str:
+        """The id under which this request stands in the log and in its response."""
+        return request_id(self.request)
 
     too_large = "payload_too_large"
 
@@ -158,7 +166,7 @@ class BaseHandler(RequestHandler):
         own = [name for name in self.SUPPORTED_METHODS if not _is_inherited(type(self), name.lower())]
         return [name for name in own if name != "HEAD" or "GET" in own]
 
-    def write_refusal(self, refusal: Refused) -> None:
+    def refusal_body(self, refusal: Refused) -> dict[str, Any]:
         """SPEC 2.5: the error body."""
         body: dict[str, Any] = {
             "error": PUBLIC_NAME.get(refusal.code, refusal.code),
@@ -166,12 +174,16 @@ class BaseHandler(RequestHandler):
         }
         if refusal.code == "rate_limited":
             body["retryAfter"] = refusal.retry_after
+        return body
+
+    def write_refusal(self, refusal: Refused) -> None:
+        """The error as JSON, with the challenge that belongs to it."""
         if refusal.code == "invalid_client" and self.basic_tried:
             self.set_header("WWW-Authenticate", 'Basic realm="latchkey", charset="UTF-8"')
         if refusal.code in ("invalid_token", "insufficient_scope"):
             self.set_header("WWW-Authenticate", self._bearer_challenge(refusal))
         self.set_header("Content-Type", "application/json")
-        self.finish(json_encode(body))
+        self.finish(json_encode(self.refusal_body(refusal)))
 
     def _bearer_challenge(self, refusal: Refused) -> str:
         """RFC 6750 3."""

@@ -57,12 +57,21 @@ class Params:
         """A list of strings: a JSON array, or JSON text of one in a form. None where it is missing."""
         value = self._values.get(name)
         if isinstance(value, str) and value:
-            value = _decode_json(value.encode("utf-8", "surrogatepass"))
+            value = decode_json(value.encode("utf-8", "surrogatepass"))
         if value is None or value == "":
             return None
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise Refused("invalid_request", f"{name} must be a list of strings.")
         return value
+
+    def value(self, name: str) -> Any:
+        """The parameter as it was sent, of any type; None where it is missing."""
+        return self._values.get(name)
+
+    def structured(self, name: str) -> Any:
+        """The parameter where a form carries it as JSON text. Raises Refused("invalid_request")."""
+        value = self._values.get(name)
+        return decode_json(value.encode("utf-8", "surrogatepass")) if isinstance(value, str) and value else value
 
     def names(self) -> Sequence[str]:
         """The names of all parameters sent."""
@@ -98,12 +107,17 @@ def once(pairs: Sequence[tuple[str, str]]) -> Params:
     return Params(values)
 
 
+def media_type(request: HTTPServerRequest) -> str:
+    """The type of the body, without parameters."""
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
 def parse_body(request: HTTPServerRequest) -> Params:
     """The body of a POST: one JSON object or a form (SPEC 1). Raises Refused("invalid_request" or
     "unsupported_media_type")."""
-    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    kind = media_type(request)
     if kind == JSON:
-        value = _decode_json(request.body)
+        value = decode_json(request.body)
         if not isinstance(value, dict):
             raise Refused("invalid_request", "The body must be one JSON object.")
         return Params(value, typed=True)
@@ -112,7 +126,8 @@ def parse_body(request: HTTPServerRequest) -> Params:
     raise Refused("unsupported_media_type")
 
 
-def _decode_json(body: bytes) -> Any:
+def decode_json(body: bytes) -> Any:
+    """A JSON value without repeated keys. Raises Refused("invalid_request")."""
     try:
         text = body.decode("utf-8")
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)

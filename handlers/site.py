@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
 
+from outbound.echo import echo_model
+from outbound.models import Models
+from store.errors import StoreUnavailable
 from store.opened import Store
 
 Network = IPv4Network | IPv6Network
@@ -12,7 +19,8 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """`base_url` is an origin without a trailing slash; `max_body` is in bytes; `session_lifetime` in seconds."""
+    """`base_url` is an origin without a trailing slash; `max_body` and `max_ai_request` are in bytes;
+    `session_lifetime` is in seconds, and so is `hold_margin`, by which a hold outlives the longest call."""
 
     store: Store
     base_url: str
@@ -20,11 +28,26 @@ class Site:
     trusted_proxies: tuple[Network, ...] = ()
     max_body: int = 65536
     session_lifetime: int = 30 * 86400
+    max_ai_request: int = 2**20
+    models: Models = field(default_factory=lambda: Models((echo_model(),)))
+    hold_margin: float = 15.0
+    tasks: set[asyncio.Future[None]] = field(default_factory=set)
 
     @property
     def secure(self) -> bool:
         """Whether browsers reach this server over TLS."""
         return self.base_url.startswith("https://")
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does what no request waits for; the drain does. A store that is away ends it."""
+
+        async def quiet() -> None:
+            with suppress(StoreUnavailable):
+                await work
+
+        task = asyncio.ensure_future(quiet())
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def cookie(self, name: str) -> str:
         """The name of a cookie: over TLS with the prefix that keeps other hosts from setting it (RFC 6265bis)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 import msgpack
@@ -32,6 +32,10 @@ class Price:
     input: int
     output: int
 
+    def cost(self, input_tokens: int, output_tokens: int) -> int:
+        """What so many tokens cost in micro-dollars, rounded up once."""
+        return -(-(input_tokens * self.input + output_tokens * self.output) // 1_000_000)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -47,19 +51,24 @@ class Asked:
     lasts: int
     key: str | None = None
     body: bytes = b""
+    hold_id: str = field(default_factory=new_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
     """What was held: `output_tokens` is what the call may use, cut to what is affordable; `amount` in micro-dollars."""
 
-    hold_id: str
     user: str
     client: str
     asked: Asked
     output_tokens: int
     amount: int
     window: Window
+
+    @property
+    def hold_id(self) -> str:
+        """The id under which the hold stands, and its charge in the ledger."""
+        return self.asked.hold_id
 
     @property
     def keyed(self) -> bool:
@@ -121,7 +130,6 @@ class Calls:
         Refused("invalid_token", "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit",
         "idempotency_in_progress", "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable: a hold that
         was placed all the same ends by itself."""
-        hold_id = new_id()
         reply = await self._scripts.run(
             "place_hold",
             {
@@ -134,7 +142,7 @@ class Calls:
             limit=AI.limit,
             period=AI.period,
             client=caller.client,
-            hold=hold_id,
+            hold=asked.hold_id,
             input=asked.input_tokens,
             least=asked.least_output,
             output=asked.output_tokens,
@@ -149,7 +157,7 @@ class Calls:
             return Replayed(self._open(caller, asked.key or "", reply.raw("sealed")), charge, window)
         if reply.word != "held":
             _refuse(reply.word, window)
-        return Hold(hold_id, caller.user, caller.client, asked, reply.number("output"), reply.number("amount"), window)
+        return Hold(caller.user, caller.client, asked, reply.number("output"), reply.number("amount"), window)
 
     async def settle(
         self, hold: Hold, input_tokens: int, output_tokens: int, reply: Kept | None = None
@@ -188,13 +196,17 @@ class Calls:
 
     async def release(self, hold: Hold) -> None:
         """Ends a hold without a charge; its idempotency key may be used again. May be called again."""
+        await self._release(hold.user, hold.client, hold.asked)
+
+    async def abandon(self, caller: Caller, asked: Asked) -> None:
+        """Ends the hold of a call whose answer was lost, if it was placed."""
+        await self._release(caller.user, caller.client, asked)
+
+    async def _release(self, user: str, client: str, asked: Asked) -> None:
         await self._scripts.run(
             "release_hold",
-            {
-                **keys.credits(hold.user),
-                **keys.idempotency(hold.user, hold.client, fingerprint(hold.asked.key or "")),
-            },
-            hold=hold.hold_id,
+            {**keys.credits(user), **keys.idempotency(user, client, fingerprint(asked.key or ""))},
+            hold=asked.hold_id,
         )
 
     def _seal(self, hold: Hold, reply: Kept) -> bytes:

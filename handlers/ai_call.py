@@ -1,0 +1,218 @@
+"""One AI call: held, made, and settled or released, whatever happens on either side of it. SPEC 4.6."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from tornado.iostream import StreamClosedError
+
+from handlers.ai_errors import envelope
+from handlers.errors import refusal_of
+from outbound.events import Event, compact
+from outbound.failure import UpstreamFailed
+from outbound.meter import Meter
+from outbound.models import Model
+from store.calls import MAX_REPLY_BYTES, Calls, Charge, Hold, Kept
+from store.errors import StoreUnavailable
+from store.refused import Refused
+
+log = logging.getLogger("latchkey.ai")
+
+STREAM = "text/event-stream; charset=utf-8"
+WHOLE = "application/json"
+SETTLE_PAUSES = (0.25, 0.5, 1.0, 2.0, 0.0)
+"""Seconds between the attempts at a settlement that nobody waits for; in all less than a hold outlives its call."""
+
+
+class ClientGone(Exception):
+    """The app hung up while it was being answered."""
+
+
+class Client(Protocol):
+    """The app's side of the call."""
+
+    async def send(self, media_type: str, piece: bytes) -> None:
+        """Sends a piece of the answer and waits until it is on its way. Raises StreamClosedError."""
+
+
+class Call:
+    """A call that is held. `deadline` is in the loop's time. With an idempotency key it runs to its end though the app
+    hung up, so that the app finds the reply when it asks again."""
+
+    def __init__(self, calls: Calls, hold: Hold, model: Model, request: Mapping[str, Any], deadline: float) -> None:
+        self._calls = calls
+        self._hold = hold
+        self._model = model
+        self._request = {**request, "max_tokens": hold.output_tokens}
+        self._deadline = deadline
+        self._meter = Meter()
+        self._gone = self._sending = self._begun = self._ended = False
+        self._limit: asyncio.Timeout | None = None
+        self._kept: bytearray | None = bytearray() if hold.keyed else None
+
+    def hang_up(self) -> None:
+        """The app is gone. What is streamed ends now, unless it has a key; a whole reply goes on, since it is asked for
+        and paid for whole."""
+        self._gone = True
+        if self._limit is not None and not self._limit.expired() and not self._hold.keyed:
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def reply(self) -> tuple[Kept, Charge]:
+        """The whole reply and what it cost. Raises Refused, StoreUnavailable; nothing is charged then."""
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                reply = await self._model.upstream.complete(self._model, self._request)
+            self._meter.see_reply(reply)
+            reply = {**reply, "model": self._model.model_id}
+            reply.pop("credits", None)
+            kept = Kept(WHOLE, compact(reply)[:-1].encode() + b',"credits":', b"}")
+            return kept, await self._settle(*self._meter.used(self._hold.asked.input_tokens), kept)
+        except (UpstreamFailed, TimeoutError) as error:
+            raise self._refusal(error) from None
+        finally:
+            await self._release()
+
+    async def stream(self, client: Client) -> None:
+        """Passes the reply on, event by event, with what it cost on the last `message_delta`.
+
+        Raises Refused and StoreUnavailable as long as nothing has gone out; after that a failure is an event of the
+        stream. Nothing is charged for a failure. Raises ClientGone when the app hung up: what it was sent is charged.
+        """
+        try:
+            async with asyncio.timeout_at(self._deadline) as self._limit:
+                last = await self._pass_all(client)
+            self._limit = None
+            await self._end_stream(client, last)
+        except (ClientGone, TimeoutError, UpstreamFailed, StoreUnavailable) as error:
+            self._limit = None
+            # Who stops reading until the time is over has got what was sent before, and pays for it.
+            hung_up = self._gone and not self._hold.keyed
+            if isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (hung_up or self._sending)):
+                await self._settle_delivered()
+                raise ClientGone from None
+            refusal = error if isinstance(error, StoreUnavailable) else self._refusal(error)
+            if not self._begun:
+                raise refusal from None
+            await self._send(client, error_event(refusal_of(500, refusal)))
+        finally:
+            await self._release()
+
+    async def _pass_all(self, client: Client) -> Event:
+        """Passes on all but the last `message_delta`, which is returned: the charge belongs on it."""
+        if self._gone and not self._hold.keyed:
+            raise ClientGone
+        last = None
+        async with aclosing(self._model.upstream.stream(self._model, self._request)) as events:
+            async for event in events:
+                self._meter.see_event(event.data)
+                if event.name == "message_stop" and last is not None:
+                    return last
+                if last is not None and event.name != "ping":
+                    await self._pass_on(client, last)
+                    last = None
+                if event.name == "message_delta":
+                    last = event
+                else:
+                    await self._pass_on(client, self._named(event))
+        raise UpstreamFailed("upstream_error", f"{self._model.upstream.name}: the stream ended before its end")
+
+    async def _pass_on(self, client: Client, event: Event) -> None:
+        piece = event.encoded()
+        self._keep(piece)
+        await self._send(client, piece)
+        self._begun = True
+        self._meter.delivered(event.data)
+
+    async def _send(self, client: Client, piece: bytes) -> None:
+        """Raises ClientGone unless the call goes on without the app."""
+        if not self._gone:
+            self._sending = True
+            try:
+                await client.send(STREAM, piece)
+            except StreamClosedError:
+                self._gone = True
+            self._sending = False
+        if self._gone and not self._hold.keyed:
+            raise ClientGone
+
+    async def _end_stream(self, client: Client, last: Event) -> None:
+        data = {name: value for name, value in last.data.items() if name != "credits"}
+        head = f'event: message_delta\ndata: {compact(data)[:-1]},"credits":'.encode()
+        tail = b'}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
+        self._keep(head)
+        kept = Kept(STREAM, bytes(self._kept), tail) if self._kept is not None else None
+        charge = await self._settle(*self._meter.used(self._hold.asked.input_tokens), kept)
+        await self._send(client, head + credits_of(charge) + tail)
+
+    def _keep(self, piece: bytes) -> None:
+        if self._kept is not None:
+            self._kept += piece
+            if len(self._kept) > MAX_REPLY_BYTES:
+                self._kept = None
+
+    def _named(self, event: Event) -> Event:
+        """The beginning of a message names the model as the app knows it."""
+        message = event.data.get("message")
+        if event.name != "message_start" or not isinstance(message, dict):
+            return event
+        return Event(event.name, {**event.data, "message": {**message, "model": self._model.model_id}})
+
+    async def _settle_delivered(self) -> None:
+        """Charges what went out to an app that is gone; nobody waits, so a store that is away is asked again."""
+        for pause in SETTLE_PAUSES:
+            try:
+                await self._settle(*self._meter.used_so_far(self._hold.asked.input_tokens))
+                return
+            except StoreUnavailable:
+                await asyncio.sleep(pause)
+            except UpstreamFailed:
+                break
+        log.warning("hold %s ended before it was settled: what was delivered is not charged", self._hold.hold_id)
+
+    async def _settle(self, input_tokens: int, output_tokens: int, kept: Kept | None = None) -> Charge:
+        charge = await self._calls.settle(self._hold, input_tokens, output_tokens, kept)
+        self._ended = True
+        if charge is None:
+            raise UpstreamFailed("upstream_timeout", f"{self._hold.hold_id}: its hold had ended")
+        if self._hold.asked.price.cost(input_tokens, output_tokens) > charge.charged:
+            log.warning(
+                "AI call %s: %s reports %d and %d tokens, more than was held",
+                self._hold.hold_id,
+                self._model.upstream.name,
+                input_tokens,
+                output_tokens,
+            )
+        return charge
+
+    async def _release(self) -> None:
+        """Ends the hold if nothing else did. Where the store is away it ends by itself."""
+        if not self._ended:
+            self._ended = True
+            try:
+                await self._calls.release(self._hold)
+            except StoreUnavailable:
+                log.warning("hold %s was not released and ends by itself", self._hold.hold_id)
+
+    def _refusal(self, error: Exception) -> Refused:
+        """The catalogue's error for a failed call."""
+        if isinstance(error, UpstreamFailed):
+            code, description, detail = error.code, error.description, error.detail
+        else:
+            code, description = "upstream_timeout", ""
+            detail = f"{self._model.upstream.name}: more than {self._model.upstream.limits.total:g} s"
+        log.warning("AI call %s failed: %s: %s", self._hold.hold_id, code, detail)
+        return Refused(code, description, window=self._hold.window)
+
+
+def credits_of(charge: Charge) -> bytes:
+    """What a reply says of its cost, in micro-dollars."""
+    return compact({"charged": charge.charged, "remaining": charge.remaining}).encode()
+
+
+def error_event(refusal: Refused) -> bytes:
+    """A failure after the stream has begun."""
+    return f"event: error\ndata: {compact(envelope(refusal))}\n\n".encode()

@@ -1,0 +1,52 @@
+"""GET /api/v1/credits/balance and GET /api/v1/apps. SPEC 2.4."""
+
+from __future__ import annotations
+
+from handlers.api import ApiHandler
+from handlers.format import iso
+from store.credits import CURRENCY, SCALE
+
+
+class BalanceHandler(ApiHandler):
+    """The person's credits."""
+
+    async def get(self) -> None:
+        """Answers with what is left, in micro-dollars."""
+        balance, window = await self.store.credits.balance(await self.caller(), self.needed)
+        self.write_window(window)
+        limit = balance.app_limit
+        self.write_json(
+            {
+                "spendable": balance.spendable,
+                "held": balance.held,
+                "paid": balance.paid,
+                "currency": CURRENCY,
+                "scale": SCALE,
+                "appLimit": limit
+                and {"limit": limit.limit, "period": "month", "used": limit.used, "resetsAt": iso(limit.resets_at)},
+            }
+        )
+
+
+class ConnectedAppsHandler(ApiHandler):
+    """The other apps that the person has connected."""
+
+    async def get(self) -> None:
+        """Answers with those that are registered still, newest first."""
+        rows, window = await self.store.grants.connected(await self.caller(), self.needed)
+        self.write_window(window)
+        apps = []
+        for row in rows:
+            app = await self.store.apps.active(row.client)
+            if app is not None:
+                apps.append(
+                    {
+                        "client_id": row.client,
+                        "name": app.name,
+                        "homepage": app.homepage,
+                        "scopes": list(row.scopes),
+                        "connectedAt": iso(row.connected_at),
+                        "lastUsedAt": row.last_used_at and iso(row.last_used_at),
+                    }
+                )
+        self.write_json({"apps": apps})

@@ -1,0 +1,1 @@
+"""What Latchkey calls: the servers of AI models."""

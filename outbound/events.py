@@ -1,0 +1,69 @@
+"""Server-sent events as the Anthropic Messages API sends them: read in pieces, written whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+MAX_EVENT_BYTES = 2**20
+_NAME = re.compile(r"[a-z_]{1,64}")
+
+
+class BrokenStream(Exception):
+    """What arrived is no stream of events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: its name and its JSON object."""
+
+    name: str
+    data: dict[str, Any]
+    raw: bytes = b""
+
+    def encoded(self) -> bytes:
+        """The event as it goes over the wire; as it came, where it came over one."""
+        return self.raw or f"event: {self.name}\ndata: {compact(self.data)}\n\n".encode()
+
+
+def compact(value: Any) -> str:
+    """JSON without white space. What came in as text goes out as the same text, beyond ASCII too."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+class EventReader:
+    """Puts events together from pieces of any size (WHATWG HTML 9.2.6, the parts that the API uses)."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+
+    def feed(self, piece: bytes) -> Iterator[Event]:
+        """The events that this piece completes. Raises BrokenStream for an event that is too large or no JSON object
+        with a type."""
+        self._buffer += piece.replace(b"\r", b"") if b"\r" in piece else piece
+        while (end := self._buffer.find(b"\n\n")) >= 0:
+            block, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
+            event = _event(block)
+            if event:
+                yield event
+        if len(self._buffer) > MAX_EVENT_BYTES:
+            raise BrokenStream("an event is too large")
+
+
+def _event(block: bytes) -> Event | None:
+    fields = (line.partition(b":") for line in block.split(b"\n"))
+    data = b"\n".join(value.removeprefix(b" ") for name, _, value in fields if name == b"data")
+    if not data:
+        return None
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        raise BrokenStream("an event is not JSON") from None
+    name = value.get("type") if isinstance(value, dict) else None
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise BrokenStream("an event has no type")
+    # Written anew from what was understood, so that no comment, id or retry of the server's reaches the app.
+    return Event(name, value, b"event: %b\ndata: %b\n\n" % (name.encode(), data.replace(b"\n", b" ")))

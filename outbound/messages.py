@@ -1,0 +1,220 @@
+"""A server that speaks the Anthropic Messages API, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any
+
+import aiohttp
+
+from outbound.events import BrokenStream, Event, EventReader, compact
+from outbound.failure import UpstreamFailed
+from outbound.models import Limits, Model
+from outbound.tokens import texts_of
+
+log = logging.getLogger("latchkey.upstream")
+
+API_VERSION = "2023-06-01"
+MAX_REPLY_BYTES = 32 * 2**20
+MAX_DESCRIPTION = 500
+READ_BYTES = 2**16
+PAUSE = 0.1
+"""Seconds before the one retry."""
+# What an image takes at most, and what the server adds to a request of its own (a prompt for tools, say), in tokens.
+IMAGE_TOKENS = 5_000
+OVERHEAD_TOKENS = 1_024
+_OVERLOADED = (429, 529)
+_AGAIN = (429, 500, 502, 503, 504, 529)
+_THE_REQUEST = (400, 413, 422)
+
+
+class MessagesUpstream:
+    """One server. `url` is what stands before `/v1/messages`; `key` is sent as `X-Api-Key`; at most `connections`
+    requests are under way at once, others wait."""
+
+    def __init__(self, name: str, url: str, key: str, limits: Limits, connections: int) -> None:
+        self.name = name
+        self.limits = limits
+        self._url = url.rstrip("/")
+        self._headers = {"anthropic-version": API_VERSION, "content-type": "application/json"}
+        if key:
+            self._headers["x-api-key"] = key
+        self._connections = connections
+        self._session: aiohttp.ClientSession | None = None
+
+    async def complete(self, model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply to a request, whole. Raises UpstreamFailed."""
+        return await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False})
+
+    async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
+        """What the server counts. Raises UpstreamFailed."""
+        asked = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
+        found = await self._json("/v1/messages/count_tokens", {**asked, "model": model.upstream_id})
+        number = found.get("input_tokens")
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise UpstreamFailed("upstream_error", f"{self.name}: the count is no number")
+        return number
+
+    def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:
+        """No token is less than a byte; pictures count apart, and nothing beyond the model's window is ever read."""
+        images = sum(item == "image" for item in texts_of(request["messages"]))
+        return min(model.max_input, size + OVERHEAD_TOKENS + images * IMAGE_TOKENS)
+
+    async def stream(self, model: Model, request: Mapping[str, Any]) -> AsyncGenerator[Event]:
+        """The reply in events, as they come. Raises UpstreamFailed."""
+        body = {**request, "model": model.upstream_id, "stream": True}
+        async with contextlib.AsyncExitStack() as stack:
+            events, first = await self._begin(body, stack)
+            yield first
+            while True:
+                event = await self._next(events, self.limits.between_events, "between two events")
+                if event is None:
+                    return
+                yield event
+
+    async def _begin(
+        self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack
+    ) -> tuple[AsyncIterator[Event], Event]:
+        """The stream with its first event. Until then a call that failed is made once more."""
+        for again in (True, False):
+            try:
+                async with self._first_byte():
+                    response = await self._post("/v1/messages", body)
+                stack.callback(response.close)
+                events = _events(self.name, response)
+                first = await self._next(events, self.limits.first_byte, "before the first event")
+                if first is not None:
+                    return events, first
+                raise _Passing("upstream_error", f"{self.name}: the stream was empty")
+            except _Passing:
+                if not again:
+                    raise
+            await asyncio.sleep(PAUSE)
+        raise AssertionError
+
+    async def _json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        for again in (True, False):
+            try:
+                async with self._first_byte():
+                    response = await self._post(path, body)
+                async with response:
+                    return await self._object(response)
+            except _Passing:
+                if not again:
+                    raise
+            await asyncio.sleep(PAUSE)
+        raise AssertionError
+
+    async def _object(self, response: aiohttp.ClientResponse) -> dict[str, Any]:
+        try:
+            raw = await _read(response)
+        except aiohttp.ClientError as error:
+            raise UpstreamFailed("upstream_error", f"{self.name}: cut off: {type(error).__name__}") from None
+        try:
+            value = json.loads(raw)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise UpstreamFailed("upstream_error", f"{self.name}: the reply is no JSON object")
+        return value
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
+        """The answer, of which the head has arrived. Raises UpstreamFailed; _Passing where another try may help."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections),
+                auto_decompress=False,
+                headers={"accept-encoding": "identity", "user-agent": "Latchkey"},
+                skip_auto_headers=("user-agent",),
+            )
+        timeout = aiohttp.ClientTimeout(total=None, connect=self.limits.connect)
+        try:
+            response = await self._session.post(
+                self._url + path,
+                data=compact(body).encode(),
+                headers=self._headers,
+                timeout=timeout,
+                allow_redirects=False,
+                read_bufsize=READ_BYTES,
+            )
+        except aiohttp.ConnectionTimeoutError:
+            raise _Passing("overloaded", f"{self.name}: no connection in {self.limits.connect:g} s") from None
+        except aiohttp.ClientError as error:
+            raise _Passing("upstream_error", f"{self.name}: {type(error).__name__}") from None
+        if response.status == 200:
+            return response
+        async with response:
+            raise await self._failure(response)
+
+    async def _failure(self, response: aiohttp.ClientResponse) -> UpstreamFailed:
+        detail = f"{self.name}: status {response.status}"
+        if response.status in _OVERLOADED:
+            return _Passing("overloaded", detail)
+        if response.status in _AGAIN:
+            return _Passing("upstream_error", detail)
+        if response.status in _THE_REQUEST:
+            with contextlib.suppress(aiohttp.ClientError, ValueError, RecursionError, KeyError, TypeError):
+                error = json.loads(await _read(response))["error"]
+                if error["type"] in ("invalid_request_error", "request_too_large"):
+                    return UpstreamFailed("invalid_request", detail, str(error["message"])[:MAX_DESCRIPTION])
+        return UpstreamFailed("upstream_error", detail)
+
+    @contextlib.asynccontextmanager
+    async def _first_byte(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self.limits.first_byte):
+                yield
+        except TimeoutError:
+            raise UpstreamFailed(
+                "upstream_timeout", f"{self.name}: nothing came in {self.limits.first_byte:g} s"
+            ) from None
+
+    async def _next(self, events: AsyncIterator[Event], seconds: float, where: str) -> Event | None:
+        try:
+            async with asyncio.timeout(seconds):
+                return await anext(events, None)
+        except TimeoutError:
+            raise UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}") from None
+
+    async def close(self) -> None:
+        """Drops its connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+class _Passing(UpstreamFailed):
+    """A failure that another try may not meet, while nothing of the answer has gone out."""
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """The body. Raises UpstreamFailed for one that is too large, aiohttp.ClientError for one that is cut off."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MAX_REPLY_BYTES:
+            raise UpstreamFailed("upstream_error", "the reply is too large")
+    return bytes(body)
+
+
+async def _events(name: str, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
+    reader = EventReader()
+    try:
+        async for piece in response.content.iter_any():
+            for event in reader.feed(piece):
+                if event.name == "error":
+                    raise _reported(name, event.data)
+                yield event
+    except (aiohttp.ClientError, BrokenStream) as error:
+        raise _Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
+
+
+def _reported(name: str, data: Mapping[str, Any]) -> UpstreamFailed:
+    error = data.get("error")
+    kind = error.get("type") if isinstance(error, dict) else None
+    overloaded = kind in ("overloaded_error", "rate_limit_error")
+    return _Passing("overloaded" if overloaded else "upstream_error", f"{name}: the stream reported {str(kind)[:40]!a}")

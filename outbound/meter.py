@@ -1,0 +1,78 @@
+"""What a call has used, from what its server reports and from what was delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from outbound.events import compact
+from outbound.tokens import count
+
+_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_DELTAS = ("text", "partial_json", "thinking")
+
+
+class Meter:
+    """Watches a reply. Tokens read from and written to a cache count as input."""
+
+    def __init__(self) -> None:
+        self._reported: dict[str, int] = {}
+        self._delivered = 0
+        self.has_output = False
+        """Whether the reply holds anything at all."""
+
+    def see_reply(self, reply: Mapping[str, Any]) -> None:
+        """A whole reply, delivered at once."""
+        self._report(reply.get("usage"))
+        content = reply.get("content")
+        for block in content if isinstance(content, list) else ():
+            self._deliver(block)
+
+    def see_event(self, data: Mapping[str, Any]) -> None:
+        """What an event reports; it is not delivered yet."""
+        if data.get("type") == "message_start" and isinstance(data.get("message"), dict):
+            self._report(data["message"].get("usage"))
+        elif data.get("type") == "message_delta":
+            self._report(data.get("usage"))
+
+    def delivered(self, data: Mapping[str, Any]) -> None:
+        """An event that has gone out."""
+        if data.get("type") == "content_block_start":
+            self._deliver(data.get("content_block"))
+        elif data.get("type") == "content_block_delta":
+            self._deliver(data.get("delta"))
+
+    def used(self, input_guess: int) -> tuple[int, int]:
+        """Input and output tokens of a call that ran to its end; what was not reported is counted by us."""
+        if not self.has_output:
+            return 0, 0
+        return self._input(input_guess), self._reported.get("output_tokens", self._delivered)
+
+    def used_so_far(self, input_guess: int) -> tuple[int, int]:
+        """The same for one that was cut off: the last report may be far behind what went out."""
+        if not self.has_output:
+            return 0, 0
+        return self._input(input_guess), self._delivered
+
+    def _input(self, guess: int) -> int:
+        if "input_tokens" not in self._reported:
+            return guess
+        return sum(self._reported.get(name, 0) for name in _INPUT)
+
+    def _report(self, usage: object) -> None:
+        if not isinstance(usage, dict):
+            return
+        for name in (*_INPUT, "output_tokens"):
+            number = usage.get(name)
+            if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+                self._reported[name] = number
+
+    def _deliver(self, block: object) -> None:
+        if not isinstance(block, dict):
+            return
+        said = [block[name] for name in _DELTAS if isinstance(block.get(name), str)]
+        tokens = sum(count(text) for text in said)
+        if block.get("type") == "tool_use":
+            tokens += 1 + (count(compact(block["input"])) if block.get("input") else 0)
+        self._delivered += tokens
+        self.has_output = self.has_output or tokens > 0 or block.get("type") == "redacted_thinking"
