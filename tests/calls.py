@@ -268,21 +268,6 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator.credit(w.email, 5)
 
 
-@call("credits.grant", "grant_credit")
-async def _(w: World) -> Call:
-    return lambda: w.store.credits.grant(w.user, 5)
-
-
-@call("credits.begin", "grant_credit")
-async def _(w: World) -> Call:
-    return lambda: w.store.credits.begin(w.user, 5, reason="")
-
-
-@call("credits.show", "show_credits")
-async def _(w: World) -> Call:
-    return lambda: w.store.credits.show(w.user)
-
-
 @call("operator.set_password", "describe_user", "set_password")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.set_password(w.email, b"a-hash")
