@@ -24,6 +24,8 @@ from handlers import ROUTES
 from handlers.errors import CATALOGUE
 from handlers.ops import OPS_ROUTES
 from manage import build_parser
+from outbound.config import load_models
+from outbound.models import Limits
 from store import keys, lifetimes
 from store.names import SCOPES
 from tests.driver import Browser, answer_of
@@ -164,7 +166,7 @@ def test_every_route_is_documented_and_no_other() -> None:
     served: dict[str, type[RequestHandler]] = {}
     for pattern, handler, _ in (*ROUTES, *OPS_ROUTES):
         path = re.sub(r"\(\[A-Z.*?\)", ":client_id", pattern).replace("\\", "")
-        for name in (":collection", ":docId"):
+        for name in (":model",) if "/models/" in path else (":collection", ":docId"):
             path = path.replace("([^/]+)", name, 1)
         served[path] = handler
         assert any(path == known for _, known in documented), f"{path} is not in docs/http.md"
@@ -228,6 +230,16 @@ def blocks(heading: str, language: str) -> list[str]:
     section = README.read_text("utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
     found = FENCE.findall(section)
     return [re.sub(rf"^{indent}", "", body, flags=re.MULTILINE) for indent, name, body in found if name == language]
+
+
+def test_the_file_of_models_loads_as_it_is_documented(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text("utf-8"), re.S)
+    file = tmp_path / "models.toml"
+    file.write_text(block)
+    models = load_models(file, {"EXAMPLE_API_KEY": "a-key"})
+    assert [model.model_id for model in models.all()] == ["latchkey-echo", "claude-sonnet"]
+    # What it says are the defaults are those of the code.
+    assert models.all()[1].upstream.limits == Limits()
 
 
 def test_the_configuration_file_of_the_readme_loads(tmp_path: Path) -> None:
