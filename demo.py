@@ -26,7 +26,7 @@ PROGRAM = Path(__file__).resolve().parent / "examples" / "demo_app.py"
 CLIENT_ID = "demo-app"
 # What the demo made is told from what others made by its owner.
 OWNER = "demo"
-SCOPES = ("profile", "data:read", "data:write")
+SCOPES = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
 EMAIL = "demo@example.com"
 NAME = "Ada Lovelace"
 # Known to everybody, which is why the demo is refused on any host but loopback.
@@ -88,8 +88,8 @@ class Demo:
         if present is None:
             await store.apps.create(registration, secret)
         elif present.owner == OWNER:
-            secrets = (secret_digest(secret),)
-            await store.apps.update(CLIENT_ID, redirect_uris=redirect_uris, secrets=secrets, status="active")
+            changed = {"redirect_uris": redirect_uris, "scopes": SCOPES, "secrets": (secret_digest(secret),)}
+            await store.apps.update(CLIENT_ID, **changed, status="active")
         else:
             self.stop()
             raise StartupError(f"the client id {CLIENT_ID} is another app's, so there is no demo on this store")
@@ -110,7 +110,8 @@ class Demo:
         return (
             f"\n  Open {self.url} and sign in with Latchkey as\n"
             f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
-            "\n  Then look at what is connected under your account. Ctrl-C stops everything.\n"
+            "\n  Ask something there, which costs a little of your credits; then look at what is connected under your"
+            "\n  account. Ctrl-C stops everything.\n"
         )
 
     def stop(self) -> None:
