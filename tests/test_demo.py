@@ -81,12 +81,15 @@ def app_process(server: Server) -> int:
 
 
 def test_the_demo_works_on_a_store_in_memory() -> None:
-    with Server("--demo", "--redis-url", "memory", *QUICK) as server:
+    secret = {"LATCHKEY_OPERATOR_KEYS": "operator-key_0123456789-abcdefgh"}
+    with Server("--demo", "--redis-url", "memory", *QUICK, environment=secret) as server:
         consent, home = visit(server.ready())
         assert consent == "consent"
         assert f"Hello, {demo.NAME}" in home
         app = app_process(server)
         assert "secret" not in processes()[app][1]
+        environ = Path(f"/proc/{app}/environ")
+        assert not environ.exists() or b"operator-key" not in environ.read_bytes()
         assert server.stop() == 0
         assert app not in processes()
         assert "Traceback" not in server.log
