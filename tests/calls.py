@@ -281,6 +281,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator.set_status(w.email, "disabled")
 
 
+@call("operator.credit", "describe_user", "grant_credit")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.credit(w.email, 5)
+
+
 @call("operator.set_password", "describe_user", "set_password")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.set_password(w.email, b"a-hash")
