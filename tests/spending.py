@@ -8,7 +8,7 @@ from typing import Any
 from store import keys
 from store.calls import Asked, Charge, Hold, Kept, Price, Replayed
 from store.credits import Balance, Bookkeeping
-from store.lifetimes import AI, CREDITS_READ
+from store.lifetimes import AI, AI_REPLY, CREDITS_READ
 from store.opened import Store
 from store.registration import Registration
 from store.results import Caller
@@ -136,12 +136,13 @@ async def recount(store: Store, user: str) -> Recount:
     assert not ends or await client.pexpiretime(names["holds"]) >= max(ends), "no hold ends before its time"
 
     kept, size = set(), 0
-    members: Any = await client.zrange(names["replies"], 0, -1)
-    for member in members:
+    members: Any = await client.zrange(names["replies"], 0, -1, withscores=True)
+    for member, kept_at in members:
         length, _, name = member.decode().partition(" ")
-        assert await client.strlen(keys.reply_prefix(user) + name) in (int(length), 0)
         size += int(length)
-        kept |= {name} if await client.exists(keys.reply_prefix(user) + name) else set()
+        if kept_at + AI_REPLY > now:
+            assert await client.strlen(keys.reply_prefix(user) + name) == int(length)
+            kept.add(name)
     assert not members or row.get("reply_bytes", 0) == size, "the sum of the replies is a recount"
 
     told = await store.credits.show(user)

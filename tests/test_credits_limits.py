@@ -1,4 +1,4 @@
-"""What an app may spend in a calendar month: the limit, what counts against it, when it begins anew. On every engine."""
+"""What an app may spend in a calendar month, on every engine: the limit, what counts, when it begins anew."""
 
 from __future__ import annotations
 
