@@ -20,35 +20,16 @@ from store.opened import Store
 from store.refused import Refused
 from tests.engines import Engine, FakeClock
 from tests.losing import losing
-from tests.spending import DOLLAR, REPLY, SPENDING, Spender, a_world, recount
+from tests.spending import DOLLAR, FREE, PER, REPLY, SPENDING, Spender, a_world, affordable, cost, recount
 from tests.world import World, refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
-PER = 1_000_000  # prices are for so many tokens
-FREE = Price("free", 0, 0)
 
 # Prices and tokens as far as they go; small ones too, so that roundings and remainders meet.
 prices = st.one_of(st.integers(0, 10**9), st.integers(0, 20), st.sampled_from([0, 1, PER, 999_999, 10**9]))
 inputs = st.one_of(st.integers(0, 4 * 10**6), st.integers(0, 50))
 outputs = st.one_of(st.integers(0, 10**6), st.integers(0, 50))
 brisk = settings(max_examples=150, deadline=None)
-
-
-def cost(price: Price, input_tokens: int, output_tokens: int) -> int:
-    """Whole micro-dollars, rounded up once."""
-    return -(-(input_tokens * price.input + output_tokens * price.output) // PER)
-
-
-def affordable(room: int, price: Price, input_tokens: int, output_tokens: int) -> int | None:
-    """The most output tokens, of those asked for, that the room covers, found by halving; None where even without
-    output there is not enough."""
-    if cost(price, input_tokens, 0) > room:
-        return None
-    enough, too_many = 0, output_tokens + 1
-    while too_many - enough > 1:
-        middle = (enough + too_many) // 2
-        enough, too_many = (middle, too_many) if cost(price, input_tokens, middle) <= room else (enough, middle)
-    return enough
 
 
 async def set_paid(spender: Spender, paid: int) -> None:

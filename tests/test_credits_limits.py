@@ -14,17 +14,15 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from store import keys
-from store.calls import Price
 from store.credits import AppLimit
 from store.lifetimes import GRACE
 from store.opened import Store
 from store.scripts import LUA, Scripts, load_scripts
 from tests.engines import FakeClock
-from tests.spending import DOLLAR, SPENDING, Spender, a_world, recount
+from tests.spending import DOLLAR, FREE, SPENDING, Spender, a_world, recount
 from tests.world import VISITOR, World, refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
-FREE = Price("free", 0, 0)
 
 
 async def limited(store: Store, limit: int | None, paid: int = DOLLAR) -> tuple[World, Spender]:
