@@ -217,6 +217,21 @@ async def test_a_call_counts_for_the_month_in_which_it_is_settled(memory_store: 
 
 
 @within_a_minute
+async def test_when_the_clock_steps_back_over_the_months_end_nothing_begins_anew(
+    memory_store: Store, clock: FakeClock
+) -> None:
+    at_month(clock, 2030, 5)
+    _, app = await limited(memory_store, 100)
+    await app.spend(60)
+    clock.back(3)
+    assert await used(app) == 60
+    await app.spend(30)
+    clock.advance(3)
+    assert await used(app) == 90
+    assert await refusal_of(app.ask(0, 20, least_output=11)) == "app_spend_limit"
+
+
+@within_a_minute
 async def test_the_limit_of_an_app_that_stayed_away_is_gone_with_its_grant(
     memory_store: Store, clock: FakeClock
 ) -> None:
