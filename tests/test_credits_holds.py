@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from store.keyring import Keys
 from store.lifetimes import ACCESS_TOKEN, AI, AI_MODELS
 from store.opened import Store
 from store.refused import Refused
+from tests.conftest import OpenStore
 from tests.engines import Engine, FakeClock
 from tests.losing import losing
 from tests.spending import DOLLAR, FREE, PER, REPLY, SPENDING, Spender, a_world, affordable, cost, recount
@@ -457,6 +459,40 @@ async def test_a_hold_whose_answer_is_lost_was_placed_once_and_ends(valkey_engin
         await world.store.calls.release(hold)
         assert (await recount(world.store, world.user)).amounts == (100,)
         assert (await app.balance()).spendable == 100
+
+
+@pytest.fixture
+def valkey_store(valkey_engine: Engine, open_store: OpenStore) -> Store:
+    """A store on Valkey."""
+    return open_store(valkey_engine.url)
+
+
+@within_a_minute
+async def test_a_full_store_books_nothing_by_half(valkey_engine: Engine, valkey_store: Store) -> None:
+    store, world = valkey_store, await a_world(valkey_store)
+    app = await Spender.make(world)
+    await store.credits.grant(world.user, 100)
+    hold, _ = await app.hold(40, key="k"), await app.hold(10, lasts=1)
+    await app.settle(await app.hold(1, key="l"), 1, 0, REPLY)
+    asked = app.asked(10, key="m")
+    with valkey_engine.client() as direct:
+        direct.config_set("maxmemory", "1")
+        try:
+            for call in (
+                store.calls.hold(app.caller, "credits:spend", asked),
+                store.calls.settle(hold, 30, 0, REPLY),
+                store.credits.grant(world.user, 5, key="n"),
+            ):
+                with contextlib.suppress(StoreUnavailable):
+                    await call
+        finally:
+            direct.config_set("maxmemory", "0")
+    # A script is refused whole, or, where it had dropped what ended before it wrote, goes through whole.
+    counted = await recount(store, world.user)
+    assert counted.paid == 99 + (5 if 5 in counted.amounts else 0) - (30 if -30 in counted.amounts else 0)
+    charge = await app.settle(hold, 30, 0, REPLY)
+    assert charge.charged == 30
+    assert (await recount(store, world.user)).amounts.count(-30) == 1
 
 
 async def spender_on(world: World) -> Spender:

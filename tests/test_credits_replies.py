@@ -152,6 +152,29 @@ async def test_the_record_of_a_call_under_way_ends_with_its_hold(memory_store: S
     assert (await recount(store, world.user)).amounts == (1000, -40)
 
 
+@pytest.mark.parametrize("settled", [True, False], ids=["settled", "released"])
+async def test_a_call_that_lost_its_key_to_another_leaves_it_alone(
+    memory_store: Store, clock: FakeClock, settled: bool
+) -> None:
+    """The clock steps back before anybody saw that the hold had ended, and after its key was found free."""
+    store = memory_store
+    world, app = await a_spender(store)
+    row = keys.idempotency(world.user, world.app.client_id, fingerprint("k"))["idem"]
+    first, _ = await app.hold(40, key="k", lasts=60_000), await app.hold(1)
+    clock.advance(61)
+    assert not await store.client.exists(row)
+    clock.back(30)
+    second = await app.hold(30, key="k")
+    if settled:
+        assert (await app.settle(first, 40, 0, REPLY)).charged == 40
+    else:
+        await store.calls.release(first)
+    assert await refusal_of(app.ask(30, key="k")) == "idempotency_in_progress"
+    await app.settle(second, 25, 0, REPLY)
+    assert (await replay(app, "k")).charge.charged == 25
+    await recount(store, world.user)
+
+
 @pytest.mark.trap(30)
 async def test_a_reply_is_kept_for_24_hours_and_gone_with_its_record(memory_store: Store, clock: FakeClock) -> None:
     store = memory_store
