@@ -218,6 +218,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
         keys.shard_app_users(shard, client),
         *keys.person(user).values(),
         *keys.hosted(user, client).values(),
+        *keys.idempotency(user, client, "<fingerprint>").values(),
         *keys.token(user, client, one_id, "<generation>").values(),  # type: ignore[arg-type]  # as the table has it
     }
     spelt = {key.replace(keys.prefix(user), "u:") for key in spelt} - {keys.shard_users(user[:3])}
