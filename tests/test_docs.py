@@ -333,7 +333,7 @@ def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) 
         assert (bash.returncode, complaints.read_text()) == (0, ""), printed
         server.stop()
     said = [part.strip() for part in re.split(r"^# \d+\n", printed, flags=re.MULTILINE)][1:]
-    registered, _, nothing, exchanged, minted, person, refreshed, kept, revoked = said
+    registered, _, nothing, exchanged, minted, person, refreshed, kept, paid, revoked = said
     assert registered.startswith("client_id ")
     assert (nothing, minted) == ("", "")
     for response in (exchanged, refreshed):
@@ -343,4 +343,7 @@ def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) 
     assert len(userinfo.pop("sub")) == 32
     assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME, "picture": ""}
     assert json.loads(kept) == {"text": "Hello"}
+    reply, balance = map(json.loads, paid.splitlines())
+    assert reply["content"] == [{"type": "text", "text": "Hello"}]
+    assert reply["credits"] == {"charged": CREDITS - balance["spendable"], "remaining": balance["spendable"]}
     assert revoked.split("\n") == ["{}", "401"]
