@@ -398,7 +398,7 @@ class Busy(Credits):
 
 
 brisk = settings(
-    max_examples=30,
+    max_examples=15,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
