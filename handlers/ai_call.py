@@ -12,7 +12,7 @@ from tornado.iostream import StreamClosedError
 
 from handlers.ai_errors import envelope
 from handlers.errors import refusal_of
-from outbound.events import Event, compact
+from outbound.events import Event, encoded
 from outbound.failure import UpstreamFailed
 from outbound.meter import Meter
 from outbound.models import Model
@@ -47,7 +47,7 @@ class Call:
         self._model = model
         self._request = {**request, "max_tokens": hold.output_tokens}
         self._deadline = deadline
-        self._meter = Meter()
+        self._meter = Meter(request)
         self._gone = self._sending = self._begun = self._ended = False
         self._limit: asyncio.Timeout | None = None
         self._kept: bytearray | None = bytearray() if hold.keyed else None
@@ -67,8 +67,8 @@ class Call:
             self._meter.see_reply(reply)
             reply = {**reply, "model": self._model.model_id}
             reply.pop("credits", None)
-            kept = Kept(WHOLE, compact(reply)[:-1].encode() + b',"credits":', b"}")
-            return kept, await self._settle(*self._meter.used(self._hold.asked.input_tokens), kept)
+            kept = Kept(WHOLE, encoded(reply)[:-1] + b',"credits":', b"}")
+            return kept, await self._settle(*self._meter.used(), kept)
         except (UpstreamFailed, TimeoutError) as error:
             raise self._refusal(error) from None
         finally:
@@ -89,7 +89,7 @@ class Call:
             self._limit = None
             # Who stops reading until the time is over has got what was sent before, and pays for it.
             if isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._gone or self._sending)):
-                await self._settle(*self._meter.used_so_far(self._hold.asked.input_tokens))
+                await self._settle(*self._meter.used_so_far())
                 raise ClientGone from None
             refusal = error if isinstance(error, StoreUnavailable) else self._refusal(error)
             if not self._begun:
@@ -138,11 +138,11 @@ class Call:
 
     async def _end_stream(self, client: Client, last: Event) -> None:
         data = {name: value for name, value in last.data.items() if name != "credits"}
-        head = f'event: message_delta\ndata: {compact(data)[:-1]},"credits":'.encode()
+        head = b'event: message_delta\ndata: %b,"credits":' % encoded(data)[:-1]
         tail = b'}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
         self._keep(head)
         kept = Kept(STREAM, bytes(self._kept), tail) if self._kept is not None else None
-        charge = await self._settle(*self._meter.used(self._hold.asked.input_tokens), kept)
+        charge = await self._settle(*self._meter.used(), kept)
         await self._send(client, head + credits_of(charge) + tail)
 
     def _keep(self, piece: bytes) -> None:
@@ -189,9 +189,9 @@ class Call:
 
 def credits_of(charge: Charge) -> bytes:
     """What a reply says of its cost, in micro-dollars."""
-    return compact({"charged": charge.charged, "remaining": charge.remaining}).encode()
+    return encoded({"charged": charge.charged, "remaining": charge.remaining})
 
 
 def error_event(refusal: Refused) -> bytes:
     """A failure after the stream has begun."""
-    return f"event: error\ndata: {compact(envelope(refusal))}\n\n".encode()
+    return b"event: error\ndata: %b\n\n" % encoded(envelope(refusal))
