@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
@@ -134,7 +135,7 @@ class MessagesUpstream:
         try:
             response = await self._session.post(
                 self._url + path,
-                data=encoded(body),
+                data=io.BytesIO(encoded(body)),  # in pieces: bytes beyond 1 MiB would hold up everybody else
                 headers=self._headers,
                 timeout=timeout,
                 allow_redirects=False,

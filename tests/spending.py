@@ -19,8 +19,10 @@ from outbound.models import Limits, Model, Models
 from store import keys
 from store.calls import Price
 from store.credits import Account
-from tests.driver import App, Service, json_of, send
+from store.sessions import Session
+from tests.driver import EMAIL, PASSWORD, App, Service, json_of, send
 from tests.upstream import KEY, VENDOR_MODEL
+from tests.world import VISITOR
 
 MODEL = "scripted"
 PRICE = Price("v3", 3_141_593, 15_926_535)
@@ -112,6 +114,15 @@ async def mint(service: Service, app: App, *scopes: str) -> str:
     assert registration is not None
     tokens = await service.store.tokens.mint(service.ada, registration, scopes or ("credits:spend", "credits:read"))
     return tokens.access_token
+
+
+async def session_of(service: Service) -> Session:
+    """Ada, signed in."""
+    credentials = await service.store.people.verify(EMAIL, PASSWORD)
+    assert credentials is not None
+    session = service.store.sessions.open(await service.store.sessions.start(credentials, VISITOR))
+    assert session is not None
+    return session
 
 
 def events_in(body: bytes) -> list[dict[str, Any]]:

@@ -14,19 +14,15 @@ from handlers.site import Site
 from tests.driver import Service, json_of
 from tests.spending import (
     MODEL,
-    NATIVE,
     PLENTY,
-    PRICE,
-    SDK,
     OpenStream,
     Spender,
-    assert_error,
     cost,
     events_in,
     question,
     text_of,
 )
-from tests.upstream import KEY, PING, TEXT, USAGE, VENDOR_MODEL, Plan, ScriptedUpstream, events_of, message
+from tests.upstream import PING, TEXT, VENDOR_MODEL, Plan, ScriptedUpstream, events_of, message
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
@@ -179,9 +175,11 @@ async def test_no_output_costs_nothing(
         pytest.param(message(TOOL_USE, stop_reason="tool_use"), id="a tool alone"),
         pytest.param(message(THINKING, REDACTED, "Pride and Prejudice."), id="thinking and text"),
         pytest.param(message(REDACTED), id="nothing but what is redacted"),
-        pytest.param(message("Grüße, 世界 🌍 \u2028 \x7f \\ \" </script>"), id="text beyond ASCII"),
+        pytest.param(message('Grüße, 世界 🌍 \u2028 \x7f \\ " </script>'), id="text beyond ASCII"),
         pytest.param(message("half of a pair: \ud83d"), id="half of a surrogate pair"),
-        pytest.param(message("x", stop_details={"credits": 1.5e300}, container=None, credits={"charged": 0}), id="more fields"),
+        pytest.param(
+            message("x", stop_details={"credits": 1.5e300}, container=None, credits={"charged": 0}), id="more fields"
+        ),
     ],
 )
 async def test_what_comes_back_is_passed_on_as_it_is(

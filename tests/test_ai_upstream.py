@@ -3,18 +3,13 @@ came to nothing. SPEC 4.6."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from handlers.site import Site
-from tests.driver import Service, json_of
+from tests.driver import Service
 from tests.spending import (
-    MODEL,
-    NATIVE,
-    SDK,
-    SHORT,
     OpenStream,
     Spender,
     assert_error,
@@ -24,7 +19,7 @@ from tests.spending import (
     question,
     text_of,
 )
-from tests.upstream import PING, TEXT, USAGE, Plan, ScriptedUpstream, error, events_of, failing, message
+from tests.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
@@ -55,6 +50,9 @@ FAILURES = [
     ("no object", Plan(body=b"[1]"), 502, "upstream_error", 1, 2),
     ("nothing", Plan(body=b""), 502, "upstream_error", 1, 2),
     ("nested without end", Plan(body=b"[" * 200_000), 502, "upstream_error", 1, 2),
+    ("a number that is none", Plan(body=b'{"content": [], "x": NaN}'), 502, "upstream_error", 1, 2),
+    ("a number beyond all", Plan(body=b'{"content": [], "x": 1e999}'), 502, "upstream_error", 1, 2),
+    ("nested 300 deep", Plan(body=b'{"content": %b}' % (b"[" * 300 + b"]" * 300)), 502, "upstream_error", 1, 2),
     ("400 that is no error", Plan(status=400, body=b"{"), 502, "upstream_error", 1, 1),
     ("400 nested without end", Plan(status=400, body=b"[" * 200_000), 502, "upstream_error", 1, 1),
     ("400 of another kind", failing(400, "billing_error"), 502, "upstream_error", 1, 1),
@@ -101,7 +99,10 @@ async def test_one_failure_before_the_first_byte_is_tried_again_and_charged_once
     for stream, first in ((False, overloaded), (True, overloaded), (True, broken), (True, Plan(stops_after=0))):
         upstream.script(first)
         response = await spender.ask(question(stream=stream))
-        assert (response.code, TEXT in response.body.decode() or text_of(events_in(response.body))) == (200, True if not stream else TEXT)
+        assert (response.code, TEXT in response.body.decode() or text_of(events_in(response.body))) == (
+            200,
+            True if not stream else TEXT,
+        )
         assert upstream.calls[-2].asked == upstream.calls[-1].asked
     assert len(upstream.calls) == 8
     assert await spender.charged() == [cost(25, 31)] * 4
@@ -109,7 +110,11 @@ async def test_one_failure_before_the_first_byte_is_tried_again_and_charged_once
 
 @pytest.mark.parametrize(
     ("kind", "status", "code"),
-    [("overloaded_error", 529, "overloaded"), ("rate_limit_error", 529, "overloaded"), ("api_error", 502, "upstream_error")],
+    [
+        ("overloaded_error", 529, "overloaded"),
+        ("rate_limit_error", 529, "overloaded"),
+        ("api_error", 502, "upstream_error"),
+    ],
 )
 async def test_an_error_for_a_first_event_is_a_status(
     service: Service, upstream: ScriptedUpstream, kind: str, status: int, code: str
@@ -151,6 +156,8 @@ MIDWAY = [
     pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], error("api_error")]), "api_error", id="failing"),
     pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "error"}]), "api_error", id="failing without a word"),
     pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "no name"}]), "api_error", id="an event without a name"),
+    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "ping", "x": float("nan")}]), "api_error", id="NaN"),
+    pytest.param(Plan(events=[*STREAM[:-2], {**STREAM[-2], "x": float("inf")}]), "api_error", id="Infinity"),
     pytest.param(
         Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "content_block_delta", "delta": "x" * 2**20}]),
         "api_error",
