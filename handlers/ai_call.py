@@ -22,6 +22,8 @@ from store.refused import Refused
 
 log = logging.getLogger("latchkey.ai")
 
+PARTING = 1.0
+"""Seconds that the end of an answer may take where the time of the call is over."""
 STREAM = "text/event-stream; charset=utf-8"
 WHOLE = "application/json"
 
@@ -53,25 +55,36 @@ class Call:
         self._kept: bytearray | None = bytearray() if hold.keyed else None
 
     def hang_up(self) -> None:
-        """The app is gone. What is streamed ends now, unless it has a key; a whole reply goes on, since it is asked for
-        and paid for whole."""
+        """The app is gone, and the call ends now, unless it has a key."""
         self._gone = True
-        if self._limit is not None and not self._limit.expired() and not self._hold.keyed:
+        if self._cut and self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
 
+    @property
+    def _cut(self) -> bool:
+        """Whether nobody is left for whom the call could go on."""
+        return self._gone and not self._hold.keyed
+
     async def reply(self) -> tuple[Kept, Charge]:
-        """The whole reply and what it cost. Raises Refused, StoreUnavailable; nothing is charged then."""
+        """The whole reply and what it cost. Raises Refused, StoreUnavailable, ClientGone; nothing is charged then."""
         try:
-            async with asyncio.timeout_at(self._deadline):
+            async with asyncio.timeout_at(self._deadline) as self._limit:
+                if self._cut:
+                    raise ClientGone
                 reply = await self._model.upstream.complete(self._model, self._request)
+            self._limit = None
             self._meter.see_reply(reply)
             reply = {**reply, "model": self._model.model_id}
             reply.pop("credits", None)
             kept = Kept(WHOLE, encoded(reply)[:-1] + b',"credits":', b"}")
             return kept, await self._settle(*self._meter.used(), kept)
         except (UpstreamFailed, TimeoutError) as error:
+            self._limit = None
+            if isinstance(error, TimeoutError) and self._cut:
+                raise ClientGone from None
             raise self._refusal(error) from None
         finally:
+            self._limit = None
             await self._release()
 
     async def stream(self, client: Client) -> None:
@@ -88,19 +101,21 @@ class Call:
         except (ClientGone, TimeoutError, UpstreamFailed, StoreUnavailable) as error:
             self._limit = None
             # Who stops reading until the time is over has got what was sent before, and pays for it.
-            if isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._gone or self._sending)):
-                await self._settle(*self._meter.used_so_far())
+            if isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._cut or self._sending)):
+                await self._settle_so_far()
                 raise ClientGone from None
             refusal = error if isinstance(error, StoreUnavailable) else self._refusal(error)
             if not self._begun:
                 raise refusal from None
-            await self._send(client, error_event(refusal_of(500, refusal)))
+            await self._release()
+            await self._send_last(client, error_event(refusal_of(500, refusal)))
         finally:
+            self._limit = None
             await self._release()
 
     async def _pass_all(self, client: Client) -> Event:
         """Passes on all but the last `message_delta`, which is returned: the charge belongs on it."""
-        if self._gone and not self._hold.keyed:
+        if self._cut:
             raise ClientGone
         last = None
         async with aclosing(self._model.upstream.stream(self._model, self._request)) as events:
@@ -133,8 +148,17 @@ class Call:
             except StreamClosedError:
                 self._gone = True
             self._sending = False
-        if self._gone and not self._hold.keyed:
+        if self._cut:
             raise ClientGone
+
+    async def _send_last(self, client: Client, piece: bytes) -> None:
+        """The end of an answer. Who does not take it in time is gone, too."""
+        until = max(self._deadline, asyncio.get_running_loop().time() + PARTING)
+        try:
+            async with asyncio.timeout_at(until):
+                await self._send(client, piece)
+        except TimeoutError:
+            raise ClientGone from None
 
     async def _end_stream(self, client: Client, last: Event) -> None:
         data = {name: value for name, value in last.data.items() if name != "credits"}
@@ -143,7 +167,7 @@ class Call:
         self._keep(head)
         kept = Kept(STREAM, bytes(self._kept), tail) if self._kept is not None else None
         charge = await self._settle(*self._meter.used(), kept)
-        await self._send(client, head + credits_of(charge) + tail)
+        await self._send_last(client, head + credits_of(charge) + tail)
 
     def _keep(self, piece: bytes) -> None:
         if self._kept is not None:
@@ -166,6 +190,15 @@ class Call:
         if charge.charged == self._hold.amount and self._hold.amount > 0:
             log.debug("%s was charged all that was held", self._hold.hold_id)
         return charge
+
+    async def _settle_so_far(self) -> None:
+        """Charges what was delivered before the app hung up, unless all of it was charged before. A hold that has ended,
+        with the person's account say, or ends by itself since the store is away, costs nothing."""
+        try:
+            if not self._ended:
+                await self._settle(*self._meter.used_so_far())
+        except (UpstreamFailed, StoreUnavailable) as error:
+            log.warning("what was delivered of AI call %s is not charged: %s", self._hold.hold_id, error)
 
     async def _release(self) -> None:
         """Ends the hold if nothing else did. Where the store is away it ends by itself."""

@@ -147,6 +147,8 @@ class Incoming(RequestHandler):
             return self._whole(b'{"input_tokens": 7}')
         if plan.body is not None or not self.asked.get("stream"):
             body = json.dumps(plan.reply).encode() if plan.body is None else plan.body
+            if plan.gate:
+                await self._passed(plan.gate)
             if plan.stops_after is None:
                 return self._whole(body)
             self.write(body[: plan.stops_after])
@@ -214,10 +216,10 @@ class ScriptedUpstream:
         self.calls: list[Incoming] = []
         self.plan = Plan()
         self._script: deque[Plan] = deque()
-        sockets = bind_sockets(0, "127.0.0.1")
-        self.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
+        self.sockets = bind_sockets(0, "127.0.0.1")
+        self.url = f"http://127.0.0.1:{self.sockets[0].getsockname()[1]}"
         self._server = HTTPServer(Application([(r"/.*", Incoming, {"scripted": self})], log_function=lambda _: None))
-        self._server.add_sockets(sockets)
+        self._server.add_sockets(self.sockets)
 
     def script(self, *plans: Plan) -> None:
         """What it does next, one request after the other."""
