@@ -192,7 +192,7 @@ class Call:
         return charge
 
     async def _settle_so_far(self) -> None:
-        """Charges what was delivered before the app hung up, unless all of it was charged before. A hold that has ended,
+        """Charges what was delivered before the app hung up, unless all was charged before. A hold that has ended,
         with the person's account say, or ends by itself since the store is away, costs nothing."""
         try:
             if not self._ended:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from tornado.httpclient import HTTPResponse
 
+from handlers.base import Latchkey
 from handlers.site import Site
 from outbound.messages import MessagesUpstream
 from outbound.models import Limits, Model, Models
@@ -21,7 +22,7 @@ from store.calls import Price
 from store.credits import Account
 from store.sessions import Session
 from tests.driver import EMAIL, PASSWORD, App, Service, json_of, send
-from tests.upstream import KEY, VENDOR_MODEL
+from tests.upstream import KEY, VENDOR_MODEL, ScriptedUpstream
 from tests.world import VISITOR
 
 MODEL = "scripted"
@@ -145,6 +146,18 @@ def assert_error(response: HTTPResponse, status: int, code: str) -> str:
     assert (response.code, json_of(response)["error"]) == (status, code), response.body
     description: str = json_of(response)["error_description"]
     return description
+
+
+async def at_rest(app: Latchkey) -> None:
+    """Waits until no request is at work."""
+    while app.in_flight or app.site.tasks:
+        await asyncio.sleep(0.001)
+
+
+async def reached(upstream: ScriptedUpstream, number: int = 1) -> None:
+    """Waits until so many calls have reached the upstream."""
+    while len(upstream.calls) < number:
+        await asyncio.sleep(0.001)
 
 
 class OpenStream:

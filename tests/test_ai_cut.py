@@ -13,7 +13,7 @@ from handlers.site import Site
 from outbound.models import Limits
 from outbound.tokens import count
 from tests.driver import EMAIL, Service
-from tests.spending import OpenStream, Spender, cost, hurry, question, text_of
+from tests.spending import OpenStream, Spender, at_rest, cost, hurry, question, reached, text_of
 from tests.upstream import Plan, ScriptedUpstream, events_of, message
 
 pytestmark = pytest.mark.gen_test(timeout=20)
@@ -25,18 +25,6 @@ EVENTS = events_of(message())
 def site(ai_site: Site) -> Site:
     """The model runs on the scripted upstream."""
     return ai_site
-
-
-async def at_rest(app: Latchkey) -> None:
-    """Waits until no request is at work."""
-    while app.in_flight or app.site.tasks:
-        await asyncio.sleep(0.001)
-
-
-async def reached(upstream: ScriptedUpstream, number: int = 1) -> None:
-    """Waits until so many calls have reached the upstream."""
-    while len(upstream.calls) < number:
-        await asyncio.sleep(0.001)
 
 
 @pytest.mark.trap(29)
