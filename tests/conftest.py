@@ -164,12 +164,18 @@ def upstream(io_loop: IOLoop) -> Iterator[ScriptedUpstream]:
 
 
 @pytest.fixture
+def ai_store(memory_store: Store) -> Store:
+    """The store of `ai_site`; a test module may override it."""
+    return memory_store
+
+
+@pytest.fixture
 def ai_site(
-    io_loop: IOLoop, memory_store: Store, base_url: str, upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture
+    io_loop: IOLoop, ai_store: Store, base_url: str, upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture
 ) -> Iterator[Site]:
     """A site whose one model runs on the scripted upstream: what a module of AI calls overrides `site` with. Whatever a
     test does to a call, no traceback and no complaint of the event loop may stand in the log afterwards."""
-    made = Site(memory_store, base_url, models=models_on(upstream.url))
+    made = Site(ai_store, base_url, models=models_on(upstream.url))
     gc.freeze()
     yield made
     io_loop.run_sync(made.models.close)
