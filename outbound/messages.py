@@ -55,7 +55,7 @@ class MessagesUpstream:
         asked = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
         found = await self._json("/v1/messages/count_tokens", {**asked, "model": model.upstream_id})
         number = found.get("input_tokens")
-        if not isinstance(number, int) or isinstance(number, bool):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             raise UpstreamFailed("upstream_error", f"{self.name}: the count is no number")
         return number
 
