@@ -82,7 +82,7 @@ async def test_the_other_apps(clock: FakeClock, service: Service) -> None:
         "lastUsedAt": first[0]["lastUsedAt"],
     }
     assert TIME.fullmatch(connected)
-    clock.advance(3600)
+    clock.advance(1800)
     await Spender(service, shop, service.ada, token).get("/ai/models")
     await mint(service, plain, "profile")
     used = json_of(await reader.get("/apps"))["apps"]
