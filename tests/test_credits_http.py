@@ -84,7 +84,6 @@ async def test_the_other_apps(clock: FakeClock, service: Service) -> None:
     assert TIME.fullmatch(connected)
     clock.advance(1800)
     await Spender(service, shop, service.ada, token).get("/ai/models")
-    await mint(service, plain, "profile")
     used = json_of(await reader.get("/apps"))["apps"]
     assert used[0]["connectedAt"] == connected
     at = datetime.fromisoformat(used[0]["lastUsedAt"])
