@@ -66,6 +66,7 @@ class Spender:
     app: App
     user: str
     token: str
+    base_url: str
 
     @classmethod
     async def make(cls, service: Service, *scopes: str, amount: int = PLENTY, app: App | None = None) -> Self:
@@ -75,7 +76,7 @@ class Spender:
         token = await mint(service, app, *scopes)
         if amount:
             await service.store.credits.grant(service.ada, amount)
-        return cls(service, app, service.ada, token)
+        return cls(service, app, service.ada, token, service.base_url)
 
     async def ask(
         self, body: dict[str, Any] | bytes | None = None, path: str = NATIVE, *, key: str = "", **headers: str
@@ -85,12 +86,12 @@ class Spender:
         sent |= {"Idempotency-Key": key} if key else {}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         content = body if isinstance(body, bytes) else json.dumps(question() if body is None else body)
-        return await send(self.service.base_url + path, "POST", body=content, headers=sent)
+        return await send(self.base_url + path, "POST", body=content, headers=sent)
 
     async def get(self, path: str, **headers: str) -> HTTPResponse:
         """A GET below /api/v1."""
         sent = {"Authorization": f"Bearer {self.token}", **headers}
-        return await send(f"{self.service.base_url}/api/v1{path}", headers=sent)
+        return await send(f"{self.base_url}/api/v1{path}", headers=sent)
 
     async def account(self) -> Account:
         """The person's credits."""
@@ -174,7 +175,7 @@ class OpenStream:
         cls, spender: Spender, body: dict[str, Any] | None = None, *, key: str = "", buffer: int = 0, path: str = NATIVE
     ) -> Self:
         """Sends the call. `buffer` is the size of the socket's receive buffer in bytes, if it is to be small."""
-        parts = urlsplit(spender.service.base_url)
+        parts = urlsplit(spender.base_url)
         raw = socket.socket()
         raw.setblocking(False)
         if buffer:

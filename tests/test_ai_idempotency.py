@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -209,7 +210,7 @@ async def test_a_key_is_of_one_app_and_one_person(service: Service, upstream: Sc
 async def test_a_kept_reply_needs_a_live_token_too(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     assert (await spender.ask(key="k1")).code == 200
-    narrow = Spender(service, spender.app, spender.user, await mint(service, spender.app, "profile"))
+    narrow = replace(spender, token=await mint(service, spender.app, "profile"))
     assert_error(await narrow.ask(key="k1"), 403, "insufficient_scope")
     await service.store.grants.revoke(await session_of(service), spender.app.client_id, VISITOR)
     assert_error(await spender.ask(key="k1"), 401, "invalid_token")

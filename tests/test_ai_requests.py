@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -396,7 +397,7 @@ async def test_a_call_needs_a_live_token_with_the_scope(service: Service, upstre
         ("lk_at_invented", 401, "invalid_token", "authentication_error"),
         ("", 401, "invalid_token", "authentication_error"),
     ):
-        one = Spender(service, spender.app, spender.user, token)
+        one = replace(spender, token=token)
         refused = await one.ask()
         assert_error(refused, status, code)
         assert refused.headers["WWW-Authenticate"].startswith("Bearer")
@@ -408,7 +409,7 @@ async def test_a_call_needs_a_live_token_with_the_scope(service: Service, upstre
     bare = await send(service.base_url + SDK, "POST", body="{}", headers={"X-Api-Key": spender.token})
     assert bare.code == 401
     token = await mint(service, service.web)
-    one = Spender(service, spender.app, spender.user, token)
+    one = replace(spender, token=token)
     assert (await one.ask(X_Api_Key="sk-wrong")).code == 200
     await service.store.grants.revoke(await session_of(service), spender.app.client_id, VISITOR)
     for path in paths:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -83,7 +84,7 @@ async def test_the_other_apps(clock: FakeClock, service: Service) -> None:
     }
     assert TIME.fullmatch(connected)
     clock.advance(1800)
-    await Spender(service, shop, service.ada, token).get("/ai/models")
+    await replace(reader, token=token).get("/ai/models")
     used = json_of(await reader.get("/apps"))["apps"]
     assert used[0]["connectedAt"] == connected
     at = datetime.fromisoformat(used[0]["lastUsedAt"])

@@ -209,14 +209,15 @@ class Incoming(RequestHandler):
 
 
 class ScriptedUpstream:
-    """Listens on a free port of the loopback address, in the loop of the test; other processes reach it as well.
+    """Listens on a free port of the loopback address, or on sockets that a test has bound, in the loop of the test;
+    other processes reach it as well.
     `calls` are the requests it got, in order; `plan` is what it does where `script` says nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, sockets: list[socket.socket] | None = None) -> None:
         self.calls: list[Incoming] = []
         self.plan = Plan()
         self._script: deque[Plan] = deque()
-        self.sockets = bind_sockets(0, "127.0.0.1")
+        self.sockets = sockets or bind_sockets(0, "127.0.0.1")
         self.url = f"http://127.0.0.1:{self.sockets[0].getsockname()[1]}"
         self._server = HTTPServer(Application([(r"/.*", Incoming, {"scripted": self})], log_function=lambda _: None))
         self._server.add_sockets(self.sockets)
