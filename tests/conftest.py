@@ -25,7 +25,7 @@ from tests.driver import Service
 from tests.engines import Engine, FakeClock, redis_server, valkey
 from tests.operating import Home
 from tests.owners import end_stores
-from tests.spending import models_on
+from tests.spender import models_on
 from tests.upstream import ScriptedUpstream
 
 STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"

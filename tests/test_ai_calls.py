@@ -12,7 +12,7 @@ import pytest
 
 from handlers.site import Site
 from tests.driver import Service, json_of
-from tests.spending import (
+from tests.spender import (
     MODEL,
     PLENTY,
     OpenStream,

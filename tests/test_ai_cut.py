@@ -13,7 +13,7 @@ from handlers.site import Site
 from outbound.models import Limits
 from outbound.tokens import count
 from tests.driver import EMAIL, Service
-from tests.spending import OpenStream, Spender, at_rest, cost, hurry, question, reached, text_of
+from tests.spender import OpenStream, Spender, at_rest, cost, hurry, question, reached, text_of
 from tests.upstream import Plan, ScriptedUpstream, events_of, message
 
 pytestmark = pytest.mark.gen_test(timeout=20)

@@ -11,7 +11,7 @@ from handlers.base import Latchkey
 from handlers.site import Site
 from tests.driver import Service, json_of, send_raw
 from tests.engines import FakeClock
-from tests.spending import (
+from tests.spender import (
     NATIVE,
     SDK,
     OpenStream,

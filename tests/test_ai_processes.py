@@ -17,7 +17,7 @@ from store import keys
 from tests.driver import Service, json_of
 from tests.processes import QUICK, Pair, Server, at_once, driven, pair, shared
 from tests.raw_http import listens
-from tests.spending import (
+from tests.spender import (
     MODEL,
     PRICE,
     OpenStream,

@@ -13,7 +13,7 @@ import pytest
 
 from handlers.site import Site
 from tests.driver import Service, json_of, send
-from tests.spending import (
+from tests.spender import (
     NATIVE,
     PLENTY,
     SDK,

@@ -16,7 +16,7 @@ from store.opened import Store
 from tests.driver import Service, json_of
 from tests.engines import Engine
 from tests.losing import Armed, losing
-from tests.spending import (
+from tests.spender import (
     PATIENT,
     OpenStream,
     Spender,

@@ -9,7 +9,7 @@ import pytest
 
 from handlers.site import Site
 from tests.driver import Service
-from tests.spending import (
+from tests.spender import (
     OpenStream,
     Spender,
     assert_error,

@@ -12,7 +12,7 @@ from handlers.site import Site
 from store import keys
 from tests.driver import Service, json_of, send
 from tests.engines import FakeClock
-from tests.spending import MODEL, PLENTY, PRICE, Spender, assert_error, mint, question, session_of
+from tests.spender import MODEL, PLENTY, PRICE, Spender, assert_error, mint, question, session_of
 from tests.upstream import VENDOR_MODEL, Plan, ScriptedUpstream, failing
 from tests.world import VISITOR
 
