@@ -96,6 +96,7 @@ class MessagesHandler(AIHandler):
     async def make(self, call: Call, stream: bool) -> None:
         """Makes the call that is held."""
         self.call = call
+        self.site.endings.add(call.stop)
         if self.gone:
             call.hang_up()
         try:
@@ -105,6 +106,8 @@ class MessagesHandler(AIHandler):
         except ClientGone:
             # Who reads on after all must not take what came so far for the whole.
             cast(Any, self.request.connection).close()
+        finally:
+            self.site.endings.discard(call.stop)
         self.finish()
 
     async def send(self, media_type: str, piece: bytes) -> None:

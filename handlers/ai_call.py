@@ -26,6 +26,8 @@ PARTING = 1.0
 """Seconds that the end of an answer may take where the time of the call is over."""
 STREAM = "text/event-stream; charset=utf-8"
 WHOLE = "application/json"
+SETTLE_PAUSES = (0.25, 0.5, 1.0, 2.0, 0.0)
+"""Seconds between the attempts at a settlement that nobody waits for; in all less than a hold outlives its call."""
 
 
 class ClientGone(Exception):
@@ -50,14 +52,23 @@ class Call:
         self._request = {**request, "max_tokens": hold.output_tokens}
         self._deadline = deadline
         self._meter = Meter(request)
-        self._gone = self._sending = self._begun = self._ended = False
+        self._gone = self._stopped = self._sending = self._begun = self._ended = False
         self._limit: asyncio.Timeout | None = None
         self._kept: bytearray | None = bytearray() if hold.keyed else None
 
     def hang_up(self) -> None:
         """The app is gone, and the call ends now, unless it has a key."""
         self._gone = True
-        if self._cut and self._limit is not None and not self._limit.expired():
+        if self._cut:
+            self._end_now()
+
+    def stop(self) -> None:
+        """The server ends. So does a call with a key, which costs nothing then: the app asks again."""
+        self._gone = self._stopped = True
+        self._end_now()
+
+    def _end_now(self) -> None:
+        if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     @property
@@ -69,8 +80,7 @@ class Call:
         """The whole reply and what it cost. Raises Refused, StoreUnavailable, ClientGone; nothing is charged then."""
         try:
             async with asyncio.timeout_at(self._deadline) as self._limit:
-                if self._cut:
-                    raise ClientGone
+                self._go_on()
                 reply = await self._model.upstream.complete(self._model, self._request)
             self._limit = None
             self._meter.see_reply(reply)
@@ -102,7 +112,7 @@ class Call:
             self._limit = None
             # Who stops reading until the time is over has got what was sent before, and pays for it.
             if isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._cut or self._sending)):
-                await self._settle_so_far()
+                await self._settle_delivered()
                 raise ClientGone from None
             refusal = error if isinstance(error, StoreUnavailable) else self._refusal(error)
             if not self._begun:
@@ -115,8 +125,7 @@ class Call:
 
     async def _pass_all(self, client: Client) -> Event:
         """Passes on all but the last `message_delta`, which is returned: the charge belongs on it."""
-        if self._cut:
-            raise ClientGone
+        self._go_on()
         last = None
         async with aclosing(self._model.upstream.stream(self._model, self._request)) as events:
             async for event in events:
@@ -148,6 +157,10 @@ class Call:
             except StreamClosedError:
                 self._gone = True
             self._sending = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Raises ClientGone unless there is somebody to go on for."""
         if self._cut:
             raise ClientGone
 
@@ -182,23 +195,35 @@ class Call:
             return event
         return Event(event.name, {**event.data, "message": {**message, "model": self._model.model_id}})
 
+    async def _settle_delivered(self) -> None:
+        """Charges what went out to an app that is gone, unless all was charged before; nobody waits, so a store that is
+        away is asked again."""
+        if self._ended:
+            return
+        for pause in SETTLE_PAUSES:
+            try:
+                await self._settle(*self._meter.used_so_far())
+                return
+            except StoreUnavailable:
+                await asyncio.sleep(pause)
+            except UpstreamFailed:
+                break
+        log.warning("hold %s ended before it was settled: what was delivered is not charged", self._hold.hold_id)
+
     async def _settle(self, input_tokens: int, output_tokens: int, kept: Kept | None = None) -> Charge:
         charge = await self._calls.settle(self._hold, input_tokens, output_tokens, kept)
         self._ended = True
         if charge is None:
             raise UpstreamFailed("upstream_timeout", f"{self._hold.hold_id}: its hold had ended")
-        if charge.charged == self._hold.amount and self._hold.amount > 0:
-            log.debug("%s was charged all that was held", self._hold.hold_id)
+        if self._hold.asked.price.cost(input_tokens, output_tokens) > charge.charged:
+            log.warning(
+                "AI call %s: %s reports %d and %d tokens, more than was held",
+                self._hold.hold_id,
+                self._model.upstream.name,
+                input_tokens,
+                output_tokens,
+            )
         return charge
-
-    async def _settle_so_far(self) -> None:
-        """Charges what was delivered before the app hung up, unless all was charged before. A hold that has ended,
-        with the person's account say, or ends by itself since the store is away, costs nothing."""
-        try:
-            if not self._ended:
-                await self._settle(*self._meter.used_so_far())
-        except (UpstreamFailed, StoreUnavailable) as error:
-            log.warning("what was delivered of AI call %s is not charged: %s", self._hold.hold_id, error)
 
     async def _release(self) -> None:
         """Ends the hold if nothing else did. Where the store is away it ends by itself."""
@@ -216,6 +241,7 @@ class Call:
         else:
             code, description = "upstream_timeout", ""
             detail = f"{self._model.upstream.name}: more than {self._model.upstream.limits.total:g} s"
+            detail = "the server stopped" if self._stopped else detail
         log.warning("AI call %s failed: %s: %s", self._hold.hold_id, code, detail)
         return Refused(code, description, window=self._hold.window)
 

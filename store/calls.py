@@ -32,6 +32,10 @@ class Price:
     input: int
     output: int
 
+    def cost(self, input_tokens: int, output_tokens: int) -> int:
+        """What so many tokens cost in micro-dollars, rounded up once."""
+        return -(-(input_tokens * self.input + output_tokens * self.output) // 1_000_000)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -172,8 +176,8 @@ class Calls:
             client=hold.client,
             hold=hold.hold_id,
             model=asked.model,
-            input=min(input_tokens, MAX_TOKENS),
-            output=min(output_tokens, MAX_TOKENS),
+            input=_counted(input_tokens),
+            output=_counted(output_tokens),
             input_price=asked.price.input,
             output_price=asked.price.output,
             price_version=asked.price.version,
@@ -214,6 +218,11 @@ class Calls:
     def _open(self, caller: Caller, key: str, sealed: bytes) -> Kept:
         packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
         return Kept(*msgpack.unpackb(packed))
+
+
+def _counted(tokens: int) -> int:
+    """What an upstream's report counts for."""
+    return max(0, min(tokens, MAX_TOKENS))
 
 
 def _address(key: str) -> str:

@@ -114,7 +114,7 @@ async def test_the_charge_is_the_price_of_the_reported_usage(
 ) -> None:
     spender = await Spender.make(service)
     gate = asyncio.Semaphore(0)
-    upstream.plan = Plan(message(usage=usage), gate=gate)
+    upstream.plan = Plan(message(usage=usage), gate=gate if stream else None)
     if not stream:
         response = await spender.ask()
         charge = json_of(response)["credits"]["charged"]

@@ -241,5 +241,4 @@ async def test_a_stop_that_does_not_wait_longer_leaves_nothing_behind(
         assert "Traceback" not in server.log
         assert "ERROR" not in server.log
         assert "never" not in server.log
-        print(server.log)
     assert len(await spender.charged()) == 1

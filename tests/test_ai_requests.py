@@ -237,6 +237,7 @@ REFUSED = {
     "no content": question(messages=[{"role": "user"}]),
     **{f"content {value!r}": content(value) for value in ([], {}, 7, None, True)},
     **{f"a block {block!r}": content([block]) for block in ("x", 7, None, [], {}, {"type": 7}, {"type": ["text"]})},
+    "a block of a server's tool": says({"type": "server_tool_use", "id": "s", "name": "x", "input": {}}),
     "text without text": says({"type": "text"}),
     "text that is none": says({"type": "text", "text": ["x"]}),
     "a system without text": question(system=[{"type": "text"}]),
@@ -315,7 +316,7 @@ async def test_odd_but_sound_requests_are_no_500(service: Service, upstream: Scr
         question(thinking={"budget_tokens": -5}),
         question(thinking=[7]),
         question(system="", tools=[]),
-        says(IMAGE, {"type": "unknown", "content": "x", "source": 5}),
+        says(IMAGE, {"type": "search_result", "content": "x", "source": 5}),
         says(source("document", type="text", data="x"), {"type": "tool_result", "content": "x"}),
     ):
         assert (await spender.ask(asked)).code == 200

@@ -11,6 +11,7 @@ from tornado.ioloop import IOLoop
 
 from handlers.base import Latchkey
 from handlers.site import Site
+from outbound.tokens import count
 from store.keyring import Keys
 from store.opened import Store
 from tests.driver import Service, json_of
@@ -25,6 +26,7 @@ from tests.spender import (
     cost,
     events_in,
     question,
+    text_of,
 )
 from tests.upstream import Plan, ScriptedUpstream, events_of, message
 
@@ -152,4 +154,4 @@ async def test_an_app_that_hangs_up_while_the_store_is_away(
     stream.cut(reset=reset)
     await at_rest(app)
     await upstream.calls[0].over.wait()
-    assert await spender.charged() == [], "released"
+    assert await spender.charged() == [cost(25, count(text_of(EVENTS[:8])))], "settled as soon as it was back"
