@@ -30,7 +30,7 @@ docs: $(VENV)/installed  ## write docs/settings.md from settings.py
 	mv docs/settings.md.new docs/settings.md
 
 clean:  ## remove what make and the tools made; data/ stays
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp files say when the environment last took what setup.cfg asks for.

@@ -194,6 +194,8 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await drain(applications, settings.drain_timeout)
             for one in listening:
                 await one.server.close_all_connections()
+            for end in tuple(site.endings):
+                end()
             # Streams that are cut now settle what they have delivered.
             await drain(applications, settings.redis_timeout)
         finally:

@@ -6,8 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from handlers.ai_call import Call, ClientGone, credits_of
 from handlers.ai_errors import envelope
@@ -97,12 +96,18 @@ class MessagesHandler(AIHandler):
     async def make(self, call: Call, stream: bool) -> None:
         """Makes the call that is held."""
         self.call = call
+        self.site.endings.add(call.stop)
         if self.gone:
             call.hang_up()
-        if not stream:
-            return self.write_reply(*await call.reply())
-        with suppress(ClientGone):
+        try:
+            if not stream:
+                return self.write_reply(*await call.reply())
             await call.stream(self)
+        except ClientGone:
+            # Who reads on after all must not take what came so far for the whole.
+            cast(Any, self.request.connection).close()
+        finally:
+            self.site.endings.discard(call.stop)
         self.finish()
 
     async def send(self, media_type: str, piece: bytes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -32,6 +32,8 @@ class Site:
     models: Models = field(default_factory=lambda: Models((echo_model(),)))
     hold_margin: float = 15.0
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
+    endings: set[Callable[[], None]] = field(default_factory=set)
+    """What ends the requests that go on without their client, when the server waits for them no longer."""
 
     @property
     def secure(self) -> bool:

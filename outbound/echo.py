@@ -11,13 +11,12 @@ from typing import Any
 
 from outbound.events import Event
 from outbound.models import Limits, Model
-from outbound.tokens import count, pieces, texts_of
+from outbound.tokens import count_request, pieces
 from store.calls import Price
 
 ECHO = "latchkey-echo"
 # A micro-dollar and five, so that what is charged can be checked by looking.
 PRICE = Price("echo-1", 1_000_000, 5_000_000)
-_COUNTED = ("system", "messages", "tools", "tool_choice")
 
 
 class EchoUpstream:
@@ -55,11 +54,11 @@ class EchoUpstream:
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
         """The tokens of everything that was said."""
-        return _input_tokens(request)
+        return count_request(request)
 
     def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:
         """Exact: this model counts as we do."""
-        return _input_tokens(request)
+        return count_request(request)
 
     async def close(self) -> None:
         """Has nothing open."""
@@ -69,10 +68,6 @@ def echo_model(pause: float = 0.0) -> Model:
     """The model as it is offered."""
     always = datetime(2026, 1, 1, tzinfo=UTC)
     return Model(ECHO, "Latchkey Echo", EchoUpstream(pause), ECHO, 200_000, 64_000, ((always, PRICE),))
-
-
-def _input_tokens(request: Mapping[str, Any]) -> int:
-    return sum(count(text) for name in _COUNTED for text in texts_of(request.get(name)))
 
 
 def _answer(request: Mapping[str, Any]) -> tuple[list[str], str]:
@@ -96,7 +91,7 @@ def _message(model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": _input_tokens(request), "output_tokens": 0},
+        "usage": {"input_tokens": count_request(request), "output_tokens": 0},
     }
 
 

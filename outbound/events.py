@@ -6,7 +6,10 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
+
+from store.json_text import check_nesting
 
 MAX_EVENT_BYTES = 2**20
 _NAME = re.compile(r"[a-z_]{1,64}")
@@ -26,12 +29,34 @@ class Event:
 
     def encoded(self) -> bytes:
         """The event as it goes over the wire; as it came, where it came over one."""
-        return self.raw or f"event: {self.name}\ndata: {compact(self.data)}\n\n".encode()
+        return self.raw or b"event: %b\ndata: %b\n\n" % (self.name.encode(), encoded(self.data))
 
 
 def compact(value: Any) -> str:
     """JSON without white space. What came in as text goes out as the same text, beyond ASCII too."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def encoded(value: Any) -> bytes:
+    """The same in UTF-8. Half of a surrogate pair, for which UTF-8 has nothing, stays escaped."""
+    try:
+        return compact(value).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def read_json(raw: bytes) -> Any:
+    """What a server sent. Raises ValueError for what could not be written again: no JSON, NaN, numbers beyond a float,
+    nesting beyond 200."""
+    check_nesting(raw)
+    return json.loads(raw, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("a number is none")
+    return number
 
 
 class EventReader:
@@ -59,8 +84,8 @@ def _event(block: bytes) -> Event | None:
     if not data:
         return None
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
+        value = read_json(data)
+    except ValueError:
         raise BrokenStream("an event is not JSON") from None
     name = value.get("type") if isinstance(value, dict) else None
     if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import io
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 import aiohttp
 
-from outbound.events import BrokenStream, Event, EventReader, compact
+from outbound.events import BrokenStream, Event, EventReader, encoded, read_json
 from outbound.failure import UpstreamFailed
 from outbound.models import Limits, Model
 from outbound.tokens import texts_of
@@ -55,7 +55,7 @@ class MessagesUpstream:
         asked = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
         found = await self._json("/v1/messages/count_tokens", {**asked, "model": model.upstream_id})
         number = found.get("input_tokens")
-        if not isinstance(number, int) or isinstance(number, bool):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             raise UpstreamFailed("upstream_error", f"{self.name}: the count is no number")
         return number
 
@@ -115,8 +115,8 @@ class MessagesUpstream:
         except aiohttp.ClientError as error:
             raise UpstreamFailed("upstream_error", f"{self.name}: cut off: {type(error).__name__}") from None
         try:
-            value = json.loads(raw)
-        except (ValueError, RecursionError):
+            value = read_json(raw)
+        except ValueError:
             value = None
         if not isinstance(value, dict):
             raise UpstreamFailed("upstream_error", f"{self.name}: the reply is no JSON object")
@@ -135,7 +135,7 @@ class MessagesUpstream:
         try:
             response = await self._session.post(
                 self._url + path,
-                data=compact(body).encode(),
+                data=io.BytesIO(encoded(body)),  # in pieces: bytes beyond 1 MiB would hold up everybody else
                 headers=self._headers,
                 timeout=timeout,
                 allow_redirects=False,
@@ -157,8 +157,8 @@ class MessagesUpstream:
         if response.status in _AGAIN:
             return _Passing("upstream_error", detail)
         if response.status in _THE_REQUEST:
-            with contextlib.suppress(aiohttp.ClientError, ValueError, RecursionError, KeyError, TypeError):
-                error = json.loads(await _read(response))["error"]
+            with contextlib.suppress(aiohttp.ClientError, ValueError, KeyError, TypeError):
+                error = read_json(await _read(response))["error"]
                 if error["type"] in ("invalid_request_error", "request_too_large"):
                     return UpstreamFailed("invalid_request", detail, str(error["message"])[:MAX_DESCRIPTION])
         return UpstreamFailed("upstream_error", detail)

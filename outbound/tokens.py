@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 # Up to six characters of a word, or one other character, with the space before it: near enough to what real
 # tokenizers make of text, never more tokens than bytes, and each piece by itself is one token again.
 _PIECE = re.compile(r"\s?(?:\w{1,6}|[^\w\s])|\s")
+
+_SPOKEN = ("system", "messages", "tools", "tool_choice")
 
 
 def pieces(text: str) -> list[str]:
@@ -19,6 +21,11 @@ def pieces(text: str) -> list[str]:
 def count(text: str) -> int:
     """How many tokens a text has."""
     return len(pieces(text))
+
+
+def count_request(request: Mapping[str, Any]) -> int:
+    """How many tokens stand in a request, names of members included."""
+    return sum(count(text) for name in _SPOKEN for text in texts_of(request.get(name)))
 
 
 def texts_of(value: Any) -> Iterator[str]:

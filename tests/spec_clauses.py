@@ -17,9 +17,6 @@ class Clause:
     later: str = ""
 
 
-CREDITS = "credits and AI calls are not built yet"
-CONNECTED = "the list of connected apps for apps is not built yet"
-
 CLAUSES: dict[str, Clause] = {
     "1": Clause("registration, consent, code, tokens, identity, revocation; POST takes JSON and forms"),
     "2.1": Clause("what an app registers: id, secret, redirect URIs, PKCE, scopes"),
@@ -29,7 +26,7 @@ CLAUSES: dict[str, Clause] = {
     "2.4.rule": Clause("an app with hosted storage has to ask for a data scope"),
     "2.4.credits-read": Clause("credits:read shows the spendable balance"),
     "2.4.credits-spend": Clause("credits:spend charges AI calls to the paid balance"),
-    "2.4.apps-read": Clause("apps:read lists the other connected apps", CONNECTED),
+    "2.4.apps-read": Clause("apps:read lists the other connected apps"),
     "2.4.data-read": Clause("data:read reads the app's documents"),
     "2.4.data-write": Clause("data:write creates, updates and deletes documents"),
     "2.5": Clause("the error body: code, text for people, retryAfter on 429"),
@@ -53,7 +50,7 @@ CLAUSES: dict[str, Clause] = {
     "4.6.delete": Clause("DELETE one document"),
     "4.6.list": Clause("GET a collection"),
     "4.6.usage": Clause("GET the usage record"),
-    "4.6.ai": Clause("POST an AI call that the person pays", CREDITS),
+    "4.6.ai": Clause("POST an AI call that the person pays"),
     "5.1": Clause("client authentication: id and secret, or id and verifier; a wrong secret is invalid_client"),
     "5.2": Clause("PKCE: optional, S256, mandatory where registered so, verifier of 43 to 128 characters"),
     "5.3": Clause("state is required and comes back unchanged"),

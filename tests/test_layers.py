@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -18,10 +19,11 @@ from handlers.errors import CATALOGUE, PUBLIC_NAME
 from handlers.ops import OPS_ROUTES, make_ops_application
 from handlers.policy import OPEN, OPS_POLICIES, POLICIES, MissingPolicy, Policy, check_policies
 from handlers.site import Site
+from outbound.echo import ECHO
 from store import lifetimes
 from store.opened import Store
 from store.registration import Registration
-from tests.driver import CALLBACK, VERIFIER, Service, answer_of, fields_of, send
+from tests.driver import ALL_SCOPES, CALLBACK, VERIFIER, Service, answer_of, fields_of, send
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("store", "handlers", "outbound")
@@ -197,6 +199,16 @@ async def _data(service: Service, path: str) -> Any:
     return await send(f"{service.base_url}/api/v1/data/{path}", headers=headers)
 
 
+async def _granted(service: Service, path: str, body: dict[str, Any] | None = None) -> Any:
+    """A call that a token of every scope makes; the person has credits."""
+    await service.store.credits.grant(service.ada, 1_000)
+    access = (await service.tokens(scope=" ".join(ALL_SCOPES)))["access_token"]
+    headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
+    sent = json.dumps(body) if body else None
+    return await send(f"{service.base_url}/api/v1/{path}", "POST" if body else "GET", body=sent, headers=headers)
+
+
+QUESTION: dict[str, Any] = {"model": ECHO, "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
 LIMITED: dict[str, Callable[[Service], Awaitable[Any]]] = {
     "decide": _decide,
     "token": _exchange,
@@ -205,6 +217,14 @@ LIMITED: dict[str, Callable[[Service], Awaitable[Any]]] = {
     "document": lambda service: _data(service, "notes/n1"),
     "collection": lambda service: _data(service, "notes"),
     "usage": lambda service: _data(service, "_meta/usage"),
+    "credits": lambda service: _granted(service, "credits/balance"),
+    "apps": lambda service: _granted(service, "apps"),
+    "ai-messages": lambda service: _granted(service, "ai/messages", QUESTION),
+    "ai-models": lambda service: _granted(service, "ai/models"),
+    "ai-sdk-messages": lambda service: _granted(service, "ai/v1/messages", {**QUESTION, "stream": True}),
+    "ai-sdk-count": lambda service: _granted(service, "ai/v1/messages/count_tokens", QUESTION),
+    "ai-sdk-models": lambda service: _granted(service, "ai/v1/models"),
+    "ai-sdk-model": lambda service: _granted(service, f"ai/v1/models/{ECHO}"),
 }
 
 
