@@ -1,0 +1,104 @@
+"""AI calls on the wire: connections that serve one call after the other, and events that leave as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+
+from bench.measure import request
+from bench.stub_upstream import HOLD, Stub, model_name
+from handlers.site import Site
+from outbound.messages import MessagesUpstream
+from outbound.models import Limits, Model, Models
+from store.calls import Price
+from store.opened import Store
+from tests.driver import Service
+
+HELD, ENDED = model_name(4, HOLD), model_name(4, 0)
+ALWAYS = datetime(2026, 1, 1, tzinfo=UTC)
+ASKED: dict[str, Any] = {"max_tokens": 100, "messages": [{"role": "user", "content": "Why?"}]}
+
+
+class LateStub(Stub):
+    """The body of a stream ends when a test says so. `gone` is done when the connection is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The other side hung up."""
+        self.gone.set_result(None)
+
+    def end(self) -> None:
+        """Not behind the last event."""
+
+
+class Upstream:
+    """A stub that listens, the connections to it, and models on it."""
+
+    def __init__(self) -> None:
+        self.made: list[LateStub] = []
+
+    async def listen(self) -> None:
+        """Takes a free port."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._connected, "127.0.0.1", 0, family=socket.AF_INET)
+        url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self.client = MessagesUpstream("stub", url, "", Limits(), 10)
+        self.held, self.ended = self._model(HELD), self._model(ENDED)
+
+    def _connected(self) -> LateStub:
+        self.made.append(LateStub())
+        return self.made[-1]
+
+    def _model(self, name: str) -> Model:
+        return Model(name, name, self.client, name, 200_000, 8_192, ((ALWAYS, Price("1", 1, 1)),))
+
+    async def close(self) -> None:
+        """Ends both sides."""
+        await self.client.close()
+        self._server.close()
+        await asyncio.gather(*(one.gone for one in self.made))
+
+
+@pytest.fixture
+def upstream(io_loop: IOLoop) -> Iterator[Upstream]:
+    """A stub as the server of models."""
+    made = Upstream()
+    io_loop.run_sync(made.listen)
+    yield made
+    io_loop.run_sync(made.close)
+
+
+@pytest.fixture
+def site(memory_store: Store, base_url: str, upstream: Upstream) -> Site:
+    """A model whose streams stop half-way."""
+    return Site(memory_store, base_url, models=Models((upstream.held,)))
+
+
+@pytest.mark.gen_test
+async def test_an_event_leaves_before_the_one_before_it_is_acknowledged(
+    service: Service, http_server: HTTPServer
+) -> None:
+    """Nagle's algorithm is off as long as a stream is under way."""
+    await service.store.credits.grant(service.ada, 1_000_000)
+    token = (await service.tokens(scope="credits:spend"))["access_token"]
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(service.base_url.rpartition(":")[2]))
+    body = json.dumps({**ASKED, "model": HELD, "stream": True}).encode()
+    writer.write(request("POST", "/api/v1/ai/messages", token, body))
+    assert b"200" in await reader.readline()
+    await reader.readuntil(b"content_block_delta")
+    sockets = [connection.stream.socket for connection in http_server._connections]
+    (ours,) = [one for one in sockets if one.getpeername() == writer.get_extra_info("sockname")]
+    assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    writer.close()
+    await writer.wait_closed()
