@@ -85,6 +85,51 @@ def site(memory_store: Store, base_url: str, upstream: Upstream) -> Site:
     return Site(memory_store, base_url, models=Models((upstream.held,)))
 
 
+async def names_up_to_the_last(model: Model) -> list[str]:
+    """The events of a stream, behind the last of which nobody reads on."""
+    names = []
+    events = model.upstream.stream(model, ASKED)
+    async for event in events:
+        names.append(event.name)
+        if event.name == "message_stop":
+            break
+    await events.aclose()
+    return names
+
+
+@pytest.mark.gen_test
+async def test_a_body_that_ends_behind_the_last_event_leaves_the_connection_for_the_next_call(
+    upstream: Upstream,
+) -> None:
+    for _ in range(3):
+        assert (await names_up_to_the_last(upstream.ended))[-2:] == ["message_delta", "message_stop"]
+        (ending,) = upstream.client._ending
+        Stub.end(upstream.made[0])
+        await ending
+    assert len(upstream.made) == 1
+
+
+@pytest.mark.gen_test
+async def test_a_body_that_never_ends_keeps_nobody_waiting(upstream: Upstream) -> None:
+    await names_up_to_the_last(upstream.ended)
+    await names_up_to_the_last(upstream.ended)
+    assert len(upstream.made) == 2
+    endings = list(upstream.client._ending)
+    await upstream.client.close()
+    await asyncio.wait(endings, timeout=10)
+    assert all(ending.cancelled() for ending in endings)
+
+
+@pytest.mark.gen_test
+async def test_a_stream_that_is_left_half_way_ends_its_connection(upstream: Upstream) -> None:
+    for number in (1, 2):
+        events = upstream.held.upstream.stream(upstream.held, ASKED)
+        await anext(events)
+        await events.aclose()
+        assert len(upstream.made) == number
+    assert not upstream.client._ending
+
+
 @pytest.mark.gen_test
 async def test_an_event_leaves_before_the_one_before_it_is_acknowledged(
     service: Service, http_server: HTTPServer
