@@ -15,6 +15,7 @@ from outbound.events import BrokenStream, Event, EventReader, compact
 from outbound.failure import UpstreamFailed
 from outbound.models import Limits, Model
 from outbound.tokens import texts_of
+from outbound.watch import Watch
 
 log = logging.getLogger("latchkey.upstream")
 
@@ -72,9 +73,11 @@ class MessagesUpstream:
         body = {**request, "model": model.upstream_id, "stream": True}
         async with contextlib.AsyncExitStack() as stack:
             response, events, event = await self._begin(body, stack)
-            while event is not None and event.name != "message_stop":
-                yield event
-                event = await self._next(events, self.limits.between_events, "between two events")
+            seconds = self.limits.between_events
+            with Watch(response.content, seconds, self._silent(seconds, "between two events")) as watch:
+                while event is not None and event.name != "message_stop":
+                    yield event
+                    event = await watch.next(events)
             if event is not None:
                 stack.pop_all()
                 self._finish(response)
@@ -90,7 +93,7 @@ class MessagesUpstream:
                     response = await self._post("/v1/messages", body)
                 stack.callback(response.close)
                 events = _events(self.name, response)
-                first = await self._next(events, self.limits.first_byte, "before the first event")
+                first = await self._first(events)
                 if first is not None:
                     return response, events, first
                 raise _Passing("upstream_error", f"{self.name}: the stream was empty")
@@ -192,12 +195,15 @@ class MessagesUpstream:
                 "upstream_timeout", f"{self.name}: nothing came in {self.limits.first_byte:g} s"
             ) from None
 
-    async def _next(self, events: AsyncIterator[Event], seconds: float, where: str) -> Event | None:
+    async def _first(self, events: AsyncIterator[Event]) -> Event | None:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self.limits.first_byte):
                 return await anext(events, None)
         except TimeoutError:
-            raise UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}") from None
+            raise self._silent(self.limits.first_byte, "before the first event") from None
+
+    def _silent(self, seconds: float, where: str) -> UpstreamFailed:
+        return UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}")
 
     async def close(self) -> None:
         """Drops its connections."""

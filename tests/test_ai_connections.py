@@ -16,6 +16,7 @@ from tornado.ioloop import IOLoop
 from bench.measure import request
 from bench.stub_upstream import HOLD, Stub, model_name
 from handlers.site import Site
+from outbound.failure import UpstreamFailed
 from outbound.messages import MessagesUpstream
 from outbound.models import Limits, Model, Models
 from store.calls import Price
@@ -147,3 +148,25 @@ async def test_an_event_leaves_before_the_one_before_it_is_acknowledged(
     assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
     writer.close()
     await writer.wait_closed()
+
+
+@pytest.mark.gen_test
+async def test_a_stream_is_broken_off_after_a_silence_between_two_events(upstream: Upstream) -> None:
+    upstream.client.limits = Limits(between_events=0.05)
+    events = upstream.held.upstream.stream(upstream.held, ASKED)
+    assert [(await anext(events)).name for _ in range(5)][2:] == ["ping", *["content_block_delta"] * 2]
+    with pytest.raises(UpstreamFailed, match="between two events") as failed:
+        await anext(events)
+    assert failed.value.code == "upstream_timeout"
+    await upstream.made[0].gone
+
+
+@pytest.mark.gen_test
+async def test_the_time_in_which_nobody_asks_for_the_next_event_is_no_silence(upstream: Upstream) -> None:
+    upstream.client.limits = Limits(between_events=0.01)
+    names = []
+    async for event in upstream.ended.upstream.stream(upstream.ended, ASKED):
+        if event.name == "ping":
+            await asyncio.sleep(0.05)  # an app that reads slowly
+        names.append(event.name)
+    assert names[-1] == "message_stop"
