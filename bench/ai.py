@@ -18,7 +18,7 @@ import tempfile
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import truediv
+from operator import sub, truediv
 from pathlib import Path
 from statistics import median
 from time import monotonic
@@ -26,7 +26,7 @@ from time import monotonic
 from bench import open_streams
 from bench.calling import CREDITS, Direct, Load, Reply, Through, latchkey, stub
 from bench.filling import FilledStore
-from bench.measure import percentile, progress, table
+from bench.measure import progress, table
 from store.lifetimes import AI
 
 FEW = (1, 8)  # connections
@@ -93,7 +93,7 @@ async def _round(ways: Sequence[Direct], loads: Sequence[Load], burst: float) ->
 
 
 def latency_table(direct: Direct, through: Direct, plan: Plan) -> str:
-    """What a call takes on each way, of all calls of the run, and what lies between the two."""
+    """What a call takes on each way, and what lies between the two in the same round."""
     rows = []
     for name, reply, measured in (
         ("whole", plan.whole, "latencies"),
@@ -105,10 +105,9 @@ def latency_table(direct: Direct, through: Direct, plan: Plan) -> str:
             load = Load(reply, connections)
             cells = []
             for percent in (50, 99):
-                near, far = (
-                    1000 * percentile(getattr(way.samples[load], measured), percent) for way in (direct, through)
-                )
-                cells += [f"{near:.2f}", f"{far:.2f}", f"+{far - near:.2f} (×{far / near:.2f})"]
+                near, far = (way.samples[load].percentiles(measured, percent) for way in (direct, through))
+                added, ratio = median(map(sub, far, near)), median(map(truediv, far, near))
+                cells += [f"{median(near):.2f}", f"{median(far):.2f}", f"{added:+.2f} (×{ratio:.2f})"]
             rows.append((name, str(connections), *cells))
     figures = (f"{what}p{percent}, ms" for percent in (50, 99) for what in ("stub ", "Latchkey ", "added "))
     return table(("call", "connections", *figures), rows)

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from bench.filling import FilledStore, Pair
-from bench.measure import Client, Served, request, running, serving
+from bench.measure import Burst, Client, Served, percentile, request, running, serving
 from bench.stub_upstream import FRAME, model_name
 from store import keys
 from store.lifetimes import AI
@@ -67,26 +67,36 @@ class Load(NamedTuple):
 
 @dataclass
 class Samples:
-    """What was measured of one load on one way: in seconds each request, and what all of them took."""
+    """The bursts of one load on one way, and what all of them took in seconds: of a core by the process that answered,
+    and of the store by scripts."""
 
-    latencies: list[float] = field(default_factory=list)
-    firsts: list[float] = field(default_factory=list)
-    pauses: list[float] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
-    """Requests per second, of each burst."""
+    bursts: list[Burst] = field(default_factory=list)
     cpu: float = 0.0
     script: float = 0.0
+
+    @property
+    def rates(self) -> list[float]:
+        """Requests per second, of each burst."""
+        return [len(burst.latencies) / burst.seconds for burst in self.bursts]
+
+    def percentiles(self, measured: str, percent: float) -> list[float]:
+        """That percentile of each burst in milliseconds; `measured` is a field of Burst."""
+        return [1000 * percentile(getattr(burst, measured), percent) for burst in self.bursts]
 
     @property
     def cpu_each(self) -> float:
         """Seconds of a core that the process took for a request. The system counts in steps of a hundredth: a run of a
         moment may have taken none, and counts as one step."""
-        return max(self.cpu, 0.01) / len(self.latencies)
+        return max(self.cpu, 0.01) / self._requests
 
     @property
     def script_each(self) -> float:
         """Seconds that a request held the store."""
-        return self.script / len(self.latencies)
+        return self.script / self._requests
+
+    @property
+    def _requests(self) -> int:
+        return sum(len(burst.latencies) for burst in self.bursts)
 
 
 class Direct:
@@ -112,10 +122,7 @@ class Direct:
         burst = await client.burst(_until(perf_counter() + seconds, requests), self.expected(load.reply))
         samples.cpu += self.served.cpu() - cpu
         samples.script += self.script_time() - held
-        samples.latencies += burst.latencies
-        samples.firsts += burst.firsts
-        samples.pauses += burst.pauses
-        samples.rates.append(len(burst.latencies) / burst.seconds)
+        samples.bursts.append(burst)
 
     def requests(self, load: Load) -> Iterator[bytes]:
         """As many as may be sent in one burst."""
