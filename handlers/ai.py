@@ -8,6 +8,8 @@ import logging
 import re
 from typing import Any, cast
 
+from tornado.http1connection import HTTP1Connection
+
 from handlers.ai_call import Call, ClientGone, credits_of
 from handlers.ai_errors import envelope
 from handlers.ai_request import read_request
@@ -115,6 +117,8 @@ class MessagesHandler(AIHandler):
         if not self._headers_written:
             self.set_header("Content-Type", media_type)
             self.set_header("X-Accel-Buffering", "no")  # a proxy that waits for more would hold back every event
+            # So would TCP, each until the app's side has acknowledged the one before; Tornado turns it back at the end.
+            cast(HTTP1Connection, self.request.connection).stream.set_nodelay(True)
         self.write(piece)
         await self.flush()
 
