@@ -93,6 +93,8 @@ class MessagesHandler(AIHandler):
         if isinstance(held, Replayed):
             self.set_header("Idempotent-Replayed", "true")
             return self.write_reply(held.kept, held.charge)
+        del asked
+        self.request.body = b""  # a call may take minutes, and keeps what it sends on
         await self.make(Call(self.store.calls, held, model, forwarded, began + limits.total), request.stream)
 
     async def make(self, call: Call, stream: bool) -> None:

@@ -150,6 +150,7 @@ class MessagesUpstream:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections),
                 auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"accept-encoding": "identity", "user-agent": "Latchkey"},
                 skip_auto_headers=("user-agent",),
             )
