@@ -222,7 +222,8 @@ class Credits:
 
 def _place(before: str) -> str:
     """A place in the ledger: the id of an entry, or "" for its newest end."""
-    if before and not re.fullmatch(r"[0-9]{1,15}-[0-9]{1,15}", before):
+    # Both parts fit 64 bits, and something can stand before it.
+    if before and not re.fullmatch(r"[1-9][0-9]{0,17}-[0-9]{1,18}", before):
         raise Refused("invalid_request", "This is no entry of the ledger.")
     return before
 
