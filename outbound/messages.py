@@ -91,6 +91,7 @@ class MessagesUpstream:
                     return events, first
                 raise _Passing("upstream_error", f"{self.name}: the stream was empty")
             except _Passing:
+                await stack.aclose()
                 if not again:
                     raise
             await asyncio.sleep(PAUSE)
@@ -127,6 +128,7 @@ class MessagesUpstream:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections),
+                cookie_jar=aiohttp.DummyCookieJar(),  # what one call is given no other sends
                 auto_decompress=False,
                 headers={"accept-encoding": "identity", "user-agent": "Latchkey"},
                 skip_auto_headers=("user-agent",),
