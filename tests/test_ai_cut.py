@@ -13,7 +13,7 @@ from handlers.site import Site
 from outbound.models import Limits
 from outbound.tokens import count
 from tests.driver import EMAIL, Service
-from tests.spender import OpenStream, Spender, at_rest, cost, hurry, question, reached, text_of
+from tests.spender import OpenStream, Spender, assert_error, at_rest, cost, hurry, question, reached, text_of
 from tests.upstream import Plan, ScriptedUpstream, events_of, message
 
 pytestmark = pytest.mark.gen_test(timeout=20)
@@ -148,14 +148,15 @@ def narrow(http_server: HTTPServer, upstream: ScriptedUpstream) -> None:
 
 @pytest.mark.trap(29)
 @pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("key", [pytest.param("", id="without a key"), pytest.param("k1", id="with a key")])
 async def test_a_client_that_stops_reading_holds_the_upstream_back(
-    service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream
+    service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, key: str
 ) -> None:
     spender = await Spender.make(service, amount=10**9)
     hurry(site, A_MOMENT)
     upstream.plan = Plan(events=[*EVENTS[:2], *[BIG] * 20_000, *EVENTS[-3:]])
     asked = question("x" * 900_000, stream=True, max_tokens=4096)
-    stream = await (await OpenStream.open(spender, asked, buffer=4096)).begin()
+    stream = await (await OpenStream.open(spender, asked, key=key, buffer=4096)).begin()
     await stream.read(2)
     await upstream.calls[0].over.wait()
     await at_rest(app)
@@ -166,6 +167,10 @@ async def test_a_client_that_stops_reading_holds_the_upstream_back(
     with pytest.raises(asyncio.IncompleteReadError):  # cut off: nobody takes it for the whole
         await stream.rest()
     stream.cut()
+    if key:
+        answer = await spender.ask(asked, key=key)
+        assert_error(answer, 409, "idempotency_reply_gone")
+        assert len(upstream.calls) == 1
 
 
 @pytest.mark.trap(29)
