@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -96,6 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(settings: Settings) -> int:
     """Binds, starts the store where it is ours, serves. Raises StartupError, KeyRingError, OSError."""
+    raise_open_files()
     # Until there is something to drain, SIGTERM ends the start as Ctrl-C does, and the store with it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sockets = bind(settings.host, settings.port)
@@ -117,6 +120,14 @@ def run(settings: Settings) -> int:
     finally:
         if embedded:
             embedded.stop()
+
+
+def raise_open_files() -> None:
+    """As many open files as the system lets this process have: each connection is one, a streamed AI call two."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):  # macOS names a hard limit that it does not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def bind(host: str, port: int) -> list[socket.socket]:

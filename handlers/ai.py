@@ -8,6 +8,8 @@ import logging
 import re
 from typing import Any, cast
 
+from tornado.http1connection import HTTP1Connection
+
 from handlers.ai_call import Call, ClientGone, credits_of
 from handlers.ai_errors import envelope
 from handlers.ai_request import read_request
@@ -91,6 +93,8 @@ class MessagesHandler(AIHandler):
         if isinstance(held, Replayed):
             self.set_header("Idempotent-Replayed", "true")
             return self.write_reply(held.kept, held.charge)
+        del asked
+        self.request.body = b""  # a call may take minutes, and keeps what it sends on
         await self.make(Call(self.store.calls, held, model, forwarded, began + limits.total), request.stream)
 
     async def make(self, call: Call, stream: bool) -> None:
@@ -115,6 +119,8 @@ class MessagesHandler(AIHandler):
         if not self._headers_written:
             self.set_header("Content-Type", media_type)
             self.set_header("X-Accel-Buffering", "no")  # a proxy that waits for more would hold back every event
+            # So would TCP, each until the app's side has acknowledged the one before; Tornado turns it back at the end.
+            cast(HTTP1Connection, self.request.connection).stream.set_nodelay(True)
         self.write(piece)
         await self.flush()
 

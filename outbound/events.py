@@ -49,7 +49,7 @@ def read_json(raw: bytes) -> Any:
     """What a server sent. Raises ValueError for what could not be written again: no JSON, NaN, numbers beyond a float,
     nesting beyond 200."""
     check_nesting(raw)
-    return json.loads(raw, parse_constant=_finite, parse_float=_finite)
+    return _DECODER.decode(raw.decode())
 
 
 def _finite(text: str) -> float:
@@ -57,6 +57,9 @@ def _finite(text: str) -> float:
     if not isfinite(number):
         raise ValueError("a number is none")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 class EventReader:

@@ -15,6 +15,7 @@ from outbound.events import BrokenStream, Event, EventReader, encoded, read_json
 from outbound.failure import UpstreamFailed
 from outbound.models import Limits, Model
 from outbound.tokens import texts_of
+from outbound.watch import Watch
 
 log = logging.getLogger("latchkey.upstream")
 
@@ -24,6 +25,8 @@ MAX_DESCRIPTION = 500
 READ_BYTES = 2**16
 PAUSE = 0.1
 """Seconds before the one retry."""
+END = 5.0
+"""Seconds in which the body of a stream ends after its last event."""
 # What an image takes at most, and what the server adds to a request of its own (a prompt for tools, say), in tokens.
 IMAGE_TOKENS = 5_000
 OVERHEAD_TOKENS = 1_024
@@ -45,6 +48,7 @@ class MessagesUpstream:
             self._headers["x-api-key"] = key
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
+        self._ending: set[asyncio.Future[None]] = set()
 
     async def complete(self, model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to a request, whole. Raises UpstreamFailed."""
@@ -71,17 +75,20 @@ class MessagesUpstream:
         """The reply in events, as they come. Raises UpstreamFailed."""
         body = {**request, "model": model.upstream_id, "stream": True}
         async with contextlib.AsyncExitStack() as stack:
-            events, first = await self._begin(body, stack)
-            yield first
-            while True:
-                event = await self._next(events, self.limits.between_events, "between two events")
-                if event is None:
-                    return
+            response, events, event = await self._begin(body, stack)
+            seconds = self.limits.between_events
+            with Watch(response.content, seconds, self._silent(seconds, "between two events")) as watch:
+                while event is not None and event.name != "message_stop":
+                    yield event
+                    event = await watch.next(events)
+            if event is not None:
+                stack.pop_all()
+                self._finish(response)
                 yield event
 
     async def _begin(
         self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack
-    ) -> tuple[AsyncIterator[Event], Event]:
+    ) -> tuple[aiohttp.ClientResponse, AsyncIterator[Event], Event | None]:
         """The stream with its first event. Until then a call that failed is made once more."""
         for again in (True, False):
             try:
@@ -89,16 +96,31 @@ class MessagesUpstream:
                     response = await self._post("/v1/messages", body)
                 stack.callback(response.close)
                 events = _events(self.name, response)
-                first = await self._next(events, self.limits.first_byte, "before the first event")
+                first = await self._first(events)
                 if first is not None:
-                    return events, first
+                    return response, events, first
                 raise _Passing("upstream_error", f"{self.name}: the stream was empty")
             except _Passing:
                 await stack.aclose()
                 if not again:
                     raise
+            await stack.aclose()
             await asyncio.sleep(PAUSE)
         raise AssertionError
+
+    def _finish(self, response: aiohttp.ClientResponse) -> None:
+        """Takes in the end of the body, which many servers send after the last event, by itself. Without it the
+        connection could serve no other call. Nothing waits for it."""
+        if response.closed:
+            return
+
+        def ended(task: asyncio.Future[None]) -> None:
+            self._ending.discard(task)
+            response.close()
+
+        ending = asyncio.ensure_future(_read_end(response))
+        self._ending.add(ending)
+        ending.add_done_callback(ended)
 
     async def _json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         for again in (True, False):
@@ -133,6 +155,7 @@ class MessagesUpstream:
                 connector=aiohttp.TCPConnector(limit=self._connections),
                 cookie_jar=aiohttp.DummyCookieJar(),  # what one call is given no other sends
                 auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"accept-encoding": "identity", "user-agent": "Latchkey"},
                 skip_auto_headers=("user-agent",),
             )
@@ -178,15 +201,20 @@ class MessagesUpstream:
                 "upstream_timeout", f"{self.name}: nothing came in {self.limits.first_byte:g} s"
             ) from None
 
-    async def _next(self, events: AsyncIterator[Event], seconds: float, where: str) -> Event | None:
+    async def _first(self, events: AsyncIterator[Event]) -> Event | None:
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self.limits.first_byte):
                 return await anext(events, None)
         except TimeoutError:
-            raise UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}") from None
+            raise self._silent(self.limits.first_byte, "before the first event") from None
+
+    def _silent(self, seconds: float, where: str) -> UpstreamFailed:
+        return UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}")
 
     async def close(self) -> None:
         """Drops its connections."""
+        for ending in self._ending:
+            ending.cancel()
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -204,6 +232,14 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
         if len(body) > MAX_REPLY_BYTES:
             raise UpstreamFailed("upstream_error", "the reply is too large")
     return bytes(body)
+
+
+async def _read_end(response: aiohttp.ClientResponse) -> None:
+    # RuntimeError: aiohttp's word for a connection that was closed before it was waited for.
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError):
+        async with asyncio.timeout(END):
+            while not response.content.at_eof():
+                await response.content.readany()
 
 
 async def _events(name: str, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 import msgpack
@@ -157,6 +157,8 @@ class Calls:
             return Replayed(self._open(caller, asked.key or "", reply.raw("sealed")), charge, window)
         if reply.word != "held":
             _refuse(reply.word, window)
+        # The request is long, and only its digest was needed.
+        asked = replace(asked, body=b"")
         return Hold(caller.user, caller.client, asked, reply.number("output"), reply.number("amount"), window)
 
     async def settle(

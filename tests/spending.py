@@ -111,11 +111,13 @@ def booked(store: Store, **books: int) -> Store:
 
 @dataclass(frozen=True)
 class Recount:
-    """The credits of a person, counted one by one. `holds` are those that stand, `replies` the names of those kept."""
+    """The credits of a person, counted one by one. `charged` are the holds that the ledger has charges of, `holds`
+    those that stand, `marks` those that were settled, `replies` the names of those kept."""
 
     paid: int
     opening: int
     amounts: tuple[int, ...]
+    charged: tuple[str, ...]
     holds: dict[str, int]
     marks: dict[str, int]
     replies: frozenset[str]
@@ -134,13 +136,15 @@ async def recount(store: Store, user: str) -> Recount:
     raw: Any = await client.hgetall(names["balance"])
     row = {name.decode(): int(value) for name, value in raw.items()}
     paid, opening = row.get("paid", 0), row.get("opening", 0)
-    amounts, total = [], opening
+    amounts, charged, total = [], [], opening
     entries: Any = await client.xrange(names["ledger"])
     for _, entry in entries:
         amounts.append(int(entry[b"amount"]))
+        charged += [entry[b"hold"].decode()] if b"hold" in entry else []
         total += amounts[-1]
         assert int(entry[b"paid"]) == total, "each entry says what the balance was after it"
     assert total == paid, "opening and ledger are the balance"
+    assert len(set(charged)) == len(charged), "each hold ends once"
 
     seconds, micros = await client.time()
     now = int(seconds) * 1000 + int(micros) // 1000
@@ -168,4 +172,4 @@ async def recount(store: Store, user: str) -> Recount:
     told = await store.credits.show(user)
     assert (told.paid, told.held, told.opening) == (paid, sum(holds.values()), opening)
     assert sorted(hold.amount for hold in told.holds) == sorted(holds.values())
-    return Recount(paid, opening, tuple(amounts), holds, marks, frozenset(kept))
+    return Recount(paid, opening, tuple(amounts), tuple(charged), holds, marks, frozenset(kept))
