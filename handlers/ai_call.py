@@ -52,19 +52,18 @@ class Call:
         self._request = {**request, "max_tokens": hold.output_tokens}
         self._deadline = deadline
         self._meter = Meter(request)
-        self._streams = self._gone = self._stopped = self._sending = self._begun = self._ended = False
+        self._gone = self._stopped = self._sending = self._begun = self._ended = False
         self._limit: asyncio.Timeout | None = None
         self._kept: bytearray | None = bytearray() if hold.keyed else None
 
     def hang_up(self) -> None:
-        """The app is gone. What is streamed ends now, unless it has a key; a whole reply goes on, since it is asked for
-        and paid for whole."""
+        """The app is gone, and the call ends now, unless it has a key."""
         self._gone = True
         if self._cut:
             self._end_now()
 
     def stop(self) -> None:
-        """The server ends, and the call with it, whatever the app has asked for."""
+        """The server ends. So does a call with a key, which costs nothing then: the app asks again."""
         self._gone = self._stopped = True
         self._end_now()
 
@@ -75,12 +74,13 @@ class Call:
     @property
     def _cut(self) -> bool:
         """Whether nobody is left for whom the call could go on."""
-        return self._streams and self._gone and not self._hold.keyed
+        return self._gone and not self._hold.keyed
 
     async def reply(self) -> tuple[Kept, Charge]:
-        """The whole reply and what it cost. Raises Refused, StoreUnavailable; nothing is charged then."""
+        """The whole reply and what it cost. Raises Refused, StoreUnavailable, ClientGone; nothing is charged then."""
         try:
             async with asyncio.timeout_at(self._deadline) as self._limit:
+                self._go_on()
                 reply = await self._model.upstream.complete(self._model, self._request)
             self._limit = None
             self._meter.see_reply(reply)
@@ -89,6 +89,9 @@ class Call:
             kept = Kept(WHOLE, encoded(reply)[:-1] + b',"credits":', b"}")
             return kept, await self._settle(*self._meter.used(), kept)
         except (UpstreamFailed, TimeoutError) as error:
+            self._limit = None
+            if isinstance(error, TimeoutError) and self._cut:
+                raise ClientGone from None
             raise self._refusal(error) from None
         finally:
             self._limit = None
@@ -100,7 +103,6 @@ class Call:
         Raises Refused and StoreUnavailable as long as nothing has gone out; after that a failure is an event of the
         stream. Nothing is charged for a failure. Raises ClientGone when the app hung up: what it was sent is charged.
         """
-        self._streams = True
         try:
             async with asyncio.timeout_at(self._deadline) as self._limit:
                 last = await self._pass_all(client)

@@ -101,7 +101,6 @@ class MessagesUpstream:
                     return response, events, first
                 raise _Passing("upstream_error", f"{self.name}: the stream was empty")
             except _Passing:
-                await stack.aclose()
                 if not again:
                     raise
             await stack.aclose()
@@ -153,7 +152,6 @@ class MessagesUpstream:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections),
-                cookie_jar=aiohttp.DummyCookieJar(),  # what one call is given no other sends
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"accept-encoding": "identity", "user-agent": "Latchkey"},

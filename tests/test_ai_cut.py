@@ -18,6 +18,7 @@ from tests.upstream import Plan, ScriptedUpstream, events_of, message
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
+both_ways = pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 EVENTS = events_of(message())
 
 
@@ -62,52 +63,34 @@ async def test_cut_at_every_event_what_was_delivered_is_charged(
     assert len(upstream.calls) == len(EVENTS) + 1, "none is tried again"
 
 
+@both_ways
 @pytest.mark.trap(29)
-async def test_a_stream_cut_before_its_first_byte_ends_at_once(
-    service: Service, app: Latchkey, upstream: ScriptedUpstream
+async def test_cut_before_the_first_byte_nothing_is_charged(
+    service: Service, app: Latchkey, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
     upstream.plan = Plan(before="hang")
-    stream = await OpenStream.open(spender)
+    opened = await OpenStream.open(spender, question(stream=stream))
     await reached(upstream)
     assert (await spender.account()).held > 0
-    stream.cut()
+    opened.cut()
     await upstream.calls[0].over.wait()
     await at_rest(app)
     assert await spender.charged() == []
     assert len(upstream.calls) == 1
 
 
+@both_ways
 @pytest.mark.trap(29)
-async def test_a_whole_reply_is_made_and_charged_though_the_app_hung_up(
-    service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream
+async def test_cut_while_the_hold_is_placed(
+    service: Service, app: Latchkey, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service)
-    gate = asyncio.Semaphore(0)
-    upstream.plan = Plan(gate=gate)
-    opened = await OpenStream.open(spender, question())
-    await reached(upstream)
-    opened.cut()
-    gate.release()
-    await at_rest(app)
-    assert await spender.charged() == [cost(25, 31)]
-    hurry(site)
     upstream.plan = Plan(before="hang")
-    opened = await OpenStream.open(spender, question())
-    await reached(upstream, 2)
-    opened.cut()
-    await at_rest(app)
-    assert await spender.charged() == [cost(25, 31)], "and not where there is none"
-
-
-@pytest.mark.trap(29)
-async def test_cut_while_the_hold_is_placed(service: Service, app: Latchkey, upstream: ScriptedUpstream) -> None:
-    spender = await Spender.make(service)
-    upstream.plan = Plan(before="hang")
-    stream = await OpenStream.open(spender)
+    opened = await OpenStream.open(spender, question(stream=stream))
     while not app.in_flight:
         await asyncio.sleep(0)
-    stream.cut()
+    opened.cut()
     await at_rest(app)
     assert await spender.charged() == []
     assert [call.hung_up for call in upstream.calls] == [True] * len(upstream.calls)
