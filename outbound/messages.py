@@ -52,7 +52,10 @@ class MessagesUpstream:
 
     async def complete(self, model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to a request, whole. Raises UpstreamFailed."""
-        return await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False})
+        reply = await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False})
+        if reply.get("type") == "error":
+            raise _reported(self.name, "reply", reply)
+        return reply
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
         """What the server counts. Raises UpstreamFailed."""
@@ -243,14 +246,14 @@ async def _events(name: str, response: aiohttp.ClientResponse) -> AsyncIterator[
         async for piece in response.content.iter_any():
             for event in reader.feed(piece):
                 if event.name == "error":
-                    raise _reported(name, event.data)
+                    raise _reported(name, "stream", event.data)
                 yield event
     except (aiohttp.ClientError, BrokenStream) as error:
         raise _Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
 
 
-def _reported(name: str, data: Mapping[str, Any]) -> UpstreamFailed:
+def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:
     error = data.get("error")
     kind = error.get("type") if isinstance(error, dict) else None
     overloaded = kind in ("overloaded_error", "rate_limit_error")
-    return _Passing("overloaded" if overloaded else "upstream_error", f"{name}: the stream reported {str(kind)[:40]!a}")
+    return _Passing("overloaded" if overloaded else "upstream_error", f"{name}: the {where} is {str(kind)[:40]!a}")

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from handlers.site import Site
-from tests.driver import Service, json_of
+from tests.driver import Service, json_of, send_raw
 from tests.spender import (
     MODEL,
+    NATIVE,
     PLENTY,
     OpenStream,
     Spender,
+    assert_error,
     cost,
     events_in,
     question,
@@ -245,3 +247,21 @@ async def test_events_in_one_piece_and_several_deltas_of_the_message(
     assert [event["type"] for event in events if "credits" in event] == ["message_delta"]
     assert events[-2] == {**last, "credits": {"charged": cost(25, 31), "remaining": PLENTY - cost(25, 31)}}
     assert await spender.charged() == [cost(25, 31)]
+
+
+async def test_a_client_of_an_older_http_gets_its_stream(service: Service, upstream: ScriptedUpstream) -> None:
+    spender = await Spender.make(service)
+    head = f"POST {NATIVE} HTTP/1.0\r\nAuthorization: Bearer {spender.token}\r\nContent-Type: application/json\r\n"
+    status, answer = await send_raw(service.base_url, head.encode(), json.dumps(question(stream=True)).encode())
+    assert status == 200
+    assert text_of(events_in(answer.partition(b"\r\n\r\n")[2])) == TEXT
+    assert await spender.charged() == [cost(25, 31)]
+
+
+async def test_calls_are_posted(service: Service) -> None:
+    spender = await Spender.make(service)
+    refused = await spender.get("/ai/messages")
+    assert_error(refused, 405, "method_not_allowed")
+    assert refused.headers["Allow"] == "POST, OPTIONS"
+    told = await spender.get("/ai/v1/messages")
+    assert (told.code, json_of(told)["error"]["type"]) == (405, "invalid_request_error")

@@ -13,11 +13,12 @@ from handlers.site import Site
 from outbound.models import Limits
 from outbound.tokens import count
 from tests.driver import EMAIL, Service
-from tests.spender import OpenStream, Spender, at_rest, cost, hurry, question, reached, text_of
+from tests.spender import OpenStream, Spender, assert_error, at_rest, cost, hurry, question, reached, text_of
 from tests.upstream import Plan, ScriptedUpstream, events_of, message
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
+both_ways = pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 EVENTS = events_of(message())
 
 
@@ -62,8 +63,8 @@ async def test_cut_at_every_event_what_was_delivered_is_charged(
     assert len(upstream.calls) == len(EVENTS) + 1, "none is tried again"
 
 
+@both_ways
 @pytest.mark.trap(29)
-@pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 async def test_cut_before_the_first_byte_nothing_is_charged(
     service: Service, app: Latchkey, upstream: ScriptedUpstream, stream: bool
 ) -> None:
@@ -79,17 +80,19 @@ async def test_cut_before_the_first_byte_nothing_is_charged(
     assert len(upstream.calls) == 1
 
 
+@both_ways
 @pytest.mark.trap(29)
-async def test_cut_while_the_hold_is_placed(service: Service, app: Latchkey, upstream: ScriptedUpstream) -> None:
+async def test_cut_while_the_hold_is_placed(
+    service: Service, app: Latchkey, upstream: ScriptedUpstream, stream: bool
+) -> None:
     spender = await Spender.make(service)
     upstream.plan = Plan(before="hang")
-    for stream in (False, True):
-        opened = await OpenStream.open(spender, question(stream=stream))
-        while not app.in_flight:
-            await asyncio.sleep(0)
-        opened.cut()
-        await at_rest(app)
-        assert await spender.charged() == []
+    opened = await OpenStream.open(spender, question(stream=stream))
+    while not app.in_flight:
+        await asyncio.sleep(0)
+    opened.cut()
+    await at_rest(app)
+    assert await spender.charged() == []
     assert [call.hung_up for call in upstream.calls] == [True] * len(upstream.calls)
 
 
@@ -128,14 +131,15 @@ def narrow(http_server: HTTPServer, upstream: ScriptedUpstream) -> None:
 
 @pytest.mark.trap(29)
 @pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("key", [pytest.param("", id="without a key"), pytest.param("k1", id="with a key")])
 async def test_a_client_that_stops_reading_holds_the_upstream_back(
-    service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream
+    service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, key: str
 ) -> None:
     spender = await Spender.make(service, amount=10**9)
     hurry(site, A_MOMENT)
     upstream.plan = Plan(events=[*EVENTS[:2], *[BIG] * 20_000, *EVENTS[-3:]])
     asked = question("x" * 900_000, stream=True, max_tokens=4096)
-    stream = await (await OpenStream.open(spender, asked, buffer=4096)).begin()
+    stream = await (await OpenStream.open(spender, asked, key=key, buffer=4096)).begin()
     await stream.read(2)
     await upstream.calls[0].over.wait()
     await at_rest(app)
@@ -146,6 +150,10 @@ async def test_a_client_that_stops_reading_holds_the_upstream_back(
     with pytest.raises(asyncio.IncompleteReadError):  # cut off: nobody takes it for the whole
         await stream.rest()
     stream.cut()
+    if key:
+        answer = await spender.ask(asked, key=key)
+        assert_error(answer, 409, "idempotency_reply_gone")
+        assert len(upstream.calls) == 1
 
 
 @pytest.mark.trap(29)

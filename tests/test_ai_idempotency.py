@@ -103,6 +103,19 @@ async def test_a_reply_that_was_dropped_is_there_for_the_retry(
 
 @both_ways
 @pytest.mark.trap(30)
+async def test_of_many_at_once_under_one_key_one_is_made(
+    service: Service, upstream: ScriptedUpstream, stream: bool
+) -> None:
+    spender = await Spender.make(service)
+    answers = await asyncio.gather(*(spender.ask(question(stream=stream), key="k1") for _ in range(20)))
+    assert {answer.code for answer in answers} <= {200, 409}
+    assert [answer.headers.get("Idempotent-Replayed") for answer in answers if answer.code == 200].count(None) == 1
+    assert len(upstream.calls) == 1
+    assert await spender.charged() == ONCE
+
+
+@both_ways
+@pytest.mark.trap(30)
 async def test_the_same_key_with_another_request_is_refused(
     service: Service, upstream: ScriptedUpstream, stream: bool
 ) -> None:

@@ -3,6 +3,8 @@ came to nothing. SPEC 4.6."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from handlers.site import Site
 from tests.driver import Service
 from tests.spender import (
+    SHORT,
     OpenStream,
     Spender,
     assert_error,
@@ -17,6 +20,7 @@ from tests.spender import (
     events_in,
     hurry,
     question,
+    reached,
     text_of,
 )
 from tests.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
@@ -53,6 +57,7 @@ FAILURES = [
     ("a number that is none", Plan(body=b'{"content": [], "x": NaN}'), 502, "upstream_error", 1, 2),
     ("a number beyond all", Plan(body=b'{"content": [], "x": 1e999}'), 502, "upstream_error", 1, 2),
     ("nested 300 deep", Plan(body=b'{"content": %b}' % (b"[" * 300 + b"]" * 300)), 502, "upstream_error", 1, 2),
+    ("endless", Plan(body=b" " * (33 * 2**20)), 502, "upstream_error", 1, 2),
     ("400 that is no error", Plan(status=400, body=b"{"), 502, "upstream_error", 1, 1),
     ("400 nested without end", Plan(status=400, body=b"[" * 200_000), 502, "upstream_error", 1, 1),
     ("400 of another kind", failing(400, "billing_error"), 502, "upstream_error", 1, 1),
@@ -123,6 +128,14 @@ async def test_an_error_for_a_first_event_is_a_status(
     upstream.plan = Plan(events=[error(kind)])
     assert_error(await spender.ask(question(stream=True)), status, code)
     assert len(upstream.calls) == 2
+    assert await spender.charged() == []
+
+
+async def test_an_error_with_a_status_of_success_is_one(service: Service, upstream: ScriptedUpstream) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(error("overloaded_error"))
+    assert_error(await spender.ask(), 529, "overloaded")
+    assert len(upstream.calls) == 1
     assert await spender.charged() == []
 
 
@@ -225,3 +238,64 @@ async def test_an_upstream_that_speaks_no_http_any_more(
     assert len(upstream.calls) == 1
     assert await spender.charged() == []
     stream.cut()
+
+
+@pytest.mark.trap(29)
+async def test_what_failed_is_hung_up_on_before_the_second_try(service: Service, upstream: ScriptedUpstream) -> None:
+    spender = await Spender.make(service)
+    gate = asyncio.Semaphore(0)
+    upstream.script(Plan(events=[error("overloaded_error")], then="hang"), Plan(gate=gate))
+    answer = asyncio.ensure_future(spender.ask(question(stream=True)))
+    await reached(upstream, 2)
+    await upstream.calls[0].over.wait()
+    assert not answer.done()
+    for _ in STREAM:
+        gate.release()
+    assert text_of(events_in((await answer).body)) == TEXT
+    assert await spender.charged() == [cost(25, 31)]
+
+
+async def test_nothing_is_carried_over_from_one_call_to_the_next(
+    service: Service, site: Site, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    # A name: to addresses no client library sends cookies back.
+    site.models.all()[0].upstream._url = upstream.url.replace("127.0.0.1", "localhost")  # type: ignore[attr-defined]
+    upstream.plan = Plan(headers={"Set-Cookie": "seen=ada; Path=/"})
+    for _ in range(2):
+        assert (await spender.ask()).code == 200
+    assert [call.request.headers.get("Cookie") for call in upstream.calls] == [None, None]
+
+
+async def test_an_upstream_that_is_not_there(service: Service, site: Site, upstream: ScriptedUpstream) -> None:
+    spender = await Spender.make(service)
+    await upstream.close()
+    for stream in (False, True):
+        assert_error(await spender.ask(question(stream=stream)), 502, "upstream_error")
+    assert upstream.calls == []
+    assert await spender.charged() == []
+
+
+async def test_more_calls_than_connections_wait_and_are_refused_in_time(
+    service: Service, site: Site, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    site.models.all()[0].upstream._connections = 1  # type: ignore[attr-defined]
+    gate = asyncio.Semaphore(0)
+    upstream.plan = Plan(gate=gate)
+    first = asyncio.ensure_future(spender.ask(question(stream=True)))
+    await reached(upstream)
+    second = asyncio.ensure_future(spender.ask(question(stream=True)))
+    while len((await spender.account()).holds) < 2:
+        await asyncio.sleep(0.001)
+    for _ in range(2 * len(STREAM)):
+        gate.release()
+    assert [(await first).code, (await second).code] == [200, 200]
+    hurry(site, replace(SHORT, connect=0.1, first_byte=5, total=10))
+    upstream.plan = Plan(before="hang")
+    first = asyncio.ensure_future(spender.ask())
+    await reached(upstream, 3)
+    assert_error(await spender.ask(), 529, "overloaded")
+    await upstream.close()
+    assert_error(await first, 502, "upstream_error")
+    assert await spender.charged() == [cost(25, 31)] * 2
