@@ -8,7 +8,15 @@ from typing import Any
 
 from tornado.routing import URLSpec
 
-from handlers.account import AccountHandler, AppsHandler, HomeHandler, RevokeAppHandler, SecurityHandler
+from handlers.account import (
+    AccountHandler,
+    AppsHandler,
+    HomeHandler,
+    RevokeAppHandler,
+    SecurityHandler,
+    SpendLimitHandler,
+)
+from handlers.account_credits import CreditsHandler
 from handlers.account_data import (
     AppDataHandler,
     DeleteDataHandler,
@@ -67,11 +75,13 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account", AccountHandler, "account"),
     (r"/account/apps", AppsHandler, "account-apps"),
     (rf"/account/apps/{CLIENT}/revoke", RevokeAppHandler, "account-app-revoke"),
+    (rf"/account/apps/{CLIENT}/limit", SpendLimitHandler, "account-app-limit"),
     (rf"/account/apps/{CLIENT}/data", AppDataHandler, "account-data"),
     (rf"/account/apps/{CLIENT}/data/delete", DeleteDataHandler, "account-data-delete"),
     (rf"/account/apps/{CLIENT}/data/([^/]+)/([^/]+)", DocumentPageHandler, "account-document"),
     (rf"/account/apps/{CLIENT}/data/([^/]+)/([^/]+)/delete", DeleteDocumentHandler, "account-document-delete"),
     (rf"/account/apps/{CLIENT}/export", ExportHandler, "account-export"),
+    (r"/account/credits", CreditsHandler, "account-credits"),
     (r"/account/security", SecurityHandler, "account-security"),
     (r"/healthz", HealthHandler, "healthz"),
     (r"/readyz", ReadyHandler, "readyz"),

@@ -49,7 +49,7 @@ class Params:
         return value
 
     def value(self, name: str) -> Any:
-        """The parameter as it was sent, of any type; None where it is missing."""
+        """The parameter as it came: of any type in JSON, text in a form. None where it is missing or null."""
         return self._values.get(name)
 
     def structured(self, name: str) -> Any:

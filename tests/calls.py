@@ -235,6 +235,24 @@ async def _(w: World) -> Call:
     return lambda: w.store.grants.revoke(w.session, w.app.client_id, VISITOR)
 
 
+async def spender(w: World) -> str:
+    """The client id of an app that may spend."""
+    app, _ = await w.register(new_client_id(), scopes=("profile", "credits:spend"))
+    await w.code(app.scopes, app)
+    return app.client_id
+
+
+@call("credits.of", "read_credits")
+async def _(w: World) -> Call:
+    return lambda: w.store.credits.of(w.session)
+
+
+@call("credits.set_spend_limit", "set_spend_limit")
+async def _(w: World) -> Call:
+    client = await spender(w)
+    return lambda: w.store.credits.set_spend_limit(w.session, client, 5_000_000, VISITOR)
+
+
 @call("operator.find", "describe_user")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.find(w.email)
