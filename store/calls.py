@@ -176,8 +176,8 @@ class Calls:
             client=hold.client,
             hold=hold.hold_id,
             model=asked.model,
-            input=min(input_tokens, MAX_TOKENS),
-            output=min(output_tokens, MAX_TOKENS),
+            input=_counted(input_tokens),
+            output=_counted(output_tokens),
             input_price=asked.price.input,
             output_price=asked.price.output,
             price_version=asked.price.version,
@@ -218,6 +218,11 @@ class Calls:
     def _open(self, caller: Caller, key: str, sealed: bytes) -> Kept:
         packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
         return Kept(*msgpack.unpackb(packed))
+
+
+def _counted(tokens: int) -> int:
+    """What an upstream's report counts for."""
+    return max(0, min(tokens, MAX_TOKENS))
 
 
 def _address(key: str) -> str:
