@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,14 @@ from handlers.token import TokenHandler
 from handlers.userinfo import UserinfoHandler
 
 HERE = Path(__file__).resolve().parent.parent
+_LITERAL = re.compile(r"[/a-z0-9_-]+")
 CLIENT = "([A-Za-z0-9_-]{1,64})"
 
 ROUTES: list[tuple[str, Any, str]] = [
+    # Patterns are tried in this order: those that are asked for most stand first.
+    (r"/api/v1/data/_meta/usage", UsageHandler, "usage"),
+    (r"/api/v1/data/([^/]+)/([^/]+)", DocumentHandler, "document"),
+    (r"/api/v1/data/([^/]+)", CollectionHandler, "collection"),
     (r"/", HomeHandler, "home"),
     (r"/oauth/authorize", AuthorizeHandler, "authorize"),
     (r"/api/oauth/authorize", DecideHandler, "decide"),
@@ -58,9 +64,6 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/api/oauth/userinfo", UserinfoHandler, "userinfo"),
     (r"/api/oauth/revoke", RevokeHandler, "revoke"),
     (r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata"),
-    (r"/api/v1/data/_meta/usage", UsageHandler, "usage"),
-    (r"/api/v1/data/([^/]+)/([^/]+)", DocumentHandler, "document"),
-    (r"/api/v1/data/([^/]+)", CollectionHandler, "collection"),
     (r"/api/v1/credits/balance", BalanceHandler, "credits"),
     (r"/api/v1/apps", ConnectedAppsHandler, "apps"),
     (r"/api/v1/ai/messages", MessagesHandler, "ai-messages"),
@@ -104,5 +107,8 @@ def make_application(site: Site) -> Latchkey:
         xsrf_cookie_kwargs={"httponly": True, "samesite": "Lax", "secure": site.secure, "path": "/"},
     )
     application.site = site
+    targets = [(pattern, (handler, {"policy": POLICIES[name]})) for pattern, handler, name in ROUTES]
+    application.literal = {pattern: target for pattern, target in targets if _LITERAL.fullmatch(pattern)}
+    application.patterns = [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern]
     logging.getLogger("tornado.general").addFilter(quote_nothing)
     return application

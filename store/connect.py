@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import select
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote
 
@@ -15,6 +16,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException, RedisError, ResponseError
 
 from store.errors import StartupError
+from store.lanes import Lane
 
 if TYPE_CHECKING:
     from fakeredis import FakeServer
@@ -77,7 +79,10 @@ async def connect(
             f"The store's URL {_shown(url)} cannot be read: check its port and its options, and that special "
             "characters in the password are percent-encoded."
         ) from None
-    return Redis.from_pool(pool)
+    client = _Client(connection_pool=pool)
+    client.auto_close_connection_pool = True
+    client.lane = Lane(pool.make_connection, socket_timeout)
+    return client
 
 
 async def check_store(client: Redis, url: str) -> None:
@@ -110,6 +115,25 @@ async def _warn_of_slow_expiry(client: Redis) -> None:
     with contextlib.suppress(RedisError, OSError):
         if "no" in (await client.config_get("lazyfree-lazy-expire")).values():
             log.warning("the store has lazyfree-lazy-expire no: set it to yes, or the end of hosted data holds it up")
+
+
+class _Client(Redis):
+    """redis-py's client, but for scripts: those travel on a lane."""
+
+    lane: Lane
+
+    def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
+        """The script's reply."""
+        return self.lane.call(b"EVALSHA", sha, numkeys, *keys_and_args)
+
+    def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
+        """The script's reply."""
+        return self.lane.call(b"EVAL", script, numkeys, *keys_and_args)
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        """Closes the lane too."""
+        await self.lane.close()
+        await super().aclose(close_connection_pool)
 
 
 class _Pool(BlockingConnectionPool):
