@@ -29,7 +29,7 @@ MODEL = "scripted"
 PRICE = Price("v3", 3_141_593, 15_926_535)
 """Micro-dollars per million tokens, of which no small number makes a whole."""
 PATIENT = Limits(connect=10, first_byte=20, between_events=20, total=25)
-SHORT = Limits(connect=2, first_byte=0.2, between_events=0.2, total=0.7)
+SHORT = Limits(connect=2, first_byte=0.4, between_events=0.4, total=0.9)
 PLENTY = 1_000_000
 NATIVE, SDK = "/api/v1/ai/messages", "/api/v1/ai/v1/messages"
 

@@ -119,7 +119,7 @@ async def test_a_person_who_is_deleted_in_the_middle_of_a_call(
 
 WORDS = "word " * 200  # a kilobyte
 BIG = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": WORDS}}
-A_MOMENT = Limits(connect=2, first_byte=2, between_events=2, total=0.8)
+A_MOMENT = Limits(connect=5, first_byte=5, between_events=5, total=1.2)
 
 
 @pytest.fixture
