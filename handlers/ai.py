@@ -50,6 +50,12 @@ class AIHandler(ApiHandler):
             raise Refused("not_found", "There is no model of this name; GET /api/v1/ai/models lists them.")
         return model
 
+    def write_refusal(self, refusal: Refused) -> None:
+        """Tells the SDKs, which send again after any 409, that this one stays."""
+        if refusal.code == "idempotency_reply_gone":
+            self.set_header("X-Should-Retry", "false")
+        super().write_refusal(refusal)
+
     @property
     def is_form(self) -> bool:
         """Whether the body is a form."""

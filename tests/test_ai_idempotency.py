@@ -152,6 +152,7 @@ async def test_a_reply_too_large_to_keep_is_gone_and_never_charged_again(
     assert len(first.body) > 1_500_000
     again = await spender.ask(asked, key="k1")
     assert_error(again, 409, "idempotency_reply_gone")
+    assert again.headers["X-Should-Retry"] == "false"
     assert again.headers["X-RateLimit-Remaining"] == "18"
     assert len(upstream.calls) == 1
     assert await spender.charged() == ONCE
