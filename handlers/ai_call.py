@@ -26,6 +26,8 @@ PARTING = 1.0
 """Seconds that the end of an answer may take where the time of the call is over."""
 STREAM = "text/event-stream; charset=utf-8"
 WHOLE = "application/json"
+BREATH = 0.005
+"""Seconds after which a stream lets others have their turn."""
 SETTLE_PAUSES = (0.25, 0.5, 1.0, 2.0, 0.0)
 """Seconds between the attempts at a settlement that nobody waits for; in all less than a hold outlives its call."""
 
@@ -53,6 +55,7 @@ class Call:
         self._deadline = deadline
         self._meter = Meter(request)
         self._gone = self._stopped = self._sending = self._begun = self._ended = False
+        self._passed_on = 0.0
         self._limit: asyncio.Timeout | None = None
         self._kept: bytearray | None = bytearray() if hold.keyed else None
 
@@ -70,6 +73,12 @@ class Call:
     def _end_now(self) -> None:
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
+
+    @property
+    def _flowing(self) -> bool:
+        """Whether something goes out, and more than pings."""
+        silent = asyncio.get_running_loop().time() - self._passed_on
+        return self._begun and not self._gone and silent <= self._model.upstream.limits.between_events
 
     @property
     def _cut(self) -> bool:
@@ -115,6 +124,10 @@ class Call:
                 await self._settle_delivered()
                 raise ClientGone from None
             refusal = error if isinstance(error, StoreUnavailable) else self._refusal(error)
+            if isinstance(error, TimeoutError) and self._flowing:
+                # The limit is ours, and no failure of the server's: what went out is charged.
+                await self._settle_delivered()
+                refusal = Refused("upstream_timeout", _TOO_LONG)
             if not self._begun:
                 raise refusal from None
             await self._release()
@@ -127,10 +140,14 @@ class Call:
         """Passes on all but the last `message_delta`, which is returned: the charge belongs on it."""
         self._go_on()
         last = None
+        loop = asyncio.get_running_loop()
+        breath = loop.time() + BREATH
         async with aclosing(self._model.upstream.stream(self._model, self._request)) as events:
             async for event in events:
                 self._meter.see_event(event.data)
-                if event.name == "message_stop" and last is not None:
+                if event.name == "message_stop":
+                    if last is None:
+                        break
                     return last
                 if last is not None and event.name != "ping":
                     await self._pass_on(client, last)
@@ -139,6 +156,10 @@ class Call:
                     last = event
                 else:
                     await self._pass_on(client, self._named(event))
+                # Nothing here waits while events come as fast as they go: other requests have their turn all the same.
+                if loop.time() >= breath:
+                    await asyncio.sleep(0)
+                    breath = loop.time() + BREATH
         raise UpstreamFailed("upstream_error", f"{self._model.upstream.name}: the stream ended before its end")
 
     async def _pass_on(self, client: Client, event: Event) -> None:
@@ -146,6 +167,8 @@ class Call:
         self._keep(piece)
         await self._send(client, piece)
         self._begun = True
+        if event.name != "ping":
+            self._passed_on = asyncio.get_running_loop().time()
         self._meter.delivered(event.data)
 
     async def _send(self, client: Client, piece: bytes) -> None:
@@ -244,6 +267,9 @@ class Call:
             detail = "the server stopped" if self._stopped else detail
         log.warning("AI call %s failed: %s: %s", self._hold.hold_id, code, detail)
         return Refused(code, description, window=self._hold.window)
+
+
+_TOO_LONG = "The call took too long in all. What was sent until then was charged."
 
 
 def credits_of(charge: Charge) -> bytes:

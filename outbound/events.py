@@ -67,16 +67,21 @@ class EventReader:
 
     def __init__(self) -> None:
         self._buffer = b""
+        self._searched = 0
 
     def feed(self, piece: bytes) -> Iterator[Event]:
         """The events that this piece completes. Raises BrokenStream for an event that is too large or no JSON object
         with a type."""
-        self._buffer += piece.replace(b"\r", b"") if b"\r" in piece else piece
-        while (end := self._buffer.find(b"\n\n")) >= 0:
-            block, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
-            event = _event(block)
+        buffer = self._buffer + (piece.replace(b"\r", b"") if b"\r" in piece else piece)
+        start, search = 0, self._searched
+        while (end := buffer.find(b"\n\n", search)) >= 0:
+            event = _event(buffer[start:end])
+            start = search = end + 2
             if event:
                 yield event
+        self._buffer = buffer[start:]
+        # The first half of the end may be there.
+        self._searched = max(0, len(self._buffer) - 1)
         if len(self._buffer) > MAX_EVENT_BYTES:
             raise BrokenStream("an event is too large")
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import io
 import logging
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
@@ -33,6 +34,8 @@ OVERHEAD_TOKENS = 1_024
 _OVERLOADED = (429, 529)
 _AGAIN = (429, 500, 502, 503, 504, 529)
 _THE_REQUEST = (400, 413, 422)
+# A 400 too, but about the operator's account with the server: people would take it for theirs with us.
+_BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORECASE)
 
 
 class MessagesUpstream:
@@ -90,13 +93,14 @@ class MessagesUpstream:
         self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack
     ) -> tuple[aiohttp.ClientResponse, AsyncIterator[Event], Event | None]:
         """The stream with its first event. Until then a call that failed is made once more."""
+        until = self._first_byte_until()
         for again in (True, False):
             try:
-                async with self._first_byte():
+                async with self._first_byte(until):
                     response = await self._post("/v1/messages", body)
-                stack.callback(response.close)
-                events = _events(self.name, response)
-                first = await self._first(events)
+                    stack.callback(response.close)
+                    events = _events(self.name, response)
+                    first = await anext(events, None)
                 if first is not None:
                     return response, events, first
                 raise _Passing("upstream_error", f"{self.name}: the stream was empty")
@@ -122,9 +126,10 @@ class MessagesUpstream:
         ending.add_done_callback(ended)
 
     async def _json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        until = self._first_byte_until()
         for again in (True, False):
             try:
-                async with self._first_byte():
+                async with self._first_byte(until):
                     response = await self._post(path, body)
                 async with response:
                     return await self._object(response)
@@ -185,26 +190,24 @@ class MessagesUpstream:
         if response.status in _THE_REQUEST:
             with contextlib.suppress(aiohttp.ClientError, ValueError, KeyError, TypeError):
                 error = read_json(await _read(response))["error"]
+                said = str(error["message"])
+                if _BILLING.search(said):
+                    return UpstreamFailed("upstream_error", f"{detail}: it speaks of the operator's account there")
                 if error["type"] in ("invalid_request_error", "request_too_large"):
-                    return UpstreamFailed("invalid_request", detail, str(error["message"])[:MAX_DESCRIPTION])
+                    return UpstreamFailed("invalid_request", detail, said[:MAX_DESCRIPTION])
         return UpstreamFailed("upstream_error", detail)
 
+    def _first_byte_until(self) -> float:
+        """When the answer must have begun, by the loop's time; a second try has no time of its own."""
+        return asyncio.get_running_loop().time() + self.limits.first_byte
+
     @contextlib.asynccontextmanager
-    async def _first_byte(self) -> AsyncIterator[None]:
+    async def _first_byte(self, until: float) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(self.limits.first_byte):
+            async with asyncio.timeout_at(until):
                 yield
         except TimeoutError:
-            raise UpstreamFailed(
-                "upstream_timeout", f"{self.name}: nothing came in {self.limits.first_byte:g} s"
-            ) from None
-
-    async def _first(self, events: AsyncIterator[Event]) -> Event | None:
-        try:
-            async with asyncio.timeout(self.limits.first_byte):
-                return await anext(events, None)
-        except TimeoutError:
-            raise self._silent(self.limits.first_byte, "before the first event") from None
+            raise self._silent(self.limits.first_byte, "before the answer began") from None
 
     def _silent(self, seconds: float, where: str) -> UpstreamFailed:
         return UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}")

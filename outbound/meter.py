@@ -22,11 +22,12 @@ class Meter:
         self._reported: dict[str, int] = {}
         self._delivered = 0
         self.has_output = False
-        """Whether the reply holds anything at all."""
+        """Whether the reply holds anything at all. The stop sequence that it ended with is an answer, too."""
 
     def see_reply(self, reply: Mapping[str, Any]) -> None:
         """A whole reply, delivered at once."""
         self._report(reply.get("usage"), _ALL)
+        self._stop(reply)
         content = reply.get("content")
         for block in content if isinstance(content, list) else ():
             self._deliver(block)
@@ -38,6 +39,7 @@ class Meter:
             self._report(data["message"].get("usage"), _INPUT)
         elif data.get("type") == "message_delta":
             self._report(data.get("usage"), _ALL)
+            self._stop(data.get("delta"))
 
     def delivered(self, data: Mapping[str, Any]) -> None:
         """An event that has gone out."""
@@ -70,6 +72,10 @@ class Meter:
             number = usage.get(name)
             if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
                 self._reported[name] = number
+
+    def _stop(self, ending: object) -> None:
+        if isinstance(ending, Mapping) and isinstance(ending.get("stop_sequence"), str):
+            self.has_output = True
 
     def _deliver(self, block: object) -> None:
         if not isinstance(block, dict):
