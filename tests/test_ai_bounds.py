@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
+from handlers import ai_call
+from handlers.ai_call import Call
 from handlers.site import Site
-from outbound.echo import ECHO, echo_model
+from outbound.echo import echo_model
 from outbound.events import EventReader
-from outbound.models import Models
 from store.lifetimes import AI_MODELS
 from tests.driver import Service, json_of
-from tests.spender import PATIENT, SDK, SHORT, Spender, cost, events_in, hurry, question
+from tests.spender import PATIENT, SDK, SHORT, Spender, cost, events_in, hurry, question, session_of
+from tests.spending import Spender as OnTheStore
 from tests.upstream import USAGE, Plan, ScriptedUpstream, error, message
-from tests.world import refusal_of
+from tests.world import VISITOR, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 both_ways = pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
@@ -78,24 +80,40 @@ async def test_a_stream_without_a_message_delta_does_not_end_like_a_whole_one(
     assert await spender.charged() == []
 
 
-async def test_others_have_their_turn_while_a_stream_comes_all_at_once(service: Service, site: Site) -> None:
-    object.__setattr__(site, "models", Models((echo_model(),)))
+class Swallowing:
+    """A client that takes whatever comes, so that nothing has to wait for it."""
+
+    async def send(self, media_type: str, piece: bytes) -> None:
+        """Takes it."""
+
+
+async def test_others_have_their_turn_while_a_stream_goes_as_fast_as_it_can(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spender = await Spender.make(service)
-    turns = 0
+    below = await on_the_store(spender)
+    model = echo_model()
+    request = {"messages": [{"role": "user", "content": "a " * 8_000}], "max_tokens": 8_000}
 
-    async def take_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
+    async def turns_of_others() -> int:
+        turns = 0
 
-    # As many turns as others take while one long answer is made: without a pause in it, next to none.
-    others = asyncio.ensure_future(take_turns())
-    before = turns
-    answer = await spender.ask(question("a " * 6_000, model=ECHO, max_tokens=6_000, stream=True))
-    others.cancel()
-    assert len(events_in(answer.body)) > 6_000
-    assert turns - before > 20
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        hold = await below.hold(8_000, 8_000)
+        deadline = asyncio.get_running_loop().time() + 60
+        others = asyncio.ensure_future(take_turns())
+        await Call(service.store.calls, hold, model, request, deadline).stream(Swallowing())
+        others.cancel()
+        return turns
+
+    with_pauses = await turns_of_others()
+    monkeypatch.setattr(ai_call, "BREATH", 3600.0)
+    assert with_pauses > await turns_of_others() + 3
 
 
 @pytest.mark.parametrize("path", [pytest.param(SDK, id="a call"), pytest.param(f"{SDK}/count_tokens", id="a count")])
@@ -172,16 +190,18 @@ async def registered(service: Service, client_id: str) -> Any:
     return found
 
 
-async def test_a_limit_for_three_lets_three_calls_through(service: Service, upstream: ScriptedUpstream) -> None:
-    spender = await Spender.make(service)
-    registration = await registered(service, service.web.client_id)
-    caller = replace(service.store.tokens.open_access(spender.token), registered=registration.scopes)  # type: ignore[type-var]
-    from tests.spending import Spender as OnTheStore  # the same word for the same thing, a layer below
+async def on_the_store(spender: Spender) -> OnTheStore:
+    """The same app, a layer below."""
+    registration = await registered(spender.service, spender.app.client_id)
+    caller = spender.service.store.tokens.open_access(spender.token)
+    assert caller is not None
+    return OnTheStore(spender.service.store, replace(caller, registered=registration.scopes))
 
-    below = OnTheStore(service.store, caller)
-    row = f"grant:{service.web.client_id}"
-    (key,) = [key for key in await service.store.client.keys("*") if key.decode().endswith(row)]
-    await service.store.client.hset(key, "spend_limit", 30)
+
+async def test_a_limit_for_three_lets_three_calls_through(service: Service) -> None:
+    below = await on_the_store(await Spender.make(service))
+    session = await session_of(service)
+    await service.store.credits.set_spend_limit(session, service.web.client_id, 30, VISITOR)
     found = [await refusal_of(below.ask(10, 0)) for _ in range(5)]
     assert found == [None, None, None, "app_spend_limit", "app_spend_limit"]
 
