@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench docs clean
+.PHONY: help run test lint bench bench-documents bench-ai docs clean
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" passes flags)
 	$(BIN)/python server.py --demo $(ARGS)
@@ -22,15 +22,20 @@ lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/installed-bench  ## measure hosted documents, in 5 minutes (ARGS="--documents 10,1000" passes flags)
+bench: bench-documents bench-ai  ## measure everything, in 9 minutes (ARGS="--seconds 10" passes flags to all)
+
+bench-documents: $(VENV)/installed-bench  ## measure hosted documents (ARGS="--documents 10,1000")
 	$(BIN)/python -m bench.documents $(ARGS)
+
+bench-ai: $(VENV)/installed-bench  ## measure AI calls (ARGS="--seconds 10 --asked 100000")
+	$(BIN)/python -m bench.ai $(ARGS)
 
 docs: $(VENV)/installed  ## write docs/settings.md from settings.py
 	$(BIN)/python settings.py > docs/settings.md.new
 	mv docs/settings.md.new docs/settings.md
 
 clean:  ## remove what make and the tools made; data/ stays
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp files say when the environment last took what setup.cfg asks for.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from store.keyring import KeyFile, KeyRing
 from store.lifetimes import DAY, INVITE
 from store.names import check_app_name, check_person_name, normalise_email, parse_scope
 from store.opened import Store
-from store.operations import Person, is_user_id
+from store.operations import Person, person_named
 from store.passwords import check_password
 from store.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.refused import Refused
@@ -44,11 +44,13 @@ class Context:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
-    """What a command answers: the JSON object, what a table of its rows shows to people, and a note for them."""
+    """What a command answers: the JSON object, which columns a table of its rows shows to people (of those a row has),
+    a note for them, and what they are shown in place of values of the object."""
 
     record: dict[str, Any]
     columns: tuple[str, ...] = ()
     note: str = ""
+    words: dict[str, Any] = field(default_factory=dict)
 
 
 Command = Callable[[Context, Namespace], Awaitable[Outcome]]
@@ -128,7 +130,7 @@ async def list_users(context: Context, args: Namespace) -> Outcome:
 
 async def show_user(context: Context, args: Namespace) -> Outcome:
     """One person with connected apps and the newest activity. Raises Refused("not_found"), ValueError."""
-    person = await context.store.operator.find(_who(args.email))
+    person = await context.store.operator.find(person_named(args.email))
     activity = [
         {
             "at": _time(entry.at),
@@ -145,12 +147,12 @@ async def show_user(context: Context, args: Namespace) -> Outcome:
 
 async def disable_user(context: Context, args: Namespace) -> Outcome:
     """Stops every token of a person and ends every session; nobody gets in. Raises Refused("not_found"), ValueError."""
-    return Outcome(_user(await context.store.operator.set_status(_who(args.email), "disabled")))
+    return Outcome(_user(await context.store.operator.set_status(person_named(args.email), "disabled")))
 
 
 async def set_password(context: Context, args: Namespace) -> Outcome:
     """Gives a person who forgot it a new password; every session ends. Raises Refused("not_found"), ValueError."""
-    person = await context.store.operator.find(_who(args.email))
+    person = await context.store.operator.find(person_named(args.email))
     password = secrets.token_urlsafe(18) if args.password is None else args.password
     check_password(password, person.email)
     record = _user(await context.store.operator.set_password(person.user, await context.store.hasher.hash(password)))
@@ -161,12 +163,12 @@ async def set_password(context: Context, args: Namespace) -> Outcome:
 
 async def enable_user(context: Context, args: Namespace) -> Outcome:
     """Lets a person in again. Raises Refused("not_found"), ValueError."""
-    return Outcome(_user(await context.store.operator.set_status(_who(args.email), "active")))
+    return Outcome(_user(await context.store.operator.set_status(person_named(args.email), "active")))
 
 
 async def delete_user(context: Context, args: Namespace) -> Outcome:
     """Deletes a person with all that is theirs. Raises Refused("not_found"), ValueError."""
-    return Outcome({"sub": await context.store.operator.delete(_who(args.email)), "deleted": True})
+    return Outcome({"sub": await context.store.operator.delete(person_named(args.email)), "deleted": True})
 
 
 async def invite_user(context: Context, args: Namespace) -> Outcome:
@@ -205,11 +207,6 @@ async def mint_token(context: Context, args: Namespace) -> Outcome:
             "scope": tokens.scope,
         }
     )
-
-
-def _who(text: str) -> str:
-    """An e-mail address as it is stored, or a user id as it is. Raises ValueError."""
-    return text if is_user_id(text) else normalise_email(text)
 
 
 async def _find_app(store: Store, client_id: str) -> Registration:

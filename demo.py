@@ -8,10 +8,12 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from settings_types import PREFIX
 from store.errors import StartupError
 from store.opened import Store
 from store.refused import Refused
@@ -24,12 +26,14 @@ PROGRAM = Path(__file__).resolve().parent / "examples" / "demo_app.py"
 CLIENT_ID = "demo-app"
 # What the demo made is told from what others made by its owner.
 OWNER = "demo"
-SCOPES = ("profile", "data:read", "data:write")
+SCOPES = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
 EMAIL = "demo@example.com"
 NAME = "Ada Lovelace"
 # Known to everybody, which is why the demo is refused on any host but loopback.
 PASSWORD = "latchkey-demo"  # noqa: S105  # meant to be known
 PREFERRED_PORT = 8090
+CREDITS = 5_000_000
+"""What the demo person has to spend at the first start, in micro-dollars."""
 
 
 @dataclass
@@ -53,6 +57,8 @@ class Demo:
             if not await _is_the_demo_person(store):
                 raise StartupError(f"{EMAIL} is the account of somebody else, or still being made") from None
             await store.operator.set_status(EMAIL, "active")
+        person = await store.operator.find(EMAIL)
+        await store.credits.begin(person.user, CREDITS, reason="To try things out")
         secret = new_secret()
         options = ["--latchkey", base_url, "--client-id", CLIENT_ID, "--scopes", " ".join(SCOPES)]
         options += ["--port", str(_free_port()), "--exit-with-parent"]
@@ -61,7 +67,8 @@ class Demo:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "DEMO_CLIENT_SECRET": secret},
+            # The app has no use for our settings, which may hold secret keys.
+            env={**_without_settings(os.environ), "DEMO_CLIENT_SECRET": secret},
             start_new_session=True,  # Ctrl-C is for the server, which ends the demo
         )
         assert process.stdout is not None
@@ -81,8 +88,8 @@ class Demo:
         if present is None:
             await store.apps.create(registration, secret)
         elif present.owner == OWNER:
-            secrets = (secret_digest(secret),)
-            await store.apps.update(CLIENT_ID, redirect_uris=redirect_uris, secrets=secrets, status="active")
+            changed = {"redirect_uris": redirect_uris, "scopes": SCOPES, "secrets": (secret_digest(secret),)}
+            await store.apps.update(CLIENT_ID, **changed, status="active")
         else:
             self.stop()
             raise StartupError(f"the client id {CLIENT_ID} is another app's, so there is no demo on this store")
@@ -103,7 +110,8 @@ class Demo:
         return (
             f"\n  Open {self.url} and sign in with Latchkey as\n"
             f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
-            "\n  Then look at what is connected under your account. Ctrl-C stops everything.\n"
+            "\n  Ask something there, which costs a little of your credits; then look at what is connected under your"
+            "\n  account. Ctrl-C stops everything.\n"
         )
 
     def stop(self) -> None:
@@ -120,6 +128,10 @@ async def _is_the_demo_person(store: Store, *, active: bool = False) -> bool:
     if found is None or (active and not found.active):
         return False
     return await store.hasher.verify(PASSWORD, found.password)
+
+
+def _without_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
 
 
 def _free_port() -> int:

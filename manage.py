@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import commands
+import commands_credits
 import commands_export
 import commands_keys
 from commands import Context, Outcome
@@ -74,6 +75,7 @@ def build_parser() -> Parser:
 
     _add_apps(noun("app", "registered apps"))
     _add_users(noun("user", "people's accounts"))
+    _add_credits(noun("credits", "people's credits, in micro-dollars: 1000000 are a dollar"))
     _add_tokens(noun("token", "tokens for tests and operators"))
     _add_keys(noun("keys", "the secret keys that seal tokens and documents"))
     return parser
@@ -138,6 +140,18 @@ def _add_users(verb: Verbs) -> None:
         verb("delete", commands.delete_user, "delete a person and all that is theirs", ask=question),
     ):
         named.add_argument("email", metavar="EMAIL|SUB")
+
+
+def _add_credits(verb: Verbs) -> None:
+    about = "give a person credits, or take them with an amount below zero"
+    grant = verb("grant", commands_credits.grant_credits, about)
+    show = verb("show", commands_credits.show_credits, "the balance, what is held, and the newest entries")
+    for named in (grant, show):
+        named.add_argument("email", metavar="EMAIL|SUB")
+    grant.add_argument("amount", metavar="MICRODOLLARS", type=commands_credits.whole)
+    grant.add_argument("--reason", metavar="R", default="", help="what it is for; the person sees it")
+    grant.add_argument("--key", metavar="K", help="given again with the same key, it is done once (in 90 days)")
+    show.add_argument("--limit", metavar="N", type=commands_credits.limit, default=100, help="entries (default: 100)")
 
 
 def _add_tokens(verb: Verbs) -> None:
@@ -246,10 +260,11 @@ def read_password() -> str:
 
 def in_words(outcome: Outcome) -> str:
     """The answer for people: a field a line, rows as a table, and the note."""
-    fields = {name: value for name, value in outcome.record.items() if not _is_rows(value)}
+    record = {name: outcome.words.get(name, value) for name, value in outcome.record.items()}
+    fields = {name: value for name, value in record.items() if not _is_rows(value)}
     width = max(map(len, fields), default=0)
     lines = [f"{name:{width}}  {_word(value)}" for name, value in fields.items() if value not in ("", [])]
-    for name, rows in outcome.record.items():
+    for name, rows in record.items():
         if _is_rows(rows):
             lines += [*([""] if lines else []), *_table(name, rows, outcome.columns)]
     return "\n".join([*lines, *(["", outcome.note] if outcome.note else [])])
@@ -262,6 +277,7 @@ def _is_rows(value: object) -> bool:
 def _table(name: str, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[str]:
     if not rows:
         return [f"no {name}"]
+    columns = tuple(column for column in columns if column in rows[0])
     cells = [columns, *(tuple(_word(row[column]) for column in columns) for row in rows)]
     widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
     return ["  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]

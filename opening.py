@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from settings import Settings
+from settings import DAY, Settings
+from store.credits import Bookkeeping
 from store.documents import Quotas
 from store.errors import StoreError
 from store.keyring import KeyFile, KeyRing, Keys
@@ -39,6 +40,7 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
         quotas=Quotas(
             settings.document_limit, settings.collection_limit, settings.storage_limit, settings.document_size
         ),
+        books=Bookkeeping(retention=settings.ledger_days * DAY * 1000),
     )
     try:
         yield store

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
@@ -22,6 +24,7 @@ import workers
 from demo import Demo
 from handlers import make_application
 from handlers.base import Latchkey
+from handlers.ops import make_ops_application
 from handlers.site import Site
 from opening import open_keys, open_store
 from outbound.config import ConfigError, load_models
@@ -59,6 +62,8 @@ class Runtime:
     supervisor: int | None = None
     """Its process id, noted before there is a worker: one that asks for its parent may be an orphan already."""
     exit_code: int = 0
+    ops_sockets: list[socket.socket] = field(default_factory=list)
+    """Of the operations port; none where it is off."""
 
     async def prepare(self, store: Store) -> Demo | None:
         """Seeds what is missing; starts the demo app where it was asked for."""
@@ -93,17 +98,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(settings: Settings) -> int:
     """Binds, starts the store where it is ours, serves. Raises StartupError, KeyRingError, OSError."""
+    raise_open_files()
     # Until there is something to drain, SIGTERM ends the start as Ctrl-C does, and the store with it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sockets = bind(settings.host, settings.port)
+    ops_sockets = bind(settings.ops_host, settings.ops_port) if settings.ops_port is not None else []
     embedded = EmbeddedStore.start(settings.data_dir, "server") if settings.redis_url == "embedded" else None
     try:
         store_url = unix_url(embedded.socket_path) if embedded else settings.redis_url
         bound = ", ".join("{} port {}".format(*one.getsockname()[:2]) for one in sockets)
         base_url = settings.origin(sockets[0].getsockname()[1])
         keys = Keys(open_keys(settings))
+        models = load_models(settings.ai_config)
         runtime = Runtime(
-            settings, store_url, keys, sockets, bound, base_url, embedded, load_models(settings.ai_config)
+            settings, store_url, keys, sockets, bound, base_url, embedded, models, ops_sockets=ops_sockets
         )
         if settings.workers == 1:
             asyncio.run(serve(runtime, alone=True))
@@ -112,6 +120,14 @@ def run(settings: Settings) -> int:
     finally:
         if embedded:
             embedded.stop()
+
+
+def raise_open_files() -> None:
+    """As many open files as the system lets this process have: each connection is one, a streamed AI call two."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):  # macOS names a hard limit that it does not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -137,6 +153,21 @@ def bind_loopback(port: int) -> list[socket.socket]:
     return bind_loopback(0)
 
 
+@dataclass(frozen=True)
+class Listening:
+    """An application and the sockets it is served on."""
+
+    application: Latchkey
+    server: HTTPServer
+
+    @classmethod
+    def start(cls, application: Latchkey, sockets: list[socket.socket], max_body: int) -> Listening:
+        """Takes connections; a body beyond `max_body` bytes is cut off."""
+        server = HTTPServer(application, max_body_size=max_body, body_timeout=60)
+        server.add_sockets(sockets)
+        return cls(application, server)
+
+
 async def serve(runtime: Runtime, *, alone: bool) -> None:
     """Serves until a signal, then lets running requests finish. `alone`: no supervisor seeds and announces."""
     stop = asyncio.Event()
@@ -157,20 +188,27 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             # A settlement may take two calls of the store, the second where the answer to the first was lost.
             hold_margin=2 * settings.redis_timeout + HOLD_MARGIN_SECONDS,
         )
-        application = make_application(site)
-        bodies = max(ABSURD_BODIES * settings.max_body, 2 * settings.document_size, 2 * settings.ai_request_size)
-        server = HTTPServer(application, max_body_size=bodies, body_timeout=60)
-        server.add_sockets(runtime.sockets)
+        bodies = ABSURD_BODIES * settings.max_body
+        largest = max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size)
+        listening = [Listening.start(make_application(site), runtime.sockets, largest)]
+        if runtime.ops_sockets:
+            operations = make_ops_application(site, settings.operator_keys)
+            listening.append(Listening.start(operations, runtime.ops_sockets, bodies))
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
         if alone:
             announce(runtime, demo)
         try:
             await stop.wait()
-            server.stop()
-            await drain(application, settings.drain_timeout)
-            await server.close_all_connections()
+            for one in listening:
+                one.server.stop()
+            applications = [one.application for one in listening]
+            await drain(applications, settings.drain_timeout)
+            for one in listening:
+                await one.server.close_all_connections()
+            for end in tuple(site.endings):
+                end()
             # Streams that are cut now settle what they have delivered.
-            await drain(application, settings.redis_timeout)
+            await drain(applications, settings.redis_timeout)
         finally:
             watch.cancel()
             await site.models.close()
@@ -181,10 +219,10 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 signal.signal(number, signal.SIG_IGN)
 
 
-async def drain(application: Latchkey, seconds: float) -> None:
+async def drain(applications: Sequence[Latchkey], seconds: float) -> None:
     """Waits until nothing is at work any more, at most so long."""
     deadline = asyncio.get_running_loop().time() + seconds
-    while (application.in_flight or application.site.tasks) and asyncio.get_running_loop().time() < deadline:
+    while any(one.in_flight or one.site.tasks for one in applications) and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.02)
 
 
@@ -216,6 +254,9 @@ async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> Non
 def announce(runtime: Runtime, demo: Demo | None) -> None:
     """The one line that says the server listens, and what to click in the demo."""
     log.info("bound to %s", runtime.bound)
+    if runtime.ops_sockets:
+        host, port = runtime.settings.ops_host, runtime.ops_sockets[0].getsockname()[1]
+        log.info("operations on http://%s:%d", f"[{host}]" if ":" in host else host, port)
     print(f"Latchkey listening on {runtime.base_url}", flush=True)
     if demo:
         print(demo.instructions(), flush=True)

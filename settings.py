@@ -44,6 +44,15 @@ class Settings:
     log_level: str = declare("Listening", "LEVEL", "info", to.one_of("debug", "info", "warning", "error"),
         "Least level that is logged: debug, info, warning or error.", "both")
 
+    ops_port: int | None = declare("Operations", "PORT", "", to.optional_port,
+        "TCP port of what payment back ends call, apart from everything else; 0 picks a free one, none is off.")
+    ops_host: str = declare("Operations", "HOST", "localhost", to.host,
+        "Name or address of that port. Whoever holds an operator key can give credits: leave it on loopback or on a "
+        "private network.")
+    operator_keys: tuple[str, ...] = declare("Operations", "KEYS", "", to.operator_keys,
+        "Keys of which a caller of that port shows one, by commas, so that one can be replaced: each 32 characters or "
+        "more of A-Z, a-z, 0-9, _ and -.", secret=True, flag=False, many=True)
+
     redis_url: str = declare("Store", "URL", EMBEDDED, to.redis_url,
         "embedded (a private store in the data directory), memory (nothing is kept; for tests), or a URL: redis://HOST "
         "or unix:///PATH of one server, redis+sentinel://HOST,HOST/SERVICE of a replicated set (sentinels, and what "
@@ -83,15 +92,17 @@ class Settings:
     storage_limit: int = declare("Documents", "BYTES", "67108864", to.whole(1024, 2**40),
         "Bytes that one app keeps for one person, at most.")
 
+    ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
+        "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")
     ai_config: Path | None = declare("AI calls", "FILE", "", to.optional_path,
         "TOML file of model servers, models and prices; without it there is the built-in model latchkey-echo alone.")
     ai_request_size: int = declare("AI calls", "BYTES", "1048576", to.whole(1024, 2**25),
         "Largest request of an AI call, in bytes.")
 
     seed: Path | None = declare("First start", "FILE", "", to.optional_path,
-        "JSON file of apps and users; what is missing is created, at every start.")
+        "JSON file of apps, users and their first credits; what is missing is created, at every start.")
     demo: bool = declare("First start", "", "false", to.boolean,
-        "Add a demo user and a demo app, and serve the demo app; on a loopback host only.")
+        "Add a demo user with credits and a demo app, and serve the demo app; on a loopback host only.")
     # fmt: on
 
     @property
@@ -230,6 +241,8 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
         refuse(f"demo needs one of the hosts {', '.join(LOOPBACK_HOSTS)}: its passwords are public", "demo", "host")
     if settings.demo and settings.shared_store:
         refuse("demo needs the embedded or the memory store: its passwords are public", "demo", "redis_url")
+    if settings.ops_port is not None and not settings.operator_keys:
+        refuse(f"ops_port needs operator_keys: set {PREFIX}OPERATOR_KEYS", "ops_port", "operator_keys")
     if settings.session_lifetime < settings.session_idle:
         refuse("session_lifetime must be at least session_idle", "session_lifetime", "session_idle")
 
@@ -269,8 +282,8 @@ redis_url = "unix:///run/redis/redis.sock"
 
 `--demo` has a counterpart `--no-demo`; in the environment and the file, true is `true`, `1`, `yes` or `on`.
 
-In Kubernetes, a Service named `latchkey` makes the cluster set `LATCHKEY_PORT` to an address, which is refused here:
-set `enableServiceLinks: false` in the pod, or name the Service otherwise.
+In Kubernetes, a Service named `latchkey` makes the cluster set `LATCHKEY_PORT` to an address, one named `latchkey-ops`
+`LATCHKEY_OPS_PORT`, which is refused here: set `enableServiceLinks: false` in the pod, or name the Service otherwise.
 """
 
 

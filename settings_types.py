@@ -95,6 +95,11 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def optional_port(text: str) -> int | None:
+    """Return the TCP port, or None for ""."""
+    return whole(0, 65535)(text) if text else None
+
+
 def seconds(low: float, high: float) -> Callable[[str], float]:
     """Return a parser of seconds from `low` to `high`; NaN is no number."""
 
@@ -221,3 +226,11 @@ def secret_keys(text: str) -> str:
     if not all(key_id and key for key_id, _, key in pairs) or len({pair[0] for pair in pairs}) != len(pairs):
         raise ValueError("id:key pairs by commas, each id once, as `manage.py keys generate` prints them")
     return ",".join(f"{key_id}:{key}" for key_id, _, key in pairs)
+
+
+def operator_keys(text: str) -> tuple[str, ...]:
+    """Return the keys without blanks; what `secrets.token_urlsafe(32)` gives is one."""
+    found = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+    if not all(re.fullmatch(r"[A-Za-z0-9_-]{32,256}", key) for key in found):
+        raise ValueError("keys of 32 to 256 characters of A-Z, a-z, 0-9, _ and - by commas")
+    return found

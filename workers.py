@@ -74,7 +74,7 @@ class _Supervisor:
     def _end_all(self) -> None:
         self._stopping = True
         # As long as one process listens, a connection that nobody will take does not fail but waits.
-        for one in self._runtime.sockets:
+        for one in (*self._runtime.sockets, *self._runtime.ops_sockets):
             one.close()
         for pid in self._born:
             with contextlib.suppress(ProcessLookupError):

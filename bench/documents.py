@@ -86,7 +86,7 @@ def started(documents: int, directory: Path, stack: contextlib.ExitStack) -> Cas
     pairs = store.mint(max(min(documents, MOST_PAIRS), -(-documents // PER_PAIR)))
     seconds = store.fill(pairs, documents, SIZE)
     progress(f"{documents:,} documents for {len(pairs)} people, written in {seconds:.1f} s")
-    return Case(documents, store, pairs, stack.enter_context(serving(store.url, store.ring, directory)))
+    return Case(documents, store, pairs, stack.enter_context(serving(store.url, store.ring, directory)).port)
 
 
 async def run_rounds(cases: Sequence[Case], seconds: float, connections: int) -> None:

@@ -31,7 +31,7 @@ from store.scripts import Script, load_scripts
 
 PER_PAIR = Quotas().documents
 COLLECTION = "notes"
-SCOPES = ("data:read", "data:write")
+SCOPES = ("credits:spend", "data:read", "data:write")
 
 _BATCH = 500
 _NO_LIMIT = 10**12
@@ -81,11 +81,11 @@ class FilledStore:
         finally:
             embedded.stop()
 
-    def mint(self, people: int) -> list[Pair]:
-        """So many people with a token each, for one app."""
-        return asyncio.run(self._mint(people))
+    def mint(self, people: int, credits: int = 0) -> list[Pair]:
+        """So many people with a token each, for one app, and with credits in micro-dollars."""
+        return asyncio.run(self._mint(people, credits))
 
-    async def _mint(self, people: int) -> list[Pair]:
+    async def _mint(self, people: int, credits: int) -> list[Pair]:
         store = await Store.open(
             self.url,
             Keys(self.ring),
@@ -98,7 +98,7 @@ class FilledStore:
         try:
             app = Registration("bench", "Bench", ("https://app.example/callback",), SCOPES, hosted_storage=True)
             await store.apps.create(app)
-            return [await _pair(store, app, number) for number in range(people)]
+            return [await _pair(store, app, number, credits) for number in range(people)]
         finally:
             await store.close()
 
@@ -151,11 +151,13 @@ class FilledStore:
         return dict(found)
 
 
-async def _pair(store: Store, app: Registration, number: int) -> Pair:
+async def _pair(store: Store, app: Registration, number: int, credits: int) -> Pair:
     email = f"person{number}@example.com"
     user = await store.people.create(
         email, "A Person", "correct horse battery", verified=True, event="created_by_operator", visitor=Visitor()
     )
+    if credits:
+        await store.credits.grant(user, credits)
     token = (await store.tokens.mint(user, app, SCOPES)).access_token
     caller = store.tokens.open_access(token)
     assert caller is not None

@@ -8,14 +8,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from operator import truediv
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Self, cast
+from typing import NamedTuple, Self, cast
+
+import psutil
 
 from store.keyring import KeyRing
 
@@ -24,38 +26,64 @@ HOST = "127.0.0.1"
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 _LISTENING = re.compile(r"Latchkey listening on \S+:(\d+)\n")
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked\r\n", re.IGNORECASE)
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 class Unexpected(Exception):
     """The server answered, or started, otherwise than a measurement can use."""
 
 
+class Served(NamedTuple):
+    """A server as a process of its own."""
+
+    port: int
+    process: psutil.Process
+
+    def cpu(self) -> float:
+        """Seconds of a core that it has used up to now."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+    def resident(self) -> int:
+        """Bytes of memory that it takes."""
+        return int(self.process.memory_info().rss)
+
+
 @contextlib.contextmanager
-def serving(store_url: str, ring: KeyRing, directory: Path) -> Iterator[int]:
-    """`server.py` on a free port over the store at `store_url`, with the default settings; yields the port.
+def serving(store_url: str, ring: KeyRing, directory: Path, *flags: str) -> Iterator[Served]:
+    """`server.py` on a free port over the store at `store_url`, with the default settings but for `flags`.
 
     Its log is `server.log` in `directory`. Raises Unexpected when it does not come to listen.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
-    command = [sys.executable, "server.py", "--host", HOST, "--port", "0"]
-    log = directory / "server.log"
+    command = ["server.py", "--host", HOST, "--port", "0", "--redis-url", store_url]
+    command += ["--data-dir", str(directory / "server"), *flags]
+    with running(command, _LISTENING, directory / "server.log", LATCHKEY_SECRET_KEYS=ring.render()) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str], listening: re.Pattern[str], log: Path, **environment: str) -> Iterator[Served]:
+    """A Python program that says in its first line, which `listening` matches, at which port it listens. It ends with
+    the block. Raises Unexpected when it does not come to listen."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
     with log.open("wb") as sink:
         process = subprocess.Popen(
-            [*command, "--redis-url", store_url, "--data-dir", str(directory / "server")],
+            [sys.executable, *command],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=sink,
             text=True,
-            env={**environment, "LATCHKEY_SECRET_KEYS": ring.render()},
+            env={**inherited, **environment},
         )
     with process:
         try:
             assert process.stdout is not None
-            found = _LISTENING.fullmatch(process.stdout.readline())
+            found = listening.fullmatch(process.stdout.readline())
             if found is None:
-                raise Unexpected(f"the server does not listen: {log.read_text()}")
-            yield int(found[1])
+                raise Unexpected(f"{command[0]} does not listen: {log.read_text()}")
+            yield Served(int(found[1]), psutil.Process(process.pid))
         finally:
             process.terminate()
 
@@ -70,10 +98,13 @@ def request(method: str, path: str, token: str, body: bytes = b"") -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """Requests that were all answered as they should be: the seconds of all together, and of each one."""
+    """Requests that were all answered as they should be: the seconds of all together, of each one, of each until the
+    first bytes behind the head, and the longest that each of them paused after those."""
 
     seconds: float
     latencies: list[float]
+    firsts: list[float]
+    pauses: list[float]
 
 
 class Client:
@@ -88,13 +119,13 @@ class Client:
         loop = asyncio.get_running_loop()
         return cls([(await loop.create_connection(_Connection, HOST, port))[1] for _ in range(connections)])
 
-    async def burst(self, requests: Sequence[bytes]) -> Burst:
+    async def burst(self, requests: Iterable[bytes], expected: bytes = b"") -> Burst:
         """Sends the requests, as many at a time as there are connections. Raises Unexpected for an answer other than
-        200 and 201."""
-        waiting, latencies = iter(requests), list[float]()
+        200 and 201, and for one without the bytes that are expected."""
+        waiting, burst = iter(requests), Burst(0.0, [], [], [])
         start = perf_counter()
-        await asyncio.gather(*(connection.work(waiting, latencies) for connection in self._connections))
-        return Burst(perf_counter() - start, latencies)
+        await asyncio.gather(*(connection.work(waiting, burst, expected) for connection in self._connections))
+        return replace(burst, seconds=perf_counter() - start)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -103,16 +134,16 @@ class Client:
 
 
 class _Connection(asyncio.Protocol):
-    """Reads no more of an answer than its status and where it ends."""
+    """Reads no more of an answer than its status, where it ends, and whether it is the one that is expected."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._received = bytearray()
         self._done: asyncio.Future[None] | None = None
 
-    def work(self, waiting: Iterator[bytes], latencies: list[float]) -> asyncio.Future[None]:
-        """Takes requests from `waiting` until there are none, and appends the seconds that each took."""
-        self._waiting, self._latencies = waiting, latencies
+    def work(self, waiting: Iterator[bytes], burst: Burst, expected: bytes) -> asyncio.Future[None]:
+        """Takes requests from `waiting` until there are none, and appends to `burst` the seconds that each took."""
+        self._waiting, self._burst, self._expected = waiting, burst, expected
         self._done = asyncio.get_running_loop().create_future()
         if self._transport.is_closing():
             self._done.set_exception(Unexpected("the server closed a connection"))
@@ -125,6 +156,7 @@ class _Connection(asyncio.Protocol):
         if following is None:
             done.set_result(None)
             return
+        self._first = self._last = self._pause = 0.0
         self._sent = perf_counter()
         self._transport.write(following)
 
@@ -133,15 +165,28 @@ class _Connection(asyncio.Protocol):
         head = self._received.find(b"\r\n\r\n") + 4
         if head < 4 or self._done is None or self._done.done():
             return
-        length = _LENGTH.search(self._received, 0, head)
-        if len(self._received) < head + (int(length[1]) if length else 0):
+        arrived = perf_counter()
+        if self._first:
+            self._pause = max(self._pause, arrived - self._last)
+        elif len(self._received) > head:
+            self._first = arrived
+        self._last = arrived
+        if not self._complete(head):
             return
-        if bytes(self._received[9:12]) not in (b"200", b"201"):
+        if bytes(self._received[9:12]) not in (b"200", b"201") or self._expected not in self._received:
             self._done.set_exception(Unexpected(self._received.decode("utf-8", "replace")))
             return
-        self._latencies.append(perf_counter() - self._sent)
+        self._burst.latencies.append(arrived - self._sent)
+        self._burst.firsts.append((self._first or arrived) - self._sent)
+        self._burst.pauses.append(self._pause)
         self._received.clear()
         self._next(self._done)
+
+    def _complete(self, head: int) -> bool:
+        length = _LENGTH.search(self._received, 0, head)
+        if length is None and _CHUNKED.search(self._received, 0, head):
+            return self._received.endswith(_LAST_CHUNK)
+        return len(self._received) >= head + (int(length[1]) if length else 0)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._done is not None and not self._done.done():

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oauth_client import OAuthClient, Tokens, Trouble
+from paid_client import Answer, ask, read_balance
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import PeriodicCallback
 from tornado.netutil import bind_sockets
@@ -27,6 +28,7 @@ LOG = logging.getLogger("demo_app")
 COOKIE = "demo_app_session"
 MOST_SESSIONS = 1000
 MOST_PENDING = 5
+LONGEST_QUESTION = 500
 
 
 @dataclass
@@ -36,6 +38,7 @@ class Session:
     form_token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     pending: OrderedDict[str, str] = field(default_factory=OrderedDict)  # state -> PKCE verifier
     tokens: Tokens | None = None
+    answer: Answer | None = None
     # Two refreshes at once would send one single-use token twice, which the server must take for theft.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -89,29 +92,72 @@ class Page(RequestHandler):
             raise Trouble("This form is out of date. Go back and try again.", 403)
         return session
 
+    async def live_tokens(self, session: Session) -> Tokens | None:
+        """The session's tokens, refreshed if need be; the caller holds the lock. Raises Trouble."""
+        if session.tokens and session.tokens.expires_at <= time.time():
+            session.tokens = await self.client.refresh(session.tokens)
+        return session.tokens
+
+    def ended(self, session: Session, trouble: Trouble) -> Trouble:
+        """What to tell the person of a call with the tokens; they go where the server no longer takes them."""
+        if trouble.code not in ("invalid_token", "invalid_grant"):
+            return trouble
+        session.tokens = session.answer = None
+        return Trouble("You are no longer connected: Latchkey has ended this app’s access.", 401)
+
 
 class Home(Page):
-    """The front page: an invitation to sign in, or the person's name as the server has it now."""
+    """The front page: an invitation to sign in, or the person's name and credits as the server has them now."""
 
     async def get(self) -> None:
         session = self.session() or Session()
+        person, balance = {}, ""
         async with session.lock:
-            tokens = session.tokens
-            person = await self.read_person(session, tokens) if tokens else {}
-        tokens = session.tokens
-        expiry = time.strftime("%H:%M:%S UTC", time.gmtime(tokens.expires_at)) if tokens else ""
-        self.render("home.html", tokens=tokens, person=person, expiry=expiry, form_token=session.form_token)
+            try:
+                tokens = await self.live_tokens(session)
+                if tokens:
+                    person = await self.client.person(tokens)
+                    balance = await self.balance(tokens)
+            except Trouble as trouble:
+                raise self.ended(session, trouble) from None
+        self.render(
+            "home.html",
+            tokens=tokens,
+            person=person,
+            balance=balance,
+            expiry=time.strftime("%H:%M:%S UTC", time.gmtime(tokens.expires_at)) if tokens else "",
+            answer=session.answer,
+            longest=LONGEST_QUESTION,
+            form_token=session.form_token,
+        )
 
-    async def read_person(self, session: Session, tokens: Tokens) -> dict[str, Any]:
+    async def balance(self, tokens: Tokens) -> str:
+        """What the person can spend, where the app may know it; the page is worth showing without it."""
+        if "credits:read" not in tokens.scope.split():
+            return ""
         try:
-            if tokens.expires_at <= time.time():
-                tokens = session.tokens = await self.client.refresh(tokens)
-            return await self.client.person(tokens)
+            return await read_balance(self.client, tokens)
         except Trouble as trouble:
-            if trouble.code not in ("invalid_token", "invalid_grant"):
+            if trouble.code == "invalid_token":
                 raise
-            session.tokens = None
-            raise Trouble("You are no longer connected: Latchkey has ended this app’s access.", 401) from None
+            return trouble.message
+
+
+class Ask(Page):
+    """Asks a model something, which the person pays. What came of it stands on the front page: reloading that asks,
+    and costs, nothing."""
+
+    async def post(self) -> None:
+        session = self.checked_session()
+        question = self.get_body_argument("question", "").strip()[:LONGEST_QUESTION]
+        try:
+            async with session.lock:
+                tokens = await self.live_tokens(session)
+            if tokens and question:
+                session.answer = await ask(self.client, tokens, question)
+        except Trouble as trouble:
+            raise self.ended(session, trouble) from None
+        self.redirect("/", status=303)
 
 
 class Login(Page):
@@ -178,7 +224,7 @@ class Disconnect(Page):
         async with session.lock:
             if session.tokens:
                 await self.client.revoke(session.tokens)
-                session.tokens = None
+                session.tokens = session.answer = None
         self.redirect("/", status=303)
 
 
@@ -190,7 +236,8 @@ def log_path(handler: RequestHandler) -> None:
 def make_app(client: OAuthClient) -> Application:
     """The app's routes."""
     shared = {"client": client, "sessions": OrderedDict()}
-    pages = {"/": Home, "/login": Login, "/callback": Callback, "/refresh": Refresh, "/disconnect": Disconnect}
+    pages = {"/": Home, "/login": Login, "/callback": Callback}
+    pages |= {"/ask": Ask, "/refresh": Refresh, "/disconnect": Disconnect}
     templates = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
     routes = [(path, page, shared) for path, page in pages.items()]
     return Application(routes, template_path=templates, log_function=log_path)

@@ -102,6 +102,17 @@ class OAuthClient:
             return {}
         return self._object(response)
 
+    async def call(
+        self, tokens: Tokens, url: str, body: dict[str, Any] | None = None, seconds: float = 10
+    ) -> dict[str, Any]:
+        """A call of an API with the access token (RFC 6750 2.1), a POST where there is a body; the JSON object it
+        answers. Raises Trouble."""
+        options: dict[str, Any] = {"headers": {"Authorization": f"Bearer {tokens.access}"}}
+        if body is not None:
+            options["headers"]["Content-Type"] = "application/json"
+            options |= {"method": "POST", "body": json.dumps(body)}
+        return self._object(await self._fetch(url, request_timeout=seconds, **options))
+
     async def _ask_tokens(self, form: dict[str, str]) -> Tokens:
         answer = self._object(await self._post((await self.metadata())["token_endpoint"], form))
         # RFC 6749 7.1: a token of an unknown type must not be used.
@@ -121,7 +132,9 @@ class OAuthClient:
         return await self._fetch(url, method="POST", headers=headers, body=urlencode(form))
 
     async def _fetch(self, url: str, **options: Any) -> HTTPResponse:
-        request = HTTPRequest(url, follow_redirects=False, request_timeout=10, connect_timeout=5, **options)
+        request = HTTPRequest(
+            url, **{"follow_redirects": False, "request_timeout": 10, "connect_timeout": 5, **options}
+        )
         try:
             return await AsyncHTTPClient().fetch(request, raise_error=False)
         except (OSError, ValueError, HTTPClientError) as error:

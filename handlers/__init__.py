@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
 from tornado.routing import URLSpec
 
-from handlers.account import AccountHandler, AppsHandler, HomeHandler, RevokeAppHandler, SecurityHandler
+from handlers.account import (
+    AccountHandler,
+    AppsHandler,
+    HomeHandler,
+    RevokeAppHandler,
+    SecurityHandler,
+    SpendLimitHandler,
+)
+from handlers.account_credits import CreditsHandler
 from handlers.account_data import (
     AppDataHandler,
     DeleteDataHandler,
@@ -40,9 +49,14 @@ from handlers.token import TokenHandler
 from handlers.userinfo import UserinfoHandler
 
 HERE = Path(__file__).resolve().parent.parent
+_LITERAL = re.compile(r"[/a-z0-9_-]+")
 CLIENT = "([A-Za-z0-9_-]{1,64})"
 
 ROUTES: list[tuple[str, Any, str]] = [
+    # Patterns are tried in this order: those that are asked for most stand first.
+    (r"/api/v1/data/_meta/usage", UsageHandler, "usage"),
+    (r"/api/v1/data/([^/]+)/([^/]+)", DocumentHandler, "document"),
+    (r"/api/v1/data/([^/]+)", CollectionHandler, "collection"),
     (r"/", HomeHandler, "home"),
     (r"/oauth/authorize", AuthorizeHandler, "authorize"),
     (r"/api/oauth/authorize", DecideHandler, "decide"),
@@ -50,9 +64,6 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/api/oauth/userinfo", UserinfoHandler, "userinfo"),
     (r"/api/oauth/revoke", RevokeHandler, "revoke"),
     (r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata"),
-    (r"/api/v1/data/_meta/usage", UsageHandler, "usage"),
-    (r"/api/v1/data/([^/]+)/([^/]+)", DocumentHandler, "document"),
-    (r"/api/v1/data/([^/]+)", CollectionHandler, "collection"),
     (r"/api/v1/credits/balance", BalanceHandler, "credits"),
     (r"/api/v1/apps", ConnectedAppsHandler, "apps"),
     (r"/api/v1/ai/messages", MessagesHandler, "ai-messages"),
@@ -67,11 +78,13 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account", AccountHandler, "account"),
     (r"/account/apps", AppsHandler, "account-apps"),
     (rf"/account/apps/{CLIENT}/revoke", RevokeAppHandler, "account-app-revoke"),
+    (rf"/account/apps/{CLIENT}/limit", SpendLimitHandler, "account-app-limit"),
     (rf"/account/apps/{CLIENT}/data", AppDataHandler, "account-data"),
     (rf"/account/apps/{CLIENT}/data/delete", DeleteDataHandler, "account-data-delete"),
     (rf"/account/apps/{CLIENT}/data/([^/]+)/([^/]+)", DocumentPageHandler, "account-document"),
     (rf"/account/apps/{CLIENT}/data/([^/]+)/([^/]+)/delete", DeleteDocumentHandler, "account-document-delete"),
     (rf"/account/apps/{CLIENT}/export", ExportHandler, "account-export"),
+    (r"/account/credits", CreditsHandler, "account-credits"),
     (r"/account/security", SecurityHandler, "account-security"),
     (r"/healthz", HealthHandler, "healthz"),
     (r"/readyz", ReadyHandler, "readyz"),
@@ -94,5 +107,8 @@ def make_application(site: Site) -> Latchkey:
         xsrf_cookie_kwargs={"httponly": True, "samesite": "Lax", "secure": site.secure, "path": "/"},
     )
     application.site = site
+    targets = [(pattern, (handler, {"policy": POLICIES[name]})) for pattern, handler, name in ROUTES]
+    application.literal = {pattern: target for pattern, target in targets if _LITERAL.fullmatch(pattern)}
+    application.patterns = [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern]
     logging.getLogger("tornado.general").addFilter(quote_nothing)
     return application

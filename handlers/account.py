@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import NamedTuple
 
+from handlers.amounts import typed_limit
+from handlers.format import money_field
 from handlers.page import PRODUCT, PageHandler
 from handlers.scopes import SCOPE_WORDS
+from store.grants import Grant
 from store.passwords import check_password
 from store.refused import Refused
 
@@ -22,6 +26,9 @@ EVENTS = {
     "documents_downloaded": "Documents of an app downloaded",
     "documents_deleted": "All documents of an app deleted",
     "document_deleted": "Document of an app deleted",
+    "spend_limit_set": "Monthly spending limit of an app changed",
+    "credit_added": "Credits added",
+    "credit_taken": "Credits taken back",
     "exported_by_operator": "Account exported by the operator",
     "tokens_revoked": "App gave back its access",
     "token_minted": "Access given by the operator",
@@ -49,11 +56,19 @@ class AccountHandler(PageHandler):
         self.render("account.html", title="Your account", signed_in=profile, profile=profile)
 
 
-class AppsHandler(PageHandler):
+class Mistyped(NamedTuple):
+    """What was typed as the limit of an app, and why it is none."""
+
+    client: str
+    text: str
+    refusal: Refused
+
+
+class AppsPage(PageHandler):
     """The connected apps."""
 
-    async def get(self) -> None:
-        """Shows what each may do, and those whose data is still kept."""
+    async def show(self, mistyped: Mistyped | None = None) -> None:
+        """What each may do, and those whose data is still kept; with what was mistyped beside its field."""
         profile, grants = await self.store.grants.list(self.require_session())
         apps: list[SimpleNamespace] = []
         revoked: list[SimpleNamespace] = []
@@ -69,9 +84,52 @@ class AppsHandler(PageHandler):
                 data_until=grant.data_until,
                 documents=grant.documents,
                 bytes=grant.bytes,
+                spending=spending_of(grant, mistyped),
             )
             (revoked if grant.data_until else apps).append(known)
-        self.render("account_apps.html", title="Connected apps", signed_in=profile, apps=apps, revoked=revoked)
+        wrong = any(app.spending and app.spending.error for app in apps)
+        if mistyped and not wrong:
+            raise mistyped.refusal  # there is no such field to show it beside
+        self.render(
+            "account_apps.html", title="Connected apps", signed_in=profile, apps=apps, revoked=revoked, wrong=wrong
+        )
+
+
+def spending_of(grant: Grant, mistyped: Mistyped | None) -> SimpleNamespace | None:
+    """What an app spent and may spend, in micro-dollars, and its field; None for one that may not spend."""
+    if "credits:spend" not in grant.scopes or grant.data_until:
+        return None
+    if mistyped and mistyped.client == grant.client:
+        text, error = mistyped.text, mistyped.refusal.description
+    else:
+        text, error = money_field(grant.spend_limit), ""
+    return SimpleNamespace(spent=grant.spent, limit=grant.spend_limit, text=text, error=error)
+
+
+class AppsHandler(AppsPage):
+    """The page of the connected apps."""
+
+    async def get(self) -> None:
+        """Shows it."""
+        await self.show()
+
+
+class SpendLimitHandler(AppsPage):
+    """What an app may spend in a month."""
+
+    async def post(self, client_id: str) -> None:
+        """Sets the limit, or takes it off where the field is empty. A wrong amount is said beside the field."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        try:
+            limit = typed_limit(params, "dollars")
+        except Refused as refusal:
+            if self.wants_json():
+                raise
+            self.set_status(400)
+            return await self.show(Mistyped(client_id, params.get("dollars") or "", refusal))
+        await self.store.credits.set_spend_limit(session, client_id, limit, self.visitor)
+        self.see_other("/account/apps")
 
 
 class RevokeAppHandler(PageHandler):

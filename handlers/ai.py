@@ -6,12 +6,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from contextlib import suppress
-from typing import Any
+from typing import Any, cast
+
+from tornado.http1connection import HTTP1Connection
 
 from handlers.ai_call import Call, ClientGone, credits_of
 from handlers.ai_errors import envelope
-from handlers.ai_request import read_request
+from handlers.ai_request import AIRequest, read_request
 from handlers.api import ApiHandler
 from handlers.format import iso
 from handlers.params import FORM, media_type
@@ -21,9 +22,11 @@ from store.calls import Asked, Charge, Kept, Replayed
 from store.credits import CURRENCY, SCALE
 from store.errors import StoreUnavailable
 from store.refused import Refused
+from store.results import Caller
 
 log = logging.getLogger("latchkey.ai")
 
+LONG_BODY = 2**15
 _KEY = re.compile(r"[!-~]{1,255}")
 SDK_HEADERS = (
     *("Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "X-Api-Key"),
@@ -49,10 +52,31 @@ class AIHandler(ApiHandler):
             raise Refused("not_found", "There is no model of this name; GET /api/v1/ai/models lists them.")
         return model
 
-    @property
-    def is_form(self) -> bool:
-        """Whether the body is a form."""
-        return media_type(self.request) == FORM
+    def write_refusal(self, refusal: Refused) -> None:
+        """Tells the SDKs, which send again after any 409, that this one stays."""
+        if refusal.code == "idempotency_reply_gone":
+            self.set_header("X-Should-Retry", "false")
+        super().write_refusal(refusal)
+
+    async def read(self, caller: Caller | None, *, counting: bool = False) -> tuple[AIRequest, Model, int]:
+        """The request, its model, and a bound for its input tokens. A long one takes a moment to read: that is done
+        beside the event loop, and for a `caller` whose token was not looked at yet, only when it lives and a window is
+        open. Raises Refused."""
+
+        def read() -> tuple[AIRequest, Model, int]:
+            request = read_request(self.body(), form=media_type(self.request) == FORM, counting=counting)
+            model = self.model(request.model)
+            return request, model, model.upstream.most_input(model, request.forwarded, request.size)
+
+        if len(self.request.body) <= LONG_BODY:
+            request, model, bound = read()
+        else:
+            if caller is not None:
+                await self.store.calls.check(caller, self.needed)
+            request, model, bound = await asyncio.get_running_loop().run_in_executor(self.site.readers, read)
+        if bound > model.max_input:
+            raise Refused("invalid_request", f"This model reads at most {model.max_input} tokens.")
+        return request, model, bound
 
 
 class MessagesHandler(AIHandler):
@@ -65,14 +89,10 @@ class MessagesHandler(AIHandler):
         """Answers with the reply, whole or in events, and what it cost."""
         began = asyncio.get_running_loop().time()
         caller = await self.caller()
-        request = read_request(self.body(), form=self.is_form)
-        model = self.model(request.model)
+        request, model, input_tokens = await self.read(caller)
         limits, price = model.upstream.limits, model.price()
         assert price is not None
         forwarded = {**request.forwarded, "max_tokens": request.max_tokens}
-        input_tokens = model.upstream.most_input(model, forwarded, request.size)
-        if input_tokens > model.max_input:
-            raise Refused("invalid_request", f"This model reads at most {model.max_input} tokens.")
         asked = Asked(
             model=model.model_id,
             price=price,
@@ -92,17 +112,25 @@ class MessagesHandler(AIHandler):
         if isinstance(held, Replayed):
             self.set_header("Idempotent-Replayed", "true")
             return self.write_reply(held.kept, held.charge)
+        del asked
+        self.request.body = b""  # a call may take minutes, and keeps what it sends on
         await self.make(Call(self.store.calls, held, model, forwarded, began + limits.total), request.stream)
 
     async def make(self, call: Call, stream: bool) -> None:
         """Makes the call that is held."""
         self.call = call
+        self.site.endings.add(call.stop)
         if self.gone:
             call.hang_up()
-        if not stream:
-            return self.write_reply(*await call.reply())
-        with suppress(ClientGone):
+        try:
+            if not stream:
+                return self.write_reply(*await call.reply())
             await call.stream(self)
+        except ClientGone:
+            # Who reads on after all must not take what came so far for the whole.
+            cast(Any, self.request.connection).close()
+        finally:
+            self.site.endings.discard(call.stop)
         self.finish()
 
     async def send(self, media_type: str, piece: bytes) -> None:
@@ -110,6 +138,8 @@ class MessagesHandler(AIHandler):
         if not self._headers_written:
             self.set_header("Content-Type", media_type)
             self.set_header("X-Accel-Buffering", "no")  # a proxy that waits for more would hold back every event
+            # So would TCP, each until the app's side has acknowledged the one before; Tornado turns it back at the end.
+            cast(HTTP1Connection, self.request.connection).stream.set_nodelay(True)
         self.write(piece)
         await self.flush()
 
@@ -180,9 +210,8 @@ class SdkCountHandler(SdkHandler):
     async def post(self) -> None:
         """Answers with their number; nothing is charged. Raises Refused."""
         caller = await self.caller()
-        request = read_request(self.body(), form=self.is_form, counting=True)
-        model = self.model(request.model)
         self.write_window(window := await self.store.calls.check(caller, self.needed))
+        request, model, _ = await self.read(None, counting=True)
         try:
             async with asyncio.timeout(model.upstream.limits.total):
                 number = await model.upstream.count_tokens(model, request.forwarded)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import replace
 from typing import NoReturn
 
 from handlers.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
@@ -19,12 +18,13 @@ class ApiHandler(BaseHandler):
 
     allowed_headers = ALLOWED_HEADERS
 
-    def set_default_headers(self) -> None:
-        """CORS on every response, errors too; the origin is never reflected and no cookie counts here."""
-        super().set_default_headers()
-        self.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-        self.set_header("Access-Control-Allow-Origin", "*")
-        self.set_header("Access-Control-Expose-Headers", EXPOSED)
+    # CORS on every response, errors too; the origin is never reflected and no cookie counts here.
+    constant_headers = (
+        *BaseHandler.constant_headers,
+        ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+        ("Access-Control-Allow-Origin", "*"),
+        ("Access-Control-Expose-Headers", EXPOSED),
+    )
 
     def options(self, *args: str) -> None:
         """A preflight. The wildcard does not cover Authorization, so the headers are listed."""
@@ -45,7 +45,7 @@ class ApiHandler(BaseHandler):
         app = await self.store.apps.active(caller.client)
         if app is None:
             raise Refused("invalid_token")
-        return replace(caller, registered=app.scopes)
+        return Caller(caller.user, caller.client, caller.family, caller.generation, app.scopes)
 
     async def refuse_unknown(self, refusal: Refused) -> NoReturn:
         """Refuses a request whose user cannot be known: it counts against its address, and takes nothing from any

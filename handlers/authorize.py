@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
+from handlers.amounts import DEFAULT_SPEND_LIMIT
 from handlers.page import PageHandler
 from handlers.params import Params, once, parse_pairs
 from handlers.scopes import SCOPE_WORDS
@@ -96,6 +97,7 @@ class AuthorizeHandler(PageHandler):
                 SimpleNamespace(name=name, granted_before=name in pending.granted, **SCOPE_WORDS[name]._asdict())
                 for name in request.scopes
             ],
+            spend_limit=offered_limit(pending),
             next=self.request.uri,
         )
 
@@ -112,6 +114,13 @@ def answer_url(app: Registration, issuer: str, redirect_uri: str, answer: dict[s
     if app.iss_in_response:
         answer["iss"] = issuer
     return with_params(redirect_uri, answer)
+
+
+def offered_limit(pending: Pending) -> int | None:
+    """The monthly limit the page begins with, in micro-dollars: that of an earlier consent, where there was one."""
+    if pending.spend_limit is None and "credits:spend" not in pending.granted:
+        return DEFAULT_SPEND_LIMIT
+    return pending.spend_limit
 
 
 def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from handlers.amounts import SpendLimit, spend_limit, typed_limit
 from handlers.authorize import answer_url
 from handlers.page import PageHandler
 from handlers.params import Params
@@ -9,6 +10,7 @@ from store.names import SCOPES
 from store.refused import Refused
 
 BOX = "scope:"
+SPEND = "credits:spend"
 
 
 class DecideHandler(PageHandler):
@@ -23,12 +25,20 @@ class DecideHandler(PageHandler):
         if decision not in ("allow", "deny"):
             raise Refused("invalid_request", "decision is allow or deny.")
         request_id, scopes = params.require("request_id"), ticked(params)
+        # Before the decision: an amount that makes no sense uses no request up.
+        limit = wanted_limit(params, decision, scopes)
         client = self.store.authorizations.client_of(session, request_id)
         app = await self.store.apps.active(client) if client else None
         if app is None:
             raise Refused("invalid_request", "This request is not one of yours, or its app is gone.")
         decided = await self.store.authorizations.decide(
-            session, app, request_id, allow=decision == "allow", scopes=scopes, visitor=self.visitor
+            session,
+            app,
+            request_id,
+            allow=decision == "allow",
+            scopes=scopes,
+            visitor=self.visitor,
+            spend_limit=limit,
         )
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
         url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
@@ -48,3 +58,18 @@ def ticked(params: Params) -> list[str] | None:
     if scopes is not None and not set(scopes) <= set(SCOPES):
         raise Refused("invalid_scope")
     return scopes
+
+
+def wanted_limit(params: Params, decision: str, scopes: list[str] | None) -> SpendLimit:
+    """What the app may spend in a month: `spend_limit`, or the page's field of dollars, which counts only where the
+    person allows spending. Raises Refused("invalid_request")."""
+    if not params.get("boxes"):
+        return spend_limit(params)
+    if decision != "allow" or "spend_dollars" not in params.names() or (scopes is not None and SPEND not in scopes):
+        return ""
+    try:
+        limit = typed_limit(params, "spend_dollars")
+    except Refused as refusal:
+        also = "Nothing was changed, and the app still waits for your answer: go back and type it again."
+        raise Refused("invalid_request", f"{refusal.description} {also}") from None
+    return "none" if limit is None else limit

@@ -7,6 +7,7 @@ import binascii
 import re
 
 from tornado.escape import json_encode
+from tornado.httputil import format_timestamp
 
 from handlers.api import ApiHandler
 from handlers.params import once, parse_pairs
@@ -51,10 +52,11 @@ class DocumentHandler(ApiHandler):
         check_names(collection, document_id)
         found, content, window = await self.store.documents.read(caller, self.needed, collection, document_id)
         self.write_window(window)
-        self.set_header("ETag", f'"{found.etag}"')
-        self.set_header("Last-Modified", found.updated_at)
-        self.set_header("Cache-Control", "private, no-cache")
-        self.set_header("Content-Type", "application/json")
+        headers = self._headers  # none of these needs a check
+        headers["ETag"] = f'"{found.etag}"'
+        headers["Last-Modified"] = format_timestamp(found.updated_at)
+        headers["Cache-Control"] = "private, no-cache"
+        headers["Content-Type"] = "application/json"
         self.finish(content)
 
     async def put(self, collection: str, document_id: str) -> None:

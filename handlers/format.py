@@ -1,4 +1,4 @@
-"""Times and addresses in the words of the pages. The templates import these."""
+"""Times, money and addresses in the words of the pages. The templates import these."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ _MONTHS = (
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 
+MINUS = "\N{MINUS SIGN}"
 _JUST_NOW = timedelta(seconds=45)
 _STEPS = (
     (timedelta(minutes=1), "minute", timedelta(hours=1)),
@@ -41,6 +42,13 @@ def ago(at: datetime, now: datetime | None = None) -> str:
             words = f"{count} {word}" if count == 1 else f"{count} {word}s"
             return f"{words} ago" if passed > timedelta() else f"in {words}"
     return day(at)
+
+
+def until(at: datetime, now: datetime | None = None) -> str:
+    """How long after `now` (default: the present) `at` is: "in 5 minutes"; "in a moment" for less than 45 seconds and
+    for what is past. Raises ValueError for a naive time."""
+    moment = _utc(now) if now else datetime.now(UTC)
+    return ago(at, moment) if _utc(at) - moment >= _JUST_NOW else "in a moment"
 
 
 def day(at: datetime) -> str:
@@ -90,3 +98,18 @@ def size(number: int) -> str:
 def counted(number: int, what: str) -> str:
     """How many there are of something: "1 document", "12,000 documents"."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def money(micro: int) -> str:
+    """An amount of micro-dollars, exact: "$4.99", "$0.00015", "$1,250.00", a minus in front where it is negative."""
+    whole, _, part = money_field(abs(micro)).partition(".")
+    return f"{MINUS if micro < 0 else ''}${int(whole):,}.{part}"
+
+
+def money_field(micro: int | None) -> str:
+    """An amount of micro-dollars, not negative, as a field of a form has it: "4.99", "1250.00"; empty for None."""
+    if micro is None:
+        return ""
+    whole, part = divmod(micro, 1_000_000)
+    decimals = f"{part:06d}"
+    return f"{whole}.{decimals[:2]}{decimals[2:].rstrip('0')}"

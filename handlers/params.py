@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -13,13 +14,16 @@ from store.refused import Refused
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 class Params:
-    """The parameters of one request. A parameter without a value counts as left out (RFC 6749 3.1)."""
+    """The parameters of one request. A parameter without a value counts as left out (RFC 6749 3.1). `typed`: they come
+    from JSON, where a number is no text."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, Any], *, typed: bool = False) -> None:
         self._values = values
+        self._typed = typed
 
     def get(self, name: str) -> str | None:
         """The parameter as text, or None. Raises Refused("invalid_request") for anything but text."""
@@ -37,6 +41,18 @@ class Params:
             raise Refused("invalid_request", f"{name} is missing.")
         return value
 
+    def whole(self, name: str) -> int:
+        """The parameter as a whole number: a JSON number without fraction or exponent, in a form its digits. Raises
+        Refused("invalid_request"), also where it is missing."""
+        value = self._values.get(name)
+        if value is None or value == "":
+            raise Refused("invalid_request", f"{name} is missing.")
+        if not self._typed and isinstance(value, str) and _WHOLE.fullmatch(value):
+            value = int(value)
+        if type(value) is not int:  # a boolean is one for isinstance
+            raise Refused("invalid_request", f"{name} must be a whole number.")
+        return value
+
     def texts(self, name: str) -> list[str] | None:
         """A list of strings: a JSON array, or JSON text of one in a form. None where it is missing."""
         value = self._values.get(name)
@@ -49,7 +65,7 @@ class Params:
         return value
 
     def value(self, name: str) -> Any:
-        """The parameter as it was sent, of any type; None where it is missing."""
+        """The parameter as it came: of any type in JSON, text in a form. None where it is missing or null."""
         return self._values.get(name)
 
     def structured(self, name: str) -> Any:
@@ -104,7 +120,7 @@ def parse_body(request: HTTPServerRequest) -> Params:
         value = decode_json(request.body)
         if not isinstance(value, dict):
             raise Refused("invalid_request", "The body must be one JSON object.")
-        return Params(value)
+        return Params(value, typed=True)
     if kind == FORM or (not kind and not request.body):
         return once(parse_pairs(request.body))
     raise Refused("unsupported_media_type")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 class Policy:
     """`scope`: the token must carry one of these (space-separated); empty where no token is asked for. `window`: the
     group of SPEC 8.1 that counts the request. `write_scope`, `write_window`: the same for methods that write, where
-    they differ. `xsrf`: a browser with cookies is on the other side."""
+    they differ. `xsrf`: a browser with cookies is on the other side. `operator`: an operator key is asked for."""
 
     scope: str = ""
     window: str = ""
     write_scope: str = ""
     write_window: str = ""
     xsrf: bool = False
+    operator: bool = False
 
 
 PAGE = Policy(xsrf=True)
@@ -47,14 +48,22 @@ POLICIES: dict[str, Policy] = {
     "account": PAGE,
     "account-apps": PAGE,
     "account-app-revoke": PAGE,
+    "account-app-limit": PAGE,
     "account-data": PAGE,
     "account-data-delete": PAGE,
     "account-document": PAGE,
     "account-document-delete": PAGE,
     "account-export": PAGE,
+    "account-credits": PAGE,
     "account-security": PAGE,
     "healthz": OPEN,
     "readyz": OPEN,
+}
+
+# The operations port.
+OPS_POLICIES: dict[str, Policy] = {
+    "ops-credits": Policy(operator=True),
+    "healthz": OPEN,
 }
 
 
@@ -62,8 +71,8 @@ class MissingPolicy(Exception):
     """A route has no policy, or a policy no route."""
 
 
-def check_policies(names: Iterable[str]) -> None:
+def check_policies(names: Iterable[str], policies: Mapping[str, Policy] = POLICIES) -> None:
     """Raises MissingPolicy unless routes and policies name each other."""
-    odd = set(names) ^ set(POLICIES)
+    odd = set(names) ^ set(policies)
     if odd:
         raise MissingPolicy(f"without a policy or without a route: {', '.join(sorted(odd))}")

@@ -26,7 +26,8 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
     ),
     "credits:spend": ScopeWords(
         "Spend your credits",
-        "It can make AI calls that you pay for, without asking you each time, until you disconnect it.",
+        "It can make AI calls that you pay for, without asking you each time, up to a monthly limit that you set, "
+        "until you disconnect it.",
         True,
     ),
     "apps:read": ScopeWords(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -31,7 +32,10 @@ class Site:
     max_ai_request: int = 2**20
     models: Models = field(default_factory=lambda: Models((echo_model(),)))
     hold_margin: float = 15.0
+    readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "latchkey-read"))
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
+    endings: set[Callable[[], None]] = field(default_factory=set)
+    """What ends the requests that go on without their client, when the server waits for them no longer."""
 
     @property
     def secure(self) -> bool:

@@ -15,8 +15,11 @@ local row = redis.call('HMGET', user, 'email', 'email_verified', 'name', 'pictur
 if not row[5] then return {'not_found'} end
 local rows = {}
 for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
-  local grant = redis.call('HMGET', grant_prefix .. client, 'scope', 'connected_at', 'last_used_at', 'revoked_at')
-  if grant[1] then rows[#rows + 1] = {client, grant[1], grant[2], grant[3] or '', grant[4] or ''} end
+  local grant = redis.call('HMGET', grant_prefix .. client,
+    'scope', 'connected_at', 'last_used_at', 'revoked_at', 'spend_limit')
+  if grant[1] then
+    rows[#rows + 1] = {client, grant[1], grant[2], grant[3] or '', grant[4] or '', grant[5] or ''}
+  end
 end
 return {'ok', row[1], row[2], row[3], row[4], row[5], row[6], rows,
   redis.call('XREVRANGE', audit, '+', '-', 'COUNT', count)}

@@ -60,13 +60,15 @@ local room, refusal = paid_of(balance) - held, 'insufficient_credits'
 local ceiling, spent = spent_of(grant, (month_of(now)))
 if ceiling and ceiling - spent - own < room then room, refusal = ceiling - spent - own, 'app_spend_limit' end
 
+-- A limit may have been lowered below what is spent: then there is room for what is free.
+room = math.max(room, 0)
 local amount = cost_of(input, output, input_price, output_price)
 if amount > room then
   if output_price == 0 then return {refusal, a, b} end
   local left = room * 1000000 - input * input_price
   output = left > 0 and (left - math.fmod(left, output_price)) / output_price or 0
-  if output < least then return {refusal, a, b} end
   amount = cost_of(input, output, input_price, output_price)
+  if amount > room or output < least then return {refusal, a, b} end
 end
 write_hold(holds, hold, '', amount, now + hold_ttl, client, now)
 if digest ~= '' then

@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from outbound.echo import echo_model
-from outbound.messages import MessagesUpstream
-from outbound.models import Limits, Model, Models
+from outbound.models import Limits, Model, Models, Upstream
 from store.calls import Price
 
 MAX_PRICE = 10**9
@@ -57,6 +56,9 @@ def load_models(path: Path | None, environ: Mapping[str, str] = os.environ, *, e
 
 
 def _models(table: _Table, environ: Mapping[str, str]) -> list[Model]:
+    # Slow to import, and only a server that calls others needs it.
+    from outbound.messages import MessagesUpstream
+
     usual = Limits()
     limits = Limits(
         table.seconds("connect_timeout", usual.connect),
@@ -70,7 +72,7 @@ def _models(table: _Table, environ: Mapping[str, str]) -> list[Model]:
     return [_model(model, upstream) for model in table.tables("models", _MODEL)]
 
 
-def _model(table: _Table, upstream: MessagesUpstream) -> Model:
+def _model(table: _Table, upstream: Upstream) -> Model:
     model_id = table.text("id")
     prices = sorted((_price(price) for price in table.tables("prices", _PRICE)), key=lambda price: price[0])
     if not prices:

@@ -10,14 +10,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from outbound.events import Event
+from outbound.failure import UpstreamFailed
 from outbound.models import Limits, Model
-from outbound.tokens import count, pieces, texts_of
+from outbound.tokens import count_request, pieces
 from store.calls import Price
 
 ECHO = "latchkey-echo"
 # A micro-dollar and five, so that what is charged can be checked by looking.
 PRICE = Price("echo-1", 1_000_000, 5_000_000)
-_COUNTED = ("system", "messages", "tools", "tool_choice")
+
+MAX_TOKENS = 16_384
+"""What it reads, and what it writes: it works in the server's event loop, and nobody may wait for it long."""
 
 
 class EchoUpstream:
@@ -54,12 +57,15 @@ class EchoUpstream:
         yield _event("message_stop")
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
-        """The tokens of everything that was said."""
-        return _input_tokens(request)
+        """The tokens of everything that was said. Raises UpstreamFailed for more than it reads."""
+        counted = count_request(request, model.max_input)
+        if counted > model.max_input:
+            raise UpstreamFailed("invalid_request", "echo: too long", "This is more than the model reads.")
+        return counted
 
     def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:
-        """Exact: this model counts as we do."""
-        return _input_tokens(request)
+        """Exact, up to what it reads: this model counts as we do."""
+        return count_request(request, model.max_input)
 
     async def close(self) -> None:
         """Has nothing open."""
@@ -68,11 +74,7 @@ class EchoUpstream:
 def echo_model(pause: float = 0.0) -> Model:
     """The model as it is offered."""
     always = datetime(2026, 1, 1, tzinfo=UTC)
-    return Model(ECHO, "Latchkey Echo", EchoUpstream(pause), ECHO, 200_000, 64_000, ((always, PRICE),))
-
-
-def _input_tokens(request: Mapping[str, Any]) -> int:
-    return sum(count(text) for name in _COUNTED for text in texts_of(request.get(name)))
+    return Model(ECHO, "Latchkey Echo", EchoUpstream(pause), ECHO, MAX_TOKENS, MAX_TOKENS, ((always, PRICE),))
 
 
 def _answer(request: Mapping[str, Any]) -> tuple[list[str], str]:
@@ -96,7 +98,7 @@ def _message(model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": _input_tokens(request), "output_tokens": 0},
+        "usage": {"input_tokens": count_request(request), "output_tokens": 0},
     }
 
 

@@ -6,7 +6,10 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
+
+from store.json_text import check_nesting
 
 MAX_EVENT_BYTES = 2**20
 _NAME = re.compile(r"[a-z_]{1,64}")
@@ -26,7 +29,7 @@ class Event:
 
     def encoded(self) -> bytes:
         """The event as it goes over the wire; as it came, where it came over one."""
-        return self.raw or f"event: {self.name}\ndata: {compact(self.data)}\n\n".encode()
+        return self.raw or b"event: %b\ndata: %b\n\n" % (self.name.encode(), encoded(self.data))
 
 
 def compact(value: Any) -> str:
@@ -34,21 +37,51 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
+def encoded(value: Any) -> bytes:
+    """The same in UTF-8. Half of a surrogate pair, for which UTF-8 has nothing, stays escaped."""
+    try:
+        return compact(value).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def read_json(raw: bytes) -> Any:
+    """What a server sent. Raises ValueError for what could not be written again: no JSON, NaN, numbers beyond a float,
+    nesting beyond 200."""
+    check_nesting(raw)
+    return _DECODER.decode(raw.decode())
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("a number is none")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
+
+
 class EventReader:
     """Puts events together from pieces of any size (WHATWG HTML 9.2.6, the parts that the API uses)."""
 
     def __init__(self) -> None:
         self._buffer = b""
+        self._searched = 0
 
     def feed(self, piece: bytes) -> Iterator[Event]:
         """The events that this piece completes. Raises BrokenStream for an event that is too large or no JSON object
         with a type."""
-        self._buffer += piece.replace(b"\r", b"") if b"\r" in piece else piece
-        while (end := self._buffer.find(b"\n\n")) >= 0:
-            block, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
-            event = _event(block)
+        buffer = self._buffer + (piece.replace(b"\r", b"") if b"\r" in piece else piece)
+        start, search = 0, self._searched
+        while (end := buffer.find(b"\n\n", search)) >= 0:
+            event = _event(buffer[start:end])
+            start = search = end + 2
             if event:
                 yield event
+        self._buffer = buffer[start:]
+        # The first half of the end may be there.
+        self._searched = max(0, len(self._buffer) - 1)
         if len(self._buffer) > MAX_EVENT_BYTES:
             raise BrokenStream("an event is too large")
 
@@ -59,8 +92,8 @@ def _event(block: bytes) -> Event | None:
     if not data:
         return None
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
+        value = read_json(data)
+    except ValueError:
         raise BrokenStream("an event is not JSON") from None
     name = value.get("type") if isinstance(value, dict) else None
     if not isinstance(name, str) or not _NAME.fullmatch(name):

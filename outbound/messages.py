@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import io
 import logging
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 import aiohttp
 
-from outbound.events import BrokenStream, Event, EventReader, compact
+from outbound.events import BrokenStream, Event, EventReader, encoded, read_json
 from outbound.failure import UpstreamFailed
 from outbound.models import Limits, Model
 from outbound.tokens import texts_of
+from outbound.watch import Watch
 
 log = logging.getLogger("latchkey.upstream")
 
@@ -24,12 +26,16 @@ MAX_DESCRIPTION = 500
 READ_BYTES = 2**16
 PAUSE = 0.1
 """Seconds before the one retry."""
+END = 5.0
+"""Seconds in which the body of a stream ends after its last event."""
 # What an image takes at most, and what the server adds to a request of its own (a prompt for tools, say), in tokens.
 IMAGE_TOKENS = 5_000
 OVERHEAD_TOKENS = 1_024
 _OVERLOADED = (429, 529)
 _AGAIN = (429, 500, 502, 503, 504, 529)
 _THE_REQUEST = (400, 413, 422)
+# A 400 too, but about the operator's account with the server: people would take it for theirs with us.
+_BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORECASE)
 
 
 class MessagesUpstream:
@@ -45,17 +51,21 @@ class MessagesUpstream:
             self._headers["x-api-key"] = key
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
+        self._ending: set[asyncio.Future[None]] = set()
 
     async def complete(self, model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to a request, whole. Raises UpstreamFailed."""
-        return await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False})
+        reply = await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False})
+        if reply.get("type") == "error":
+            raise _reported(self.name, "reply", reply)
+        return reply
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
         """What the server counts. Raises UpstreamFailed."""
         asked = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
         found = await self._json("/v1/messages/count_tokens", {**asked, "model": model.upstream_id})
         number = found.get("input_tokens")
-        if not isinstance(number, int) or isinstance(number, bool):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             raise UpstreamFailed("upstream_error", f"{self.name}: the count is no number")
         return number
 
@@ -68,38 +78,58 @@ class MessagesUpstream:
         """The reply in events, as they come. Raises UpstreamFailed."""
         body = {**request, "model": model.upstream_id, "stream": True}
         async with contextlib.AsyncExitStack() as stack:
-            events, first = await self._begin(body, stack)
-            yield first
-            while True:
-                event = await self._next(events, self.limits.between_events, "between two events")
-                if event is None:
-                    return
+            response, events, event = await self._begin(body, stack)
+            seconds = self.limits.between_events
+            with Watch(response.content, seconds, self._silent(seconds, "between two events")) as watch:
+                while event is not None and event.name != "message_stop":
+                    yield event
+                    event = await watch.next(events)
+            if event is not None:
+                stack.pop_all()
+                self._finish(response)
                 yield event
 
     async def _begin(
         self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack
-    ) -> tuple[AsyncIterator[Event], Event]:
+    ) -> tuple[aiohttp.ClientResponse, AsyncIterator[Event], Event | None]:
         """The stream with its first event. Until then a call that failed is made once more."""
+        until = self._first_byte_until()
         for again in (True, False):
             try:
-                async with self._first_byte():
+                async with self._first_byte(until):
                     response = await self._post("/v1/messages", body)
-                stack.callback(response.close)
-                events = _events(self.name, response)
-                first = await self._next(events, self.limits.first_byte, "before the first event")
+                    stack.callback(response.close)
+                    events = _events(self.name, response)
+                    first = await anext(events, None)
                 if first is not None:
-                    return events, first
+                    return response, events, first
                 raise _Passing("upstream_error", f"{self.name}: the stream was empty")
             except _Passing:
                 if not again:
                     raise
+            await stack.aclose()
             await asyncio.sleep(PAUSE)
         raise AssertionError
 
+    def _finish(self, response: aiohttp.ClientResponse) -> None:
+        """Takes in the end of the body, which many servers send after the last event, by itself. Without it the
+        connection could serve no other call. Nothing waits for it."""
+        if response.closed:
+            return
+
+        def ended(task: asyncio.Future[None]) -> None:
+            self._ending.discard(task)
+            response.close()
+
+        ending = asyncio.ensure_future(_read_end(response))
+        self._ending.add(ending)
+        ending.add_done_callback(ended)
+
     async def _json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        until = self._first_byte_until()
         for again in (True, False):
             try:
-                async with self._first_byte():
+                async with self._first_byte(until):
                     response = await self._post(path, body)
                 async with response:
                     return await self._object(response)
@@ -115,8 +145,8 @@ class MessagesUpstream:
         except aiohttp.ClientError as error:
             raise UpstreamFailed("upstream_error", f"{self.name}: cut off: {type(error).__name__}") from None
         try:
-            value = json.loads(raw)
-        except (ValueError, RecursionError):
+            value = read_json(raw)
+        except ValueError:
             value = None
         if not isinstance(value, dict):
             raise UpstreamFailed("upstream_error", f"{self.name}: the reply is no JSON object")
@@ -128,6 +158,7 @@ class MessagesUpstream:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections),
                 auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"accept-encoding": "identity", "user-agent": "Latchkey"},
                 skip_auto_headers=("user-agent",),
             )
@@ -135,7 +166,7 @@ class MessagesUpstream:
         try:
             response = await self._session.post(
                 self._url + path,
-                data=compact(body).encode(),
+                data=io.BytesIO(encoded(body)),  # in pieces: bytes beyond 1 MiB would hold up everybody else
                 headers=self._headers,
                 timeout=timeout,
                 allow_redirects=False,
@@ -157,31 +188,34 @@ class MessagesUpstream:
         if response.status in _AGAIN:
             return _Passing("upstream_error", detail)
         if response.status in _THE_REQUEST:
-            with contextlib.suppress(aiohttp.ClientError, ValueError, RecursionError, KeyError, TypeError):
-                error = json.loads(await _read(response))["error"]
+            with contextlib.suppress(aiohttp.ClientError, ValueError, KeyError, TypeError):
+                error = read_json(await _read(response))["error"]
+                said = str(error["message"])
+                if _BILLING.search(said):
+                    return UpstreamFailed("upstream_error", f"{detail}: it speaks of the operator's account there")
                 if error["type"] in ("invalid_request_error", "request_too_large"):
-                    return UpstreamFailed("invalid_request", detail, str(error["message"])[:MAX_DESCRIPTION])
+                    return UpstreamFailed("invalid_request", detail, said[:MAX_DESCRIPTION])
         return UpstreamFailed("upstream_error", detail)
 
+    def _first_byte_until(self) -> float:
+        """When the answer must have begun, by the loop's time; a second try has no time of its own."""
+        return asyncio.get_running_loop().time() + self.limits.first_byte
+
     @contextlib.asynccontextmanager
-    async def _first_byte(self) -> AsyncIterator[None]:
+    async def _first_byte(self, until: float) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(self.limits.first_byte):
+            async with asyncio.timeout_at(until):
                 yield
         except TimeoutError:
-            raise UpstreamFailed(
-                "upstream_timeout", f"{self.name}: nothing came in {self.limits.first_byte:g} s"
-            ) from None
+            raise self._silent(self.limits.first_byte, "before the answer began") from None
 
-    async def _next(self, events: AsyncIterator[Event], seconds: float, where: str) -> Event | None:
-        try:
-            async with asyncio.timeout(seconds):
-                return await anext(events, None)
-        except TimeoutError:
-            raise UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}") from None
+    def _silent(self, seconds: float, where: str) -> UpstreamFailed:
+        return UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}")
 
     async def close(self) -> None:
         """Drops its connections."""
+        for ending in self._ending:
+            ending.cancel()
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -201,20 +235,28 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
+async def _read_end(response: aiohttp.ClientResponse) -> None:
+    # RuntimeError: aiohttp's word for a connection that was closed before it was waited for.
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError):
+        async with asyncio.timeout(END):
+            while not response.content.at_eof():
+                await response.content.readany()
+
+
 async def _events(name: str, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
     reader = EventReader()
     try:
         async for piece in response.content.iter_any():
             for event in reader.feed(piece):
                 if event.name == "error":
-                    raise _reported(name, event.data)
+                    raise _reported(name, "stream", event.data)
                 yield event
     except (aiohttp.ClientError, BrokenStream) as error:
         raise _Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
 
 
-def _reported(name: str, data: Mapping[str, Any]) -> UpstreamFailed:
+def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:
     error = data.get("error")
     kind = error.get("type") if isinstance(error, dict) else None
     overloaded = kind in ("overloaded_error", "rate_limit_error")
-    return _Passing("overloaded" if overloaded else "upstream_error", f"{name}: the stream reported {str(kind)[:40]!a}")
+    return _Passing("overloaded" if overloaded else "upstream_error", f"{name}: the {where} is {str(kind)[:40]!a}")

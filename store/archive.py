@@ -59,6 +59,25 @@ def json_line(fields: Mapping[str, Any], data: bytes | None = None) -> bytes:
     return text + b"\n"
 
 
+class Packed:
+    """The content of a file in an archive, compressed as it comes; only the compressed bytes are held."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self._deflater = zlib.compressobj(COMPRESSION, zlib.DEFLATED, -zlib.MAX_WBITS)
+        self._pieces: list[bytes] = []
+        self.crc, self.size = 0, 0
+        self.add(content)
+
+    def add(self, content: bytes) -> None:
+        """Goes on with the content."""
+        self._pieces.append(self._deflater.compress(content))
+        self.crc, self.size = zlib.crc32(content, self.crc), self.size + len(content)
+
+    def end(self) -> bytes:
+        """All of it, compressed."""
+        return b"".join([*self._pieces, self._deflater.flush()])
+
+
 class ZipWriter:
     """A zip archive as it grows, for a reader that cannot go back. The directory that ends it waits in a temporary
     file. Close it, whether it was ended or not."""
@@ -68,12 +87,12 @@ class ZipWriter:
         self._offset = 0
         self._entries = 0
 
-    def add(self, path: str, content: bytes, modified: datetime) -> bytes:
+    def add(self, path: str, content: bytes | Packed, modified: datetime) -> bytes:
         """The bytes that hold one more file; `path` is ASCII, the time is written in UTC to two seconds."""
         name = path.encode("ascii")
-        deflater = zlib.compressobj(COMPRESSION, zlib.DEFLATED, -zlib.MAX_WBITS)
-        packed = deflater.compress(content) + deflater.flush()
-        facts = (0, _DEFLATED, *_dos_time(modified), zlib.crc32(content), len(packed), len(content), len(name))
+        file = content if isinstance(content, Packed) else Packed(content)
+        packed = file.end()
+        facts = (0, _DEFLATED, *_dos_time(modified), file.crc, len(packed), file.size, len(name))
         local = _LOCAL.pack(b"PK\x03\x04", 20, *facts, 0) + name + packed
         far = self._offset >= _MOST32
         extra = _OFFSET64.pack(1, 8, self._offset) if far else b""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 import msgpack
@@ -157,6 +157,8 @@ class Calls:
             return Replayed(self._open(caller, asked.key or "", reply.raw("sealed")), charge, window)
         if reply.word != "held":
             _refuse(reply.word, window)
+        # The request is long, and only its digest was needed.
+        asked = replace(asked, body=b"")
         return Hold(caller.user, caller.client, asked, reply.number("output"), reply.number("amount"), window)
 
     async def settle(
@@ -176,8 +178,8 @@ class Calls:
             client=hold.client,
             hold=hold.hold_id,
             model=asked.model,
-            input=min(input_tokens, MAX_TOKENS),
-            output=min(output_tokens, MAX_TOKENS),
+            input=_counted(input_tokens),
+            output=_counted(output_tokens),
             input_price=asked.price.input,
             output_price=asked.price.output,
             price_version=asked.price.version,
@@ -218,6 +220,11 @@ class Calls:
     def _open(self, caller: Caller, key: str, sealed: bytes) -> Kept:
         packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
         return Kept(*msgpack.unpackb(packed))
+
+
+def _counted(tokens: int) -> int:
+    """What an upstream's report counts for."""
+    return max(0, min(tokens, MAX_TOKENS))
 
 
 def _address(key: str) -> str:

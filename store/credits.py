@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -184,19 +185,20 @@ class Credits:
 
     async def show(self, user: str, *, before: str = "", most: int = ENTRIES_AT_ONCE) -> Account:
         """A person's credits for the operator, with the newest entries before the entry `before`. Raises
-        Refused("not_found")."""
-        reply = await self._scripts.run("show_credits", keys.person(user), before=before, most=most)
+        Refused("not_found", or "invalid_request" for what is no id of an entry)."""
+        reply = await self._scripts.run("show_credits", keys.person(user), before=_place(before), most=most)
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
         return _account(reply)
 
     async def of(self, session: Session, *, before: str = "", most: int = ENTRIES_AT_ONCE) -> tuple[Profile, Account]:
-        """Who is signed in and their credits. Raises SignedOut."""
+        """Who is signed in and their credits. Raises SignedOut, Refused("invalid_request") for a `before` that is no
+        id of an entry."""
         reply = await self._scripts.run(
             "read_credits",
             {**session.keys(), **keys.credits(session.user)},
             idle=self._idle,
-            before=before,
+            before=_place(before),
             most=most,
         )
         refuse_signed_out(reply)
@@ -216,6 +218,14 @@ class Credits:
         refuse_signed_out(reply)
         if reply.word == "not_found":
             raise Refused("not_found", "This app is not connected, or may not spend.")
+
+
+def _place(before: str) -> str:
+    """A place in the ledger: the id of an entry, or "" for its newest end."""
+    # Both parts fit 64 bits, and something can stand before it.
+    if before and not re.fullmatch(r"[1-9][0-9]{0,17}-[0-9]{1,18}", before):
+        raise Refused("invalid_request", "This is no entry of the ledger.")
+    return before
 
 
 def _account(reply: Reply) -> Account:

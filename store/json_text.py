@@ -28,7 +28,7 @@ def check_json(body: bytes) -> None:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         raise NotJSON("The document is not UTF-8.") from None
-    _check_nesting(body)
+    check_nesting(body)
     try:
         # Numbers are kept as they were sent, so nothing is gained by reading them, however long.
         # Pairs instead of a dict: of a name that comes twice, both values are looked at.
@@ -41,8 +41,8 @@ def check_json(body: bytes) -> None:
         raise NotJSON("The document is not sound JSON.") from None
 
 
-def _check_nesting(body: bytes) -> None:
-    """Looks at the brackets outside strings, before the parser descends into them."""
+def check_nesting(body: bytes) -> None:
+    """Looks at the brackets outside strings, before the parser descends into them. Raises NotJSON."""
     if body.count(b"[") + body.count(b"{") <= MAX_NESTING:
         return
     brackets = _STRINGS.sub(b"", body).translate(_ONE_KIND, _OTHERS)

@@ -61,7 +61,7 @@ class Store:
         self.holdings = Holdings(scripts, self.cipher, idle)
         self.credits = Credits(scripts, idle, books or Bookkeeping())
         self.calls = Calls(scripts, self.cipher, books or Bookkeeping())
-        self.operator = Operator(client, scripts, self.people)
+        self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(client, scripts, self.cipher, keys, self.key_state)
 

@@ -11,9 +11,11 @@ from itertools import chain
 from redis.asyncio import Redis
 
 from store import keys
+from store.credits import Credits, Granted
 from store.errors import wrapped
 from store.grants import Grant, at
 from store.lifetimes import GRACE
+from store.names import normalise_email
 from store.people import People
 from store.refused import Refused
 from store.scripts import Reply, Scripts
@@ -45,10 +47,11 @@ class Person:
 class Operator:
     """Acts on accounts, each noted in the person's audit trail."""
 
-    def __init__(self, client: Redis, scripts: Scripts, people: People) -> None:
+    def __init__(self, client: Redis, scripts: Scripts, people: People, credits: Credits) -> None:
         self._client = client
         self._scripts = scripts
         self._people = people
+        self._credits = credits
 
     async def find(self, who: str, activity: int = ACTIVITY_SHOWN) -> Person:
         """The person with this e-mail address or user id, with the newest entries of the audit trail. Raises
@@ -95,6 +98,14 @@ class Operator:
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
 
+    async def credit(
+        self, who: str, amount: int, *, reason: str = "", key: str | None = None
+    ) -> tuple[Person, Granted]:
+        """Adds micro-dollars to the credits of the person with this e-mail address or user id, or takes them; sent
+        again with the same key it does nothing more. Raises Refused as `Credits.grant` does."""
+        person = await self.find(who, 1)
+        return person, await self._credits.grant(person.user, amount, reason=reason, key=key)
+
     async def set_password(self, who: str, hashed: bytes) -> Person:
         """Gives a person another password; every session ends. Raises Refused("not_found")."""
         person = await self.find(who)
@@ -119,6 +130,11 @@ def is_user_id(text: str) -> bool:
     return re.fullmatch(r"[0-9a-f]{32}", text) is not None
 
 
+def person_named(text: str) -> str:
+    """An e-mail address as it is stored, or a user id as it is. Raises ValueError."""
+    return text if is_user_id(text) else normalise_email(text)
+
+
 def _person(user: str, reply: Reply) -> Person:
     return Person(
         user,
@@ -134,7 +150,7 @@ def _person(user: str, reply: Reply) -> Person:
 
 
 def _grant(row: list[bytes]) -> Grant:
-    client, scope, connected, used, revoked = row
+    client, scope, connected, used, revoked, spend_limit = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -142,4 +158,5 @@ def _grant(row: list[bytes]) -> Grant:
         at(int(used)) if used else None,
         at(int(revoked)) if revoked else None,
         at(int(revoked) + GRACE) if revoked else None,
+        spend_limit=int(spend_limit) if spend_limit else None,
     )

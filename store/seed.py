@@ -3,9 +3,10 @@
     {"apps": [{"client_id": "web", "client_secret": "...", "name": "Web", "redirect_uris": ["https://web.example/cb"],
                "scopes": "profile data:read", "public": false, "pkceRequired": false, "hostedStorage": false,
                "issInResponse": true, "refreshRetrySeconds": 0, "homepage": ""}],
-     "users": [{"email": "ada@example.com", "name": "Ada", "password": "..."}]}
+     "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000}]}
 
-What exists is left as it is, whatever the file says of it. The whole file is checked before anything is written.
+What exists is left as it is, whatever the file says of it. `credits`, in micro-dollars, go to a person who never had
+any, and so once. The whole file is checked before anything is written.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from store.credits import MAX_AMOUNT
 from store.errors import StartupError
 from store.lifetimes import EMAIL_RESERVATION, SECOND
 from store.names import check_app_name, check_client_id, check_person_name, normalise_email, parse_scope
@@ -40,17 +42,20 @@ _APP_FIELDS = (
     *("client_id", "client_secret", "name", "redirect_uris", "scopes", "public", "pkceRequired", "hostedStorage"),
     *("issInResponse", "refreshRetrySeconds", "homepage"),
 )
-_USER_FIELDS = ("email", "name", "password")
+_USER_FIELDS = ("email", "name", "password", "credits")
+CREDITS_REASON = "First credits"
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class SeedReport:
-    """What was missing and is there now: client ids and e-mail addresses, in the order of the file."""
+    """What was missing and is there now: client ids and e-mail addresses, in the order of the file; `credited` are the
+    addresses of the people who got credits."""
 
     apps: tuple[str, ...]
     users: tuple[str, ...]
+    credited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,6 +70,7 @@ class _User:
     email: str
     name: str
     password: str
+    credits: int
 
 
 async def seed(store: Store, path: Path, *, patience: float = PATIENCE) -> SeedReport:
@@ -78,10 +84,13 @@ async def seed(store: Store, path: Path, *, patience: float = PATIENCE) -> SeedR
         report = SeedReport(
             tuple([app.registration.client_id for app in apps if await _create_app(store, app)]),
             tuple([user.email for user in users if await _create_user(store, user, patience)]),
+            tuple([user.email for user in users if await _credit(store, user)]),
         )
     except _Invalid as error:
         raise StartupError(f"the seed file {path}: {error}") from None
     log.info("seed file: %d apps and %d people were missing", len(report.apps), len(report.users))
+    if report.credited:
+        log.info("seed file: %d people got their first credits", len(report.credited))
     return report
 
 
@@ -115,6 +124,18 @@ async def _create_user(store: Store, user: _User, patience: float) -> bool:
         else:
             return True
     return False
+
+
+async def _credit(store: Store, user: _User) -> bool:
+    """Also where the account is older: a start that was cut short may have left it without."""
+    if not user.credits:
+        return False
+    try:
+        person = await store.operator.find(user.email)
+        granted = await store.credits.begin(person.user, user.credits, reason=CREDITS_REASON)
+    except Refused:  # deleted meanwhile
+        return False
+    return not granted.replayed
 
 
 async def _exists(store: Store, email: str) -> bool:
@@ -204,7 +225,10 @@ def _user(fields: _Fields) -> _User:
     name = _checked(fields.at("name"), check_person_name, fields.text("name"))
     password = fields.text("password")
     _checked(fields.at("password"), check_password, password, email)
-    return _User(fields.place, email, name, password)
+    credits = fields.whole("credits", 0)
+    if "credits" in fields.given and not 1 <= credits <= MAX_AMOUNT:
+        raise _Invalid(fields.at("credits"), f"must be 1 to {MAX_AMOUNT} micro-dollars")
+    return _User(fields.place, email, name, password, credits)
 
 
 def _checked(place: str, check: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:

@@ -13,6 +13,7 @@ from store.opened import Store
 from store.registration import Registration
 from store.results import Caller, Visitor
 from tests.holding import connect_app, rotated, stock, write
+from tests.spending import DOLLAR, REPLY, SPENDING, Spender
 from tests.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World
 
 Call = Callable[[], Awaitable[Any]]
@@ -263,6 +264,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator.set_status(w.email, "disabled")
 
 
+@call("operator.credit", "describe_user", "grant_credit")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.credit(w.email, 5)
+
+
 @call("operator.set_password", "describe_user", "set_password")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.set_password(w.email, b"a-hash")
@@ -331,6 +337,81 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     caller = await document_caller(w)
     return lambda: w.store.documents.usage(caller, "data:read")
+
+
+async def spender(w: World) -> Spender:
+    """An app that may spend a dollar of the person's."""
+    app, _ = await w.store.apps.create(Registration(new_client_id(), "Spender", (CALLBACK,), SPENDING))
+    await w.store.credits.grant(w.user, DOLLAR)
+    return await Spender.make(w, app)
+
+
+@call("credits.balance", "read_balance")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    return lambda: w.store.credits.balance(app.caller, "credits:read")
+
+
+@call("credits.grant", "grant_credit")
+async def _(w: World) -> Call:
+    return lambda: w.store.credits.grant(w.user, DOLLAR, reason="A gift", key="a-key")
+
+
+@call("credits.begin", "grant_credit")
+async def _(w: World) -> Call:
+    return lambda: w.store.credits.begin(w.user, DOLLAR, reason="Welcome")
+
+
+@call("credits.show", "show_credits")
+async def _(w: World) -> Call:
+    return lambda: w.store.credits.show(w.user)
+
+
+@call("credits.of", "read_credits")
+async def _(w: World) -> Call:
+    return lambda: w.store.credits.of(w.session)
+
+
+@call("credits.set_spend_limit", "set_spend_limit")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    return lambda: w.store.credits.set_spend_limit(w.session, app.caller.client, DOLLAR, VISITOR)
+
+
+@call("grants.connected", "list_connected")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    return lambda: w.store.grants.connected(app.caller, "apps:read")
+
+
+@call("calls.check", "check_token")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    return lambda: w.store.calls.check(app.caller, "credits:spend")
+
+
+@call("calls.hold", "place_hold")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    return lambda: w.store.calls.hold(app.caller, "credits:spend", app.asked(10, 10, key="a-key"))
+
+
+@call("calls.settle", "settle_hold")
+async def _(w: World) -> Call:
+    hold = await (await spender(w)).hold(10, 10, key="a-key")
+    return lambda: w.store.calls.settle(hold, 10, 5, REPLY)
+
+
+@call("calls.release", "release_hold")
+async def _(w: World) -> Call:
+    hold = await (await spender(w)).hold(10, 10, key="a-key")
+    return lambda: w.store.calls.release(hold)
+
+
+@call("calls.abandon", "release_hold")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    return lambda: w.store.calls.abandon(app.caller, app.asked(10, 10, key="a-key"))
 
 
 @call("key_state.record_reencryption", "record_reencryption")

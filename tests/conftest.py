@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +26,8 @@ from tests.driver import Service
 from tests.engines import Engine, FakeClock, redis_server, valkey
 from tests.operating import Home
 from tests.owners import end_stores
+from tests.spender import models_on
+from tests.upstream import ScriptedUpstream
 
 STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"
 ENGINES = tuple(os.environ.get("LATCHKEY_TEST_ENGINES", "memory,valkey,redis,cluster").split(","))
@@ -174,6 +178,40 @@ def service(io_loop: IOLoop, http_server: Any, site: Site) -> Service:
     made = Service(site.base_url, site.store)
     io_loop.run_sync(made.populate)
     return made
+
+
+@pytest.fixture
+def upstream(io_loop: IOLoop) -> Iterator[ScriptedUpstream]:
+    """A scripted server of the Messages API."""
+
+    async def listen() -> ScriptedUpstream:
+        return ScriptedUpstream()
+
+    made = io_loop.run_sync(listen)
+    yield made
+    io_loop.run_sync(made.close)
+
+
+@pytest.fixture
+def ai_store(memory_store: Store) -> Store:
+    """The store of `ai_site`; a test module may override it."""
+    return memory_store
+
+
+@pytest.fixture
+def ai_site(
+    io_loop: IOLoop, ai_store: Store, base_url: str, upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture
+) -> Iterator[Site]:
+    """A site whose one model runs on the scripted upstream: what a module of AI calls overrides `site` with. Whatever a
+    test does to a call, no traceback and no complaint of a library may stand in the log afterwards."""
+    made = Site(ai_store, base_url, models=models_on(upstream.url))
+    gc.freeze()
+    yield made
+    io_loop.run_sync(made.models.close)
+    gc.collect()  # complaints about futures that nobody asked come when they are thrown away
+    gc.unfreeze()
+    loud = [record for record in caplog.get_records("call") if record.levelno >= logging.WARNING]
+    assert [one for one in loud if one.levelno >= logging.ERROR or not one.name.startswith("latchkey.")] == []
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ from typing import Any
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.web import Application, RequestHandler
 
+from handlers.account_credits import by_app
 from handlers.scopes import SCOPE_WORDS
+from store.credits import Account, Entry, Holding
 
 ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
@@ -30,12 +32,19 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
+            "spending": Sample(spent=1, limit=5_000_000, text=text, error=text),
         }
     )
-    unused = Sample(**{**vars(app), "scopes": [], "last_used_at": None, "documents": 0, "bytes": 0})
+    free = Sample(**{**vars(used), "spending": Sample(spent=0, limit=None, text="", error="")})
+    unused = Sample(**{**vars(app), "scopes": [], "last_used_at": None, "documents": 0, "bytes": 0, "spending": None})
     revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1)
     document = Sample(collection="notes", document_id=text, size=5, created_at=NOW, updated_at=NOW)
     usage = Sample(documents=2, bytes=10, collections=[("notes", 1, 5), (text, 1, 5)])
+    charge = Entry("2-0", NOW, "charge", -150, 4_999_850, "", text, text, 1200, 30, text, "a-hold")
+    grants = [Entry("1-0", NOW, "grant", 5_000_000, 5_000_000, text), Entry("0-1", NOW, "grant", -1, 0)]
+    holds = (Holding(text, 20_000, NOW),)
+    credits = Account(4_999_850, 20_000, 1, NOW, holds, ())
+    nothing = Account(0, 0, 0, None, (), ())
     entry = Sample(at=NOW, text=text, app=text, address=text, agent=text)
     bare = Sample(at=NOW, text=text, app=None, address="", agent="")
     scopes = [Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items()]
@@ -49,10 +58,45 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "signin.html first": {**stranger, "email": "", "error": None, "signup_open": False, "next_query": ""},
         "signup.html": {**sign_up, "error": None, "invite": None},
         "signup.html invited": {**sign_up, "error": text, "invite": text},
-        "consent.html": {**known, "request_id": text, "app": app, "app_domain": text, "scopes": scopes, "next": text},
+        "consent.html": {
+            **known,
+            "request_id": text,
+            "app": app,
+            "app_domain": text,
+            "scopes": scopes,
+            "next": text,
+            "spend_limit": 5_000_000,
+        },
         "account.html": {**known, "profile": account},
-        "account_apps.html": {**known, "apps": [used, unused], "revoked": [revoked]},
-        "account_apps.html empty": {**known, "apps": [], "revoked": []},
+        "account_apps.html": {**known, "apps": [used, free, unused], "revoked": [revoked], "wrong": True},
+        "account_apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False},
+        "account_credits.html": {
+            **known,
+            "account": credits,
+            "names": {text: text},
+            "entries": (charge, *grants),
+            "by_app": by_app((charge,)),
+            "before": "",
+            "onward": None,
+        },
+        "account_credits.html older": {
+            **known,
+            "account": credits,
+            "names": {text: text},
+            "entries": (charge,),
+            "by_app": [],
+            "before": "3-0",
+            "onward": "2-0",
+        },
+        "account_credits.html empty": {
+            **known,
+            "account": nothing,
+            "names": {},
+            "entries": (),
+            "by_app": [],
+            "before": "",
+            "onward": None,
+        },
         "account_app_data.html": {
             **known,
             "app": app,

@@ -17,9 +17,6 @@ class Clause:
     later: str = ""
 
 
-CREDITS = "credits and AI calls are not built yet"
-CONNECTED = "the list of connected apps for apps is not built yet"
-
 CLAUSES: dict[str, Clause] = {
     "1": Clause("registration, consent, code, tokens, identity, revocation; POST takes JSON and forms"),
     "2.1": Clause("what an app registers: id, secret, redirect URIs, PKCE, scopes"),
@@ -27,9 +24,9 @@ CLAUSES: dict[str, Clause] = {
     "2.3": Clause("userinfo and its four fields"),
     "2.4": Clause("the six scopes; profile gives identity"),
     "2.4.rule": Clause("an app with hosted storage has to ask for a data scope"),
-    "2.4.credits-read": Clause("credits:read shows the spendable balance", CREDITS),
-    "2.4.credits-spend": Clause("credits:spend charges AI calls to the paid balance", CREDITS),
-    "2.4.apps-read": Clause("apps:read lists the other connected apps", CONNECTED),
+    "2.4.credits-read": Clause("credits:read shows the spendable balance"),
+    "2.4.credits-spend": Clause("credits:spend charges AI calls to the paid balance"),
+    "2.4.apps-read": Clause("apps:read lists the other connected apps"),
     "2.4.data-read": Clause("data:read reads the app's documents"),
     "2.4.data-write": Clause("data:write creates, updates and deletes documents"),
     "2.5": Clause("the error body: code, text for people, retryAfter on 429"),
@@ -53,7 +50,7 @@ CLAUSES: dict[str, Clause] = {
     "4.6.delete": Clause("DELETE one document"),
     "4.6.list": Clause("GET a collection"),
     "4.6.usage": Clause("GET the usage record"),
-    "4.6.ai": Clause("POST an AI call that the person pays", CREDITS),
+    "4.6.ai": Clause("POST an AI call that the person pays"),
     "5.1": Clause("client authentication: id and secret, or id and verifier; a wrong secret is invalid_client"),
     "5.2": Clause("PKCE: optional, S256, mandatory where registered so, verifier of 43 to 128 characters"),
     "5.3": Clause("state is required and comes back unchanged"),
@@ -73,7 +70,7 @@ CLAUSES: dict[str, Clause] = {
     "8.1.data-read": Clause("300 a minute to read a document or the usage"),
     "8.1.data-write": Clause("60 a minute to write and delete documents"),
     "8.1.data-list": Clause("60 a minute to list a collection"),
-    "8.1.ai": Clause("20 AI calls a minute per user across all apps", CREDITS),
+    "8.1.ai": Clause("20 AI calls a minute per user across all apps"),
     "8.2": Clause("limit headers on every success, Retry-After on 429"),
     "8.3": Clause("lifetimes, verifier length, grace window"),
     "9": Clause("no version in the OAuth paths; no 304 for If-None-Match"),
@@ -108,10 +105,10 @@ TRAPS: dict[int, Clause] = {
     25: Clause("no automatic ETag and no 304"),
     26: Clause("errors keep limit headers and Retry-After"),
     27: Clause("XSRF is checked on pages and not on the API"),
-    28: Clause("simultaneous calls never spend more than there is", CREDITS),
-    29: Clause("a hold always ends", CREDITS),
-    30: Clause("an automatic retry is charged once", CREDITS),
-    31: Clause("the ledger adds up to the balance", CREDITS),
+    28: Clause("simultaneous calls never spend more than there is"),
+    29: Clause("a hold always ends"),
+    30: Clause("an automatic retry is charged once"),
+    31: Clause("the ledger adds up to the balance"),
     32: Clause("a script whose answer was lost is not sent again"),
     33: Clause("form-action lets the redirect after consent through"),
     34: Clause("nobody reaches an app as the owner of somebody else's address"),

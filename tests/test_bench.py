@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bench import ai
+from bench.calling import Direct, Reply, stub
 from bench.documents import parse
 from bench.filling import FilledStore, document, name_of
 from bench.measure import Client, Unexpected, compared, percentile, request, table
@@ -48,6 +50,57 @@ def test_a_run_fills_every_row_of_its_tables() -> None:
         assert number(row[0]) < split[0] < total
         assert 0.5 * total < sum(split) < 1.5 * total
     assert "120 documents for 100 people" in ran.stderr
+
+
+def test_a_run_of_calls_fills_every_row_of_its_tables() -> None:
+    options = ["--seconds", "0.01", "--burst", "0.01", "--connections", "2", "--long", "8", "--streams", "10"]
+    command = [sys.executable, "-m", "bench.ai", *options, "--people", "4"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    latency, load, events, memory = (rows_of(part)[2:] for part in ran.stdout.split("\n\n"))
+    assert [row[:2] for row in latency][::2] == [
+        ["whole", "1"],
+        ["stream: first event", "1"],
+        ["stream: longest pause", "1"],
+        ["stream: end", "1"],
+    ]
+    assert all(number(row[column]) > 0 for row in latency for column in (2, 3, 5, 6))
+    # The stub sends a millisecond after each of the 25 events before the last; nothing that is passed on comes earlier.
+    assert all(number(row[column]) >= 25 for row in latency[-2:] for column in (2, 3))
+    assert [row[1] for row in load] == ["the stub", "Latchkey"] * 2
+    assert all(number(cell) > 0 for row in load[1::2] for cell in row[2:])
+    assert all(number(cell) > 0 for row in events for cell in row[2:])
+    assert [row[0] for row in memory] == ["at rest", "10 connections, idle", "10 open streams, with their connections"]
+    assert all(number(row[1]) > 0 for row in memory)
+    assert "4 people with credits and a token each" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("--burst", "0"), id="no time for a burst"),
+        pytest.param(("--asked", "200000"), id="a request beyond the model's window"),
+        pytest.param(("--people", "4"), id="more streams than the people may open"),
+    ],
+)
+def test_calls_that_cannot_be_measured_are_refused(
+    options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        ai.parse(options)
+    assert f"argument {options[0]}" in capsys.readouterr().err
+
+
+@pytest.mark.gen_test
+async def test_the_stub_answers_in_the_way_its_model_is_named(tmp_path: Path) -> None:
+    with stub(tmp_path) as served:
+        direct, client = Direct(served), await Client.connect(served.port, 1)
+        for reply in (Reply(3, 0, False, 10), Reply(3, 0, True, 10), Reply(3, 1, True, 10)):
+            burst = await client.burst([direct.request(reply, "none")] * 2, direct.expected(reply))
+            assert len(burst.latencies) == len(burst.firsts) == len(burst.pauses) == 2
+        with pytest.raises(Unexpected, match="404"):
+            await client.burst([request("POST", "/v1/messages", "none", b'{"model":"other"}')])
+        client.close()
 
 
 @pytest.mark.parametrize(

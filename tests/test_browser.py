@@ -83,6 +83,9 @@ def test_from_sign_in_over_consent_to_the_app_and_away_again(server: Server, app
     allow(browser, server)
     browser.wait_for(GREETING, at=f"{app}/")
     assert browser.url == f"{app}/", "the code left the address bar"
+    browser.type("question", "What does this cost?")
+    browser.click("Ask")
+    browser.wait_for("It cost you 0.0000", at=f"{app}/")
     picture(browser, "demo-greeting")
     # Cookies know no ports: both servers' go to both, under names that leave the other alone.
     assert {"latchkey_session", "demo_app_session"} <= browser.cookies()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,12 +11,14 @@ from urllib.parse import urlsplit
 import pytest
 
 import demo
+from commands_credits import dollars
 from store.opened import Store
 from store.registration import Registration
 from store.results import Visitor
 from tests.demo_site import Browser as AppBrowser
 from tests.demo_site import Demo
 from tests.driver import Browser
+from tests.operating import child
 from tests.processes import QUICK, Server, children, processes, refused, wait_until
 
 
@@ -32,6 +35,11 @@ def app_of(server: Server) -> str:
 
 def visit(server: Server) -> list[str]:
     """Signs in to the demo app as it tells people to; the pages on the way, then what the app says."""
+    return visited(server)[1]
+
+
+def visited(server: Server) -> tuple[AppBrowser, list[str]]:
+    """The same, with the browser that is signed in now."""
     app = AppBrowser(Demo(app_of(server), Path()))
     assert "Sign in with Latchkey" in app.ask("/")[2]
     address = app.ask("/login")[1]["Location"]
@@ -53,7 +61,16 @@ def visit(server: Server) -> list[str]:
 
     back = urlsplit(asyncio.run(decide()))
     assert app.ask(f"{back.path}?{back.query}")[0] == 303
-    return [*shown, app.ask("/")[2]]
+    return app, [*shown, app.ask("/")[2]]
+
+
+def ask(app: AppBrowser, question: str) -> str:
+    """Sends the form that asks, and what the app then shows, as text."""
+    token = re.search(r'action="/ask".*?name="form_token" value="([^"]+)"', app.ask("/")[2], re.DOTALL)
+    assert token
+    status, headers, page = app.ask("/ask", {"form_token": token[1], "question": question})
+    assert (status, headers["Location"]) == (303, "/"), page
+    return html.unescape(app.ask("/")[2])
 
 
 def app_process(server: Server) -> int:
@@ -64,12 +81,15 @@ def app_process(server: Server) -> int:
 
 
 def test_the_demo_works_on_a_store_in_memory() -> None:
-    with Server("--demo", "--redis-url", "memory", *QUICK) as server:
+    secret = {"LATCHKEY_OPERATOR_KEYS": "operator-key_0123456789-abcdefgh"}
+    with Server("--demo", "--redis-url", "memory", *QUICK, environment=secret) as server:
         consent, home = visit(server.ready())
         assert consent == "consent"
         assert f"Hello, {demo.NAME}" in home
         app = app_process(server)
         assert "secret" not in processes()[app][1]
+        environ = Path(f"/proc/{app}/environ")
+        assert not environ.exists() or b"operator-key" not in environ.read_bytes()
         assert server.stop() == 0
         assert app not in processes()
         assert "Traceback" not in server.log
@@ -91,6 +111,58 @@ def test_the_demo_works_at_every_start_on_one_data_directory() -> None:
             assert plain.stop() == 0
         with Server("--demo", *QUICK, data_dir=server.data_dir) as once_more:
             assert f"Hello, {demo.NAME}" in visit(once_more.ready())[-1]
+
+
+def test_a_question_costs_the_demo_person_what_the_ledger_says() -> None:
+    with Server("--demo", *QUICK) as server:
+        app, pages = visited(server.ready())
+        assert "5.000000 USD to spend" in pages[-1]
+        page = ask(app, "Is <b>this</b> read aloud?")
+        price = re.search(r"It cost you (0\.0000\d\d) USD; (4\.9999\d\d) USD left\.", page)
+        assert price, page
+        assert page.count("Is <b>this</b> read aloud?") == 2  # the question, and its echo
+        assert f"{price[2]} USD to spend" in page
+        page = app.ask("/")[2]
+        assert page.count(price[0]) == 1, "it is still there, and was not asked again"
+        assert "<b>" not in page
+        shown = child(server.data_dir, "credits", "show", demo.EMAIL, "--json").json
+        charged, given = shown["entries"]
+        assert (charged["client_id"], charged["model"]) == (demo.CLIENT_ID, "latchkey-echo")
+        assert (dollars(-charged["amount"]), dollars(charged["paid"])) == (price[1], price[2])
+        assert (given["amount"], given["reason"]) == (demo.CREDITS, "To try things out")
+        assert app.ask("/ask", {"form_token": "guessed", "question": "What?"})[0] == 403
+
+        child(server.data_dir, "credits", "grant", demo.EMAIL, str(-shown["spendable"]), "--json")
+        assert "Your Latchkey credits do not cover this." in ask(app, "And now?")
+        assert "0.000000 USD to spend" in app.ask("/")[2]
+        for _ in range(60):  # places come free while it asks
+            page = ask(app, "And now?")
+            if "rate_limited" in page:
+                break
+        assert re.search(r"answered rate_limited: .* Try again in \d+ seconds\.", page), page
+        assert server.stop() == 0
+        with Server("--demo", *QUICK, data_dir=server.data_dir) as again:  # who has spent them gets no more
+            assert "0.000000 USD to spend" in visit(again.ready())[-1]
+            assert again.stop() == 0
+
+
+def test_a_disconnected_person_asks_nothing_more() -> None:
+    with Server("--demo", "--redis-url", "memory", *QUICK) as server:
+        app, pages = visited(server.ready())
+        token = re.search(r'name="form_token" value="([^"]+)"', pages[-1])
+        assert token
+
+        async def disconnect() -> None:
+            browser = Browser(server.here)
+            await browser.sign_in(demo.EMAIL, demo.PASSWORD)
+            page = await browser.get("/account/apps")
+            await browser.submit(page, f"/account/apps/{demo.CLIENT_ID}/revoke")
+
+        asyncio.run(disconnect())
+        status, _, page = app.ask("/ask", {"form_token": token[1], "question": "Still there?"})
+        assert status == 401
+        assert "no longer connected" in page
+        assert "Sign in with Latchkey" in app.ask("/")[2]
 
 
 def test_the_demo_runs_beside_several_workers_and_ends_with_them() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -175,7 +176,25 @@ def test_disconnecting_revokes_both_tokens(browser: Browser, stub: Stub) -> None
     assert "Sign in with Latchkey" in browser.ask("/")[2]
 
 
-@pytest.mark.parametrize("action", ["/refresh", "/disconnect"])
+def test_credits_are_spoken_of_only_where_they_were_allowed(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    assert "Ask a model" not in page
+    assert "Credits" not in page
+    tokens = {"access_token": f"at-secret-{stub.issued}", "refresh_token": stub.refresh_token, "token_type": "Bearer"}
+    stub.answers["token"] = (200, {**tokens, "expires_in": 3600, "scope": "profile credits:read credits:spend"})
+    page = browser.connect(stub)
+    assert "Ask a model" in page
+    assert "Hello, Ada Lovelace" in page
+    assert "answered 404" in page, "a balance that cannot be had takes nothing else away"
+    form = re.search(r'action="/ask".*?value="([^"]+)"', page, re.DOTALL)
+    assert form
+    assert browser.ask("/ask", {"form_token": form[1], "question": "  "})[0] == 303
+    assert 'class="answer"' not in browser.ask("/")[2], "nothing was asked"
+    assert browser.ask("/ask", {"form_token": form[1], "question": "Who?"})[0] == 303
+    assert browser.ask("/")[2].count("answered 404") == 2
+
+
+@pytest.mark.parametrize("action", ["/refresh", "/disconnect", "/ask"])
 def test_a_form_of_another_site_does_nothing(browser: Browser, stub: Stub, action: str) -> None:
     browser.connect(stub)
     stub.calls.clear()

@@ -19,9 +19,10 @@ import pytest
 from tornado.web import RequestHandler
 
 import settings
-from demo import EMAIL, NAME, PASSWORD
+from demo import CREDITS, EMAIL, NAME, PASSWORD
 from handlers import ROUTES
 from handlers.errors import CATALOGUE
+from handlers.ops import OPS_ROUTES
 from manage import build_parser
 from outbound.config import load_models
 from outbound.models import Limits
@@ -82,7 +83,8 @@ def test_nothing_outside_the_project_is_named(path: Path) -> None:
     text = path.read_text("utf-8")
     for host in re.findall(r"https?://([^\s/:`'\"?)>…]+)", text):
         assert host in ("localhost", "127.0.0.1", "[") or re.search(r"(^|\.)example\.(org|com)$", host), host
-    served = [re.compile(pattern) for pattern, _, _ in ROUTES]
+    routes = [*ROUTES, *OPS_ROUTES]
+    served = [re.compile(pattern) for pattern, _, _ in routes]
     for span in spans(text):
         place = span.removeprefix("GET ").removeprefix("POST ").partition("?")[0]
         if not place.startswith("/") or any(mark in place for mark in "*…"):
@@ -90,7 +92,7 @@ def test_nothing_outside_the_project_is_named(path: Path) -> None:
         concrete = place.replace(":client_id", "an-app")
         known = any(pattern.fullmatch(concrete) for pattern in served)
         # Examples of the next endpoint, and prefixes of those there are.
-        known = known or place == "/api/v1/apps" or any(raw.startswith(place) for raw, _, _ in ROUTES)
+        known = known or place == "/api/v1/apps" or any(raw.startswith(place) for raw, _, _ in routes)
         assert known, f"{path.name}: {place} is no path of this server"
 
 
@@ -134,7 +136,7 @@ def test_every_command_and_target_that_is_named_exists(path: Path) -> None:
         assert f"{noun} {verb}" in commands, f"{path.name}: {noun} {verb}"
     for span in spans(text):
         noun, _, rest = span.partition(" ")
-        if noun in ("app", "user", "token", "keys") and rest:
+        if noun in ("app", "user", "credits", "token", "keys") and rest:
             assert f"{noun} {rest.partition(' ')[0]}" in commands, f"{path.name}: {span}"
     for target in [*re.findall(r"^ {4}make ([a-z]+)", text, re.MULTILINE), *re.findall(r"`make ([a-z]+)", text)]:
         assert target in targets, f"{path.name}: make {target}"
@@ -162,7 +164,7 @@ def _implements(handler: type[RequestHandler], method: str) -> bool:
 def test_every_route_is_documented_and_no_other() -> None:
     documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP))
     served: dict[str, type[RequestHandler]] = {}
-    for pattern, handler, _ in ROUTES:
+    for pattern, handler, _ in (*ROUTES, *OPS_ROUTES):
         path = re.sub(r"\(\[A-Z.*?\)", ":client_id", pattern).replace("\\", "")
         for name in (":model",) if "/models/" in path else (":collection", ":docId"):
             path = path.replace("([^/]+)", name, 1)
@@ -216,6 +218,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
         keys.shard_app_users(shard, client),
         *keys.person(user).values(),
         *keys.hosted(user, client).values(),
+        *keys.idempotency(user, client, "<fingerprint>").values(),
         *keys.token(user, client, one_id, "<generation>").values(),  # type: ignore[arg-type]  # as the table has it
     }
     spelt = {key.replace(keys.prefix(user), "u:") for key in spelt} - {keys.shard_users(user[:3])}
@@ -256,22 +259,53 @@ async def _allow(address: str) -> str:
     return answer_of(await browser.consent(address))["code"]
 
 
-def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) -> None:
+def terminal(tmp_path: Path, server: Server) -> dict[str, str]:
+    """The environment of a terminal in which blocks are pasted. Two things differ from a developer's: the port, and
+    which interpreter `python` is."""
     for program in ("bash", "curl"):
         if shutil.which(program) is None:
             pytest.skip(f"no {program} on this machine")
-    pasted = blocks("First steps for an app developer", "sh")
-    # Two things differ from a developer's terminal: the port, and which interpreter `python` is.
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
+    return environment | {"PATH": f"{tmp_path}:{environment['PATH']}", "LATCHKEY_DATA_DIR": str(server.data_dir)}
+
+
+def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
+    (block,) = blocks("First steps for an operator", "sh")
+    (made,) = re.findall(r"`python -c '(import secrets; .*?)'`", README.read_text("utf-8"))
+    key = subprocess.check_output([sys.executable, "-c", made], text=True).strip()
+    with Server("--demo", "--ops-port", "0", *QUICK, environment={"LATCHKEY_OPERATOR_KEYS": key}) as server:
+        environment = {**terminal(tmp_path, server.ready()), "OPERATOR_KEY": key}
+        listening = re.search(r"operations on (\S+)$", server.log, re.MULTILINE)
+        assert listening
+        script = block.replace("http://localhost:8081", listening[1])
+        assert script != block
+        command = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=60, check=True
+        )
+        server.stop()
+    credited, _, rest = done.stdout.partition("\n")
+    assert json.loads(credited)["paid"] == CREDITS + 5_000_000
+    assert "amount     -1.000000 USD" in rest
+    assert [line.split()[1:3] for line in rest.splitlines()[-3:]] == [
+        ["grant", "-1.000000"],
+        ["grant", "5.000000"],
+        ["grant", "5.000000"],
+    ]
+    assert done.stderr == ""
+
+
+def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) -> None:
+    pasted = blocks("First steps for an app developer", "sh")
     with Server("--demo", *QUICK) as server:
         url = server.ready().url
         assert sum(block.count("http://localhost:8080") for block in pasted) == 1
         script = "".join(f"echo '# {n}'\n{block}" for n, block in enumerate(pasted))
         script = script.replace("http://localhost:8080", url)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
-        environment |= {"PATH": f"{tmp_path}:{environment['PATH']}", "LATCHKEY_DATA_DIR": str(server.data_dir)}
+        environment = terminal(tmp_path, server)
         complaints = tmp_path / "complaints"
         with complaints.open("w") as file:
             bash = subprocess.Popen(
@@ -299,7 +333,7 @@ def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) 
         assert (bash.returncode, complaints.read_text()) == (0, ""), printed
         server.stop()
     said = [part.strip() for part in re.split(r"^# \d+\n", printed, flags=re.MULTILINE)][1:]
-    registered, _, nothing, exchanged, minted, person, refreshed, kept, revoked = said
+    registered, _, nothing, exchanged, minted, person, refreshed, kept, paid, revoked = said
     assert registered.startswith("client_id ")
     assert (nothing, minted) == ("", "")
     for response in (exchanged, refreshed):
@@ -309,4 +343,7 @@ def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) 
     assert len(userinfo.pop("sub")) == 32
     assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME, "picture": ""}
     assert json.loads(kept) == {"text": "Hello"}
+    reply, balance = map(json.loads, paid.splitlines())
+    assert reply["content"] == [{"type": "text", "text": "Hello"}]
+    assert reply["credits"] == {"charged": CREDITS - balance["spendable"], "remaining": balance["spendable"]}
     assert revoked.split("\n") == ["{}", "401"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -12,15 +13,17 @@ import pytest
 from tornado.routing import URLSpec
 
 import handlers
-from handlers import ROUTES, make_application
+from handlers import ROUTES, make_application, ops
 from handlers.base import BaseHandler
 from handlers.errors import CATALOGUE, PUBLIC_NAME
-from handlers.policy import POLICIES, MissingPolicy, Policy, check_policies
+from handlers.ops import OPS_ROUTES, make_ops_application
+from handlers.policy import OPEN, OPS_POLICIES, POLICIES, MissingPolicy, Policy, check_policies
 from handlers.site import Site
+from outbound.echo import ECHO
 from store import lifetimes
 from store.opened import Store
 from store.registration import Registration
-from tests.driver import CALLBACK, VERIFIER, Service, answer_of, fields_of, send
+from tests.driver import ALL_SCOPES, CALLBACK, VERIFIER, Service, answer_of, fields_of, send
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("store", "handlers", "outbound")
@@ -94,11 +97,22 @@ def test_a_module_is_short_enough_to_read(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LONGEST
 
 
-def test_every_route_has_a_policy_and_every_policy_a_route() -> None:
-    names = [name for _, _, name in ROUTES]
-    assert set(names) == set(POLICIES)
+@pytest.mark.parametrize(("routes", "policies"), [(ROUTES, POLICIES), (OPS_ROUTES, OPS_POLICIES)])
+def test_every_route_has_a_policy_and_every_policy_a_route(
+    routes: list[tuple[str, Any, str]], policies: dict[str, Policy]
+) -> None:
+    names = [name for _, _, name in routes]
+    assert set(names) == set(policies)
     assert len(names) == len(set(names))
-    assert all(issubclass(handler, BaseHandler) for _, handler, _ in ROUTES)
+    assert all(issubclass(handler, BaseHandler) for _, handler, _ in routes)
+
+
+def test_the_operations_port_asks_for_a_key_but_for_its_health_and_shares_nothing_else() -> None:
+    assert {name for name, policy in OPS_POLICIES.items() if policy != Policy(operator=True)} == {"healthz"}
+    assert OPS_POLICIES["healthz"] == OPEN
+    assert all(issubclass(handler, ops.OpsHandler) for _, handler, name in OPS_ROUTES if name != "healthz")
+    assert {name for name, policy in POLICIES.items() if policy.operator} == set()
+    assert {path for path, _, _ in OPS_ROUTES} & {path for path, _, _ in ROUTES} == {"/healthz"}
 
 
 @pytest.mark.spec("5.6")
@@ -114,6 +128,9 @@ def test_a_route_without_a_policy_stops_the_start(memory_store: Store, monkeypat
     monkeypatch.setattr(handlers, "ROUTES", [*ROUTES, ("/forgotten", BaseHandler, "forgotten")])
     with pytest.raises(MissingPolicy, match="forgotten"):
         make_application(Site(memory_store, "http://localhost:8080"))
+    monkeypatch.setattr(ops, "OPS_ROUTES", [*OPS_ROUTES, ("/ops/forgotten", BaseHandler, "forgotten")])
+    with pytest.raises(MissingPolicy, match="forgotten"):
+        make_ops_application(Site(memory_store, "http://localhost:8080"), ())
 
 
 def test_a_policy_without_a_route_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +145,9 @@ def test_the_application_serves_the_map_and_nothing_else(memory_store: Store) ->
     assert {pattern for pattern, _, _ in ROUTES} <= served
     extra = served - {pattern for pattern, _, _ in ROUTES}
     assert {path for path in extra if not re.search(r"static|favicon|robots", path)} == set()
+    app = make_ops_application(Site(memory_store, "http://localhost:8080"), ())
+    served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
+    assert served == {pattern for pattern, _, _ in OPS_ROUTES}
 
 
 def raised_codes() -> Iterator[tuple[str, str]]:
@@ -179,6 +199,16 @@ async def _data(service: Service, path: str) -> Any:
     return await send(f"{service.base_url}/api/v1/data/{path}", headers=headers)
 
 
+async def _granted(service: Service, path: str, body: dict[str, Any] | None = None) -> Any:
+    """A call that a token of every scope makes; the person has credits."""
+    await service.store.credits.grant(service.ada, 1_000)
+    access = (await service.tokens(scope=" ".join(ALL_SCOPES)))["access_token"]
+    headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
+    sent = json.dumps(body) if body else None
+    return await send(f"{service.base_url}/api/v1/{path}", "POST" if body else "GET", body=sent, headers=headers)
+
+
+QUESTION: dict[str, Any] = {"model": ECHO, "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
 LIMITED: dict[str, Callable[[Service], Awaitable[Any]]] = {
     "decide": _decide,
     "token": _exchange,
@@ -187,6 +217,14 @@ LIMITED: dict[str, Callable[[Service], Awaitable[Any]]] = {
     "document": lambda service: _data(service, "notes/n1"),
     "collection": lambda service: _data(service, "notes"),
     "usage": lambda service: _data(service, "_meta/usage"),
+    "credits": lambda service: _granted(service, "credits/balance"),
+    "apps": lambda service: _granted(service, "apps"),
+    "ai-messages": lambda service: _granted(service, "ai/messages", QUESTION),
+    "ai-models": lambda service: _granted(service, "ai/models"),
+    "ai-sdk-messages": lambda service: _granted(service, "ai/v1/messages", {**QUESTION, "stream": True}),
+    "ai-sdk-count": lambda service: _granted(service, "ai/v1/messages/count_tokens", QUESTION),
+    "ai-sdk-models": lambda service: _granted(service, "ai/v1/models"),
+    "ai-sdk-model": lambda service: _granted(service, f"ai/v1/models/{ECHO}"),
 }
 
 

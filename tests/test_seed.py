@@ -92,6 +92,32 @@ async def test_what_exists_is_left_alone_and_what_is_missing_is_added(memory_sto
     assert await seed(memory_store, write({"apps": [changed], "users": [other, bob]})) == SeedReport((), ())
 
 
+async def paid(store: Store, email: str) -> tuple[int, list[str]]:
+    """The balance, and the reasons of its entries."""
+    account = await store.credits.show((await store.operator.find(email)).user)
+    return account.paid, [entry.reason for entry in account.entries]
+
+
+@pytest.mark.gen_test
+async def test_credits_are_given_once_and_not_again_when_they_are_spent(memory_store: Store, write: Write) -> None:
+    path = write({"users": [{**ADA, "credits": 5_000_000}, {**ADA, "email": "bob@example.com"}]})
+    assert (await seed(memory_store, path)).credited == ("ada@example.com",)
+    assert await paid(memory_store, "ada@example.com") == (5_000_000, ["First credits"])
+    assert await paid(memory_store, "bob@example.com") == (0, [])
+    await memory_store.operator.credit("ada@example.com", -5_000_000)
+    await seed(memory_store, write({"users": [{**ADA, "credits": 7}]}))
+    assert await paid(memory_store, "ada@example.com") == (0, ["", "First credits"])
+
+
+@pytest.mark.gen_test
+async def test_credits_follow_for_people_whose_seeding_was_cut_short(memory_store: Store, write: Write) -> None:
+    assert await seed(memory_store, write({"users": [ADA]})) == SeedReport((), ("ada@example.com",))
+    path = write({"users": [{**ADA, "credits": 10**12}]})
+    reports = await asyncio.gather(*(seed(memory_store, path) for _ in range(3)))
+    assert sorted(sum((report.credited for report in reports), ())) == ["ada@example.com"]
+    assert await paid(memory_store, "ada@example.com") == (10**12, ["First credits"])
+
+
 @pytest.mark.gen_test
 async def test_two_servers_may_seed_at_once(memory_store: Store, write: Write) -> None:
     path = write({"apps": [WEB], "users": [ADA, {**ADA, "email": "bob@example.com"}]})
@@ -149,6 +175,18 @@ async def test_a_confidential_app_without_a_secret_has_one_that_nobody_knows(mem
         pytest.param({"users": [{**ADA, "name": 1}]}, "users[0].name: must be a string", id="a number for a name"),
         pytest.param({"users": [{"email": "a@b.example", "name": "A"}]}, "users[0].password: is missing", id="missing"),
         pytest.param({"users": [{**ADA, "password": "short"}]}, "users[0].password: Choose", id="a bad password"),
+        *(
+            pytest.param({"users": [{**ADA, "credits": amount}]}, f"users[0].credits: must be {told}", id=f"{amount!r}")
+            for amount, told in [
+                (0, "1 to 1000000000000 micro-dollars"),
+                (-5, "1 to"),
+                (10**12 + 1, "1 to"),
+                (5.0, "a whole number"),
+                (True, "a whole number"),
+                ("5", "a whole number"),
+                (None, "a whole number"),
+            ]
+        ),
         pytest.param({"users": [{**ADA, "name": "\ud800"}]}, "users[0].name: A name", id="a lone surrogate"),
         pytest.param({"apps": [{**WEB, "client_id": "a b"}]}, "apps[0].client_id: A client_id", id="a bad client id"),
         pytest.param({"apps": [{**WEB, "scopes": ["root"]}]}, "apps[0].scopes: There is no scope", id="a bad scope"),

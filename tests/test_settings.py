@@ -14,6 +14,7 @@ from settings import SETTINGS, Settings, SettingsError, load
 
 ROOT = Path(settings.__file__).parent
 SECRET = "correct-horse-battery"
+OPERATOR_KEY = f"{SECRET}-0123456789"
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def test_defaults_without_anything() -> None:
     assert (found.redis_timeout, found.redis_connections, found.max_body) == (5.0, 64, 65_536)
     assert (found.password_memory, found.password_iterations) == (19_456, 2)
     assert (found.password_workers, found.password_queue, found.drain_timeout) == (2, 32, 10.0)
+    assert (found.ops_port, found.ops_host, found.operator_keys, found.ledger_days) == (None, "localhost", (), 400)
     assert (found.signup, found.log_level, found.base_url, found.secret_keys) == ("open", "info", "", "")
 
 
@@ -59,12 +61,14 @@ def test_empty_flag_overrides(config: Path) -> None:
 def test_every_toml_type_is_read(config: Path) -> None:
     config.write_text(
         'port = 0\nredis_timeout = 0.5\ndemo = true\nseed = "seed.json"\ntrusted_proxies = ["10.0.0.0/8", "::1"]\n'
-        f'secret_keys = ["2:{SECRET}", "1:old"]'
+        f'secret_keys = ["2:{SECRET}", "1:old"]\n'
+        f'ops_port = 0\noperator_keys = ["{OPERATOR_KEY}", "{OPERATOR_KEY[::-1]}"]'
     )
     found = load(["--config", str(config)], {})
     assert (found.port, found.redis_timeout, found.demo, found.seed) == (0, 0.5, True, Path("seed.json"))
     assert found.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("::1/128"))
     assert found.secret_keys == f"2:{SECRET},1:old"
+    assert (found.ops_port, found.operator_keys) == (0, (OPERATOR_KEY, OPERATOR_KEY[::-1]))
 
 
 def test_no_demo_flag_overrides_the_environment() -> None:
@@ -116,6 +120,7 @@ def test_config_file_that_is_missing_or_not_text(config: Path) -> None:
     ("name", "text"),
     [
         pytest.param("secret_keys", SECRET, id="keys"),
+        pytest.param("operator_keys", f"{SECRET},short", id="operator keys"),
         pytest.param("redis_url", f"http://:{SECRET}@host", id="password of a store with a wrong scheme"),
         pytest.param("redis_url", f"redis://:{SECRET}@host:port", id="password of a store with a wrong port"),
         pytest.param("redis_url", f"redis+cluster://:{SECRET}@host", id="password of a cluster"),
@@ -133,20 +138,24 @@ def test_errors_never_show_a_secret(config: Path, name: str, text: str) -> None:
 
 @pytest.mark.trap(24)
 def test_repr_never_shows_a_secret() -> None:
-    found = load([], {"LATCHKEY_SECRET_KEYS": f"1:{SECRET}", "LATCHKEY_REDIS_URL": f"redis://:{SECRET}@host"})
+    environ = {"LATCHKEY_SECRET_KEYS": f"1:{SECRET}", "LATCHKEY_REDIS_URL": f"redis://:{SECRET}@host"}
+    found = load([], environ | {"LATCHKEY_OPERATOR_KEYS": OPERATOR_KEY})
+    assert found.operator_keys == (OPERATOR_KEY,)
     assert SECRET in found.secret_keys
     assert SECRET in found.redis_url
     assert SECRET not in repr(found)
 
 
 @pytest.mark.trap(24)
-@pytest.mark.parametrize("argv", [["--secret-keys", f"1:{SECRET}"], [f"--secret-keys=1:{SECRET}"], ["--secret-keys"]])
-def test_secret_keys_are_refused_as_a_flag(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("option", ["--secret-keys", "--operator-keys"])
+@pytest.mark.parametrize("rest", [[f"1:{SECRET}"], [f"=1:{SECRET}"], []], ids=["a word", "joined", "nothing"])
+def test_keys_are_refused_as_a_flag(option: str, rest: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    argv = [option + rest[0]] if rest and rest[0].startswith("=") else [option, *rest]
     with pytest.raises(SystemExit) as caught:
         load(argv, {})
     assert caught.value.code == 2
     said = capsys.readouterr().err
-    assert "LATCHKEY_SECRET_KEYS" in said
+    assert f"LATCHKEY_{option[2:].replace('-', '_').upper()}" in said
     assert SECRET not in said
 
 
@@ -170,6 +179,12 @@ def test_secret_keys_are_refused_as_a_flag(argv: list[str], capsys: pytest.Captu
             {},
             r"^session_lifetime must be .*\(session_lifetime from --session-lifetime, session_idle from its default\)$",
             id="a session cannot idle for longer than it lives",
+        ),
+        pytest.param(
+            ["--ops-port=0"],
+            {},
+            r"^ops_port needs operator_keys: set LATCHKEY_OPERATOR_KEYS \(ops_port from --ops-port, ",
+            id="nobody gives credits without a key",
         ),
     ],
 )

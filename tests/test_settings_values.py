@@ -79,6 +79,16 @@ def test_default_origin_drops_the_default_port() -> None:
         pytest.param("secret_keys", "1:", id="key empty"),
         pytest.param("secret_keys", "1:a,1:b", id="key id twice"),
         pytest.param("secret_keys", "1:a,", id="key left out"),
+        pytest.param("ops_port", "65536", id="operations port too high"),
+        pytest.param("ops_port", "tcp://10.0.0.1:80", id="operations port as Kubernetes sets it"),
+        pytest.param("ops_host", "[::1]", id="operations host in brackets"),
+        pytest.param("operator_keys", "k" * 31, id="operator key too short"),
+        pytest.param("operator_keys", "k" * 257, id="operator key too long"),
+        pytest.param("operator_keys", "k" * 32 + "+", id="operator key with a character that is none of it"),
+        pytest.param("operator_keys", "k" * 32 + ",", id="operator key left out"),
+        pytest.param("operator_keys", "\u0661" * 32, id="operator key in other digits"),
+        pytest.param("ledger_days", "0", id="ledger of no day"),
+        pytest.param("ledger_days", "3651", id="ledger of more than ten years"),
         pytest.param("redis_timeout", "nan", id="timeout not a number"),
         pytest.param("redis_timeout", "inf", id="timeout without end"),
         pytest.param("redis_timeout", "0", id="timeout of nothing"),
@@ -114,3 +124,9 @@ def test_schemes_to_come_are_named(scheme: str) -> None:
 )
 def test_store_urls_are_kept_as_they_are(url: str) -> None:
     assert load(["--redis-url", url], {}).redis_url == url
+
+
+def test_operator_keys_by_commas() -> None:
+    one, other = "a" * 32, "B_-9" * 8
+    assert load([], {"LATCHKEY_OPERATOR_KEYS": f" {one} , {other}"}).operator_keys == (one, other)
+    assert load(["--ops-port="], {"LATCHKEY_OPS_PORT": "9"}).ops_port is None

@@ -98,9 +98,33 @@ def test_consent_says_what_each_scope_means_and_lets_it_be_unticked() -> None:
     assert "evil.example" in [strong.text for strong in page.all("strong")]
 
 
-def test_enter_on_the_consent_page_never_allows() -> None:
-    buttons = [button for button in render("consent.html").all("button") if button.get("name") == "decision"]
-    assert [button.get("value") for button in buttons] == ["deny", "allow"]
+def test_enter_on_the_consent_page_decides_nothing() -> None:
+    page = render("consent.html")
+    form = next(form for form in page.all("form") if form.get("action") == "/api/oauth/authorize")
+    first, *buttons = page.inside(form, "button")
+    assert {"disabled", "hidden"} <= set(first.attributes)
+    assert [(button.get("name"), button.get("value")) for button in buttons] == [
+        ("decision", "deny"),
+        ("decision", "allow"),
+    ]
+
+
+def test_no_amount_stands_in_the_way_of_denying() -> None:
+    deny = next(button for button in render("consent.html").all("button") if button.get("value") == "deny")
+    assert "formnovalidate" in deny.attributes
+
+
+@pytest.mark.parametrize(("micro", "shown"), [(5_000_000, "5.00"), (None, ""), (0, "0.00")])
+def test_the_limit_stands_beside_the_scope_that_spends(micro: int | None, shown: str) -> None:
+    page = render("consent.html", spend_limit=micro)
+    field = next(field for field in page.all("input") if field.get("name") == "spend_dollars")
+    assert field.get("value") == shown
+    row = next(parent for parent in field.parents if parent.tag == "li")
+    assert SCOPE_WORDS["credits:spend"].title in row.text
+    assert "Leave it empty for no limit" in row.text
+    # A click on the amount must not untick the scope.
+    label = next(parent for parent in field.parents if parent.tag == "label")
+    assert [box.get("type") for box in page.inside(label, "input")] == ["text"]
 
 
 def test_an_error_is_tied_to_the_fields_it_concerns() -> None:

@@ -13,14 +13,19 @@ from typing import Any
 
 import pytest
 
+from commands_export import _as_lines
 from store import keys
+from store.credits import Bookkeeping
 from store.opened import Store
 from store.results import Visitor
+from tests.charging import DOLLAR
 from tests.holding import connect_app, write
 from tests.operating import Home, clean_environment
 from tests.owners import ROOT
 
 EMAIL = "ada@example.com"
+KINDS = ("balance", "entry", "opening")
+FEW = Bookkeeping(entries=111)
 DOCUMENTS = {"notes/a": b' {"n": 1.50}\n', "notes/user:1": b'"second"'}
 
 
@@ -36,6 +41,7 @@ def person(home: Home) -> str:
             app = await store.apps.find(client_id)
             assert app is not None
             await write(store, await connect_app(store, sub, app), DOCUMENTS)
+            await store.client.hset(keys.grant(sub, client_id), "spend_limit", 7 * DOLLAR)
         credentials = await store.people.credentials(EMAIL)
         assert credentials is not None
         session = store.sessions.open(await store.sessions.start(credentials, Visitor()))
@@ -55,10 +61,70 @@ def check_records(sub: str, profile: Record, apps: list[Record], activity: list[
     by_id = {app["client_id"]: app for app in apps}
     assert set(by_id) == {"first-app", "gone-app"}
     assert by_id["first-app"]["scopes"] == ["profile", "data:read", "data:write"]
+    assert by_id["first-app"]["spendLimit"] == 7 * DOLLAR
     assert by_id["first-app"]["dataUntil"] is by_id["first-app"]["revokedAt"] is None
     assert by_id["gone-app"]["dataUntil"] > by_id["gone-app"]["revokedAt"]
     events = [entry["event"] for entry in activity]
     assert {"created_by_operator", "token_minted", "app_disconnected"} <= set(events)
+
+
+def check_credits(lines: list[Record], grants: int) -> None:
+    """A balance, the entries from the newest on, the opening balance; and what was there adds up."""
+    balance, *entries, opening = lines
+    assert balance == {
+        "type": "balance",
+        "paid": grants * DOLLAR,
+        "held": 0,
+        "spendable": grants * DOLLAR,
+        "currency": "USD",
+        "scale": 6,
+        "holds": [],
+    }
+    assert [entry["reason"] for entry in entries] == [f"Payment {number}" for number in reversed(range(grants))]
+    assert {entry["type"] for entry in entries} <= {"entry"}
+    assert opening == {"type": "opening", "opening": 0, "openingAt": None}
+    assert sum(entry["amount"] for entry in entries) == balance["paid"]
+
+
+@pytest.mark.parametrize("grants", [0, 1, 100, 250])
+def test_the_ledger_is_a_file_of_the_zip_and_lines_among_the_lines(home: Home, tmp_path: Path, grants: int) -> None:
+    sub = home.user(EMAIL)["sub"]
+
+    async def fill(store: Store) -> None:
+        for number in range(grants):
+            await store.credits.grant(sub, DOLLAR, reason=f"Payment {number}")
+
+    home.with_store(fill)
+    path = tmp_path / "ada.zip"
+    home.json("user", "export", sub, "--output", str(path))
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        check_credits([json.loads(line) for line in archive.read("credits.jsonl").splitlines()], grants)
+    said = home.words("user", "export", EMAIL, "--output", "-", "--format", "jsonl").out
+    lines = [json.loads(line) for line in said.splitlines()]
+    check_credits([line for line in lines if line["type"] in KINDS], grants)
+
+
+def test_a_ledger_that_is_folded_while_it_is_read_still_adds_up(home: Home) -> None:
+    sub = home.user(EMAIL)["sub"]
+
+    async def export(store: Store) -> list[Record]:
+        for number in range(150):
+            await store.credits.grant(sub, number + 1)
+        person, lines = await store.operator.find(EMAIL), []
+        async for piece, _ in _as_lines(store, person):
+            line = json.loads(piece)
+            lines.append(line)
+            if line["type"] == "balance":
+                # The oldest forty go, and something new comes, before the next page is read.
+                few = Store(store.client, store.keys, store.hasher, session_idle=60, session_lifetime=60, books=FEW)
+                await few.credits.grant(sub, 1_000_000)
+        return lines
+
+    balance, *entries, opening = [line for line in home.with_store(export) if line["type"] in KINDS]
+    assert (balance["paid"], len(entries)) == (sum(range(151)), 110)
+    assert opening["opening"] == sum(range(41))
+    assert opening["opening"] + sum(entry["amount"] for entry in entries) == balance["paid"]
 
 
 def test_a_zip_holds_everything(home: Home, person: str, tmp_path: Path) -> None:
@@ -71,6 +137,7 @@ def test_a_zip_holds_everything(home: Home, person: str, tmp_path: Path) -> None
         assert archive.testzip() is None
         files = {name: archive.read(name) for name in archive.namelist()}
     check_records(person, *(json.loads(files.pop(f"{name}.json")) for name in ("profile", "apps", "activity")))
+    check_credits([json.loads(line) for line in files.pop("credits.jsonl").splitlines()], 0)
     assert files == {
         f"documents/{client}/{name.replace(':', '%3A')}.json": content
         for client in ("first-app", "gone-app")
@@ -99,7 +166,7 @@ def test_a_zip_goes_to_standard_output_as_bytes(home: Home, person: str) -> None
     command = [sys.executable, str(ROOT / "manage.py"), "--data-dir", str(home.data_dir)]
     words = [*command, "user", "export", EMAIL, "--output", "-"]
     done = subprocess.run(words, capture_output=True, check=True, env=clean_environment(), timeout=60)
-    assert len(zipfile.ZipFile(io.BytesIO(done.stdout)).namelist()) == 7
+    assert len(zipfile.ZipFile(io.BytesIO(done.stdout)).namelist()) == 8
 
 
 @pytest.mark.parametrize(
@@ -138,5 +205,5 @@ def test_a_person_without_apps_is_exported_too(home: Home, tmp_path: Path) -> No
     home.user(EMAIL)
     home.json("user", "export", EMAIL, "--output", str(tmp_path / "ada.zip"))
     with zipfile.ZipFile(tmp_path / "ada.zip") as archive:
-        assert archive.namelist() == ["profile.json", "apps.json", "activity.json"]
+        assert archive.namelist() == ["profile.json", "apps.json", "activity.json", "credits.jsonl"]
         assert json.loads(archive.read("apps.json")) == []

@@ -1,26 +1,26 @@
 --- @include "now"
 -- Replies kept under idempotency keys, in all so many bytes for a person, the oldest dropped first. `replies` (zset):
--- 'bytes name' by the time it was kept; the sum stands in `balance` as reply_bytes. Each reply ends by its own expiry.
-
-local function forget_reply(balance, replies, member)
-  redis.call('ZREM', replies, member)
-  redis.call('HINCRBY', balance, 'reply_bytes', '-' .. string.match(member, '^%d+'))
-end
+-- 'bytes name' by the time it was kept; while it is there the sum stands in `balance` as reply_bytes. Each reply ends
+-- by its own expiry, and the list with the last of them.
 
 -- At most 200 make way for one; where that is not enough it is not kept.
 local function keep_reply(balance, replies, reply, prefix, name, sealed, keep, max_bytes, now)
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', replies, '-inf', int(now - keep), 'LIMIT', '0', '100')) do
-    forget_reply(balance, replies, member)
+  local bytes = redis.call('EXISTS', replies) == 1 and tonumber(redis.call('HGET', balance, 'reply_bytes')) or 0
+  local oldest = redis.call('ZRANGE', replies, 0, 199, 'WITHSCORES')
+  for position = 1, #oldest, 2 do
+    local member, ended = oldest[position], tonumber(oldest[position + 1]) + keep <= now
+    if not ended and bytes + #sealed <= max_bytes then break end
+    local size, its = string.match(member, '^(%d+) (.*)$')
+    -- What has ended is gone, and under its name there may be a newer one.
+    if not ended then redis.call('UNLINK', prefix .. its) end
+    redis.call('ZREM', replies, member)
+    bytes = bytes - tonumber(size)
   end
-  local bytes = tonumber(redis.call('HGET', balance, 'reply_bytes') or '0')
-  for _, member in ipairs(redis.call('ZRANGE', replies, 0, 199)) do
-    if bytes + #sealed <= max_bytes then break end
-    redis.call('UNLINK', prefix .. string.match(member, '^%d+ (.*)$'))
-    bytes = bytes - tonumber(string.match(member, '^%d+'))
-    forget_reply(balance, replies, member)
+  if bytes + #sealed <= max_bytes then
+    redis.call('SET', reply, sealed, 'PXAT', int(now + keep))
+    -- One of the same name and size that has ended may still be counted.
+    if redis.call('ZADD', replies, int(now), int(#sealed) .. ' ' .. name) == 1 then bytes = bytes + #sealed end
+    if redis.call('PTTL', replies) < keep then redis.call('PEXPIREAT', replies, int(now + keep)) end
   end
-  if bytes + #sealed > max_bytes then return end
-  redis.call('SET', reply, sealed, 'PXAT', int(now + keep))
-  redis.call('ZADD', replies, int(now), int(#sealed) .. ' ' .. name)
-  redis.call('HINCRBY', balance, 'reply_bytes', int(#sealed))
+  redis.call('HSET', balance, 'reply_bytes', int(bytes))
 end

@@ -23,17 +23,20 @@ local function month_of(now)
   return year * 12 + month, next_day * 86400000
 end
 
--- The limit (nil where there is none) and what was spent in this month.
+-- The limit (nil where there is none), what was spent in this month, and the month. When the clock steps back over the
+-- end of a month, the later one goes on: nothing begins anew.
 local function spent_of(grant, month)
   local row = redis.call('HMGET', grant, 'spend_limit', 'spend_month', 'spent')
-  return row[1] and tonumber(row[1]) or nil, row[2] == int(month) and tonumber(row[3]) or 0
+  local limit, booked = row[1] and tonumber(row[1]) or nil, tonumber(row[2] or '0')
+  if booked < month then return limit, 0, month end
+  return limit, tonumber(row[3]), booked
 end
 
 local function book_spending(grant, amount, month)
   -- A grant that is gone must not come back as a row without an epoch.
   if redis.call('EXISTS', grant) == 0 then return end
-  local _, spent = spent_of(grant, month)
-  redis.call('HSET', grant, 'spend_month', int(month), 'spent', int(spent + amount))
+  local _, spent, counted = spent_of(grant, month)
+  redis.call('HSET', grant, 'spend_month', int(counted), 'spent', int(spent + amount))
 end
 
 -- `wanted`: '' leaves the limit as it is, 'none' takes it off, else micro-dollars a month.
