@@ -21,6 +21,7 @@ from tests.clusters import HOST, Cluster, Node, free_ports
 from tests.engines import redis_server, valkey
 from tests.test_app_cache import until
 from tests.test_check_store import certificate
+from tests.whole import check_server_and_commands
 
 COUNT = "return redis.call('INCR', KEYS[1])"
 
@@ -296,3 +297,7 @@ async def test_tls_is_verified_at_every_node(tmp_path: Path) -> None:
         for url in (f"rediss+cluster://{HOST}:{port}", f"redis+cluster://{HOST}:{port}"):
             with pytest.raises(StartupError, match="cannot be reached"):
                 await check(url)
+
+
+async def test_the_server_and_its_commands_take_a_cluster_for_any_store(cluster: Cluster, tmp_path: Path) -> None:
+    await check_server_and_commands(cluster.url, tmp_path)

@@ -245,6 +245,17 @@ def test_memory_clients_share_data_only_through_one_server() -> None:
         pytest.param("redis://h?ssl_ca_certs=x&password=hunter2", id="TLS options without TLS"),
         pytest.param("rediss://u:hunter2@h?ssl_nonsense=1", id="an option that does not exist"),
         pytest.param("redis://u:hunter2@h?db=one", id="a database that is no number"),
+        pytest.param("redis+sentinel://u:hunter2@h,i", id="no service"),
+        pytest.param("redis+sentinel://u:hunter2@h,:1/s", id="a sentinel without a host"),
+        pytest.param("redis+sentinel://u:hunter2/x@h/s", id="a password with a slash before sentinels"),
+        pytest.param("redis+sentinel://h/s?retry=1&sentinel_password=hunter2", id="retries behind sentinels"),
+        pytest.param("rediss+sentinel://u:hunter2@h/s?ssl_nonsense=1", id="an option that does not exist there"),
+        pytest.param("redis+cluster://u:hunter2@h,i:port", id="a node's port that is no number"),
+        pytest.param("redis+cluster://u:hunter2@h/1", id="a database of a cluster"),
+        pytest.param("redis+cluster://u:hunter2@h?db=1", id="a database of a cluster as an option"),
+        pytest.param("redis+cluster://u:hunter2@h?sentinel_username=x", id="a sentinel's name for a cluster"),
+        pytest.param("redis+cluster://u:hunter2@h?ssl_ca_certs=x", id="TLS options of a cluster without TLS"),
+        pytest.param("rediss+cluster://u:hunter2@h?ssl_nonsense=1", id="an option that clusters do not have"),
     ],
 )
 def test_an_unusable_url_is_refused_without_showing_its_password(url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.driver import Service
 from tests.load import at_work, check_survival, employ, until_each
 from tests.losing import store_on
 from tests.test_app_cache import until
+from tests.whole import check_server_and_commands
 
 INCR = "return redis.call('INCR', KEYS[1])"
 
@@ -121,3 +123,10 @@ async def test_names_and_passwords(
             assert "no@" not in str(refused.value)
     finally:
         await client.aclose()
+
+
+async def test_the_server_and_its_commands_take_a_replicated_set_for_any_store(
+    watched: Replicated, tmp_path: Path
+) -> None:
+    watched.primary().empty()
+    await check_server_and_commands(watched.url, tmp_path)

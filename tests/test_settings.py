@@ -123,7 +123,7 @@ def test_config_file_that_is_missing_or_not_text(config: Path) -> None:
         pytest.param("operator_keys", f"{SECRET},short", id="operator keys"),
         pytest.param("redis_url", f"http://:{SECRET}@host", id="password of a store with a wrong scheme"),
         pytest.param("redis_url", f"redis://:{SECRET}@host:port", id="password of a store with a wrong port"),
-        pytest.param("redis_url", f"redis+cluster://:{SECRET}@host", id="password of a cluster"),
+        pytest.param("redis_url", f"redis+cluster://:{SECRET}@host,:1", id="password of a cluster"),
     ],
 )
 def test_errors_never_show_a_secret(config: Path, name: str, text: str) -> None:

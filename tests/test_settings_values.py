@@ -65,8 +65,13 @@ def test_default_origin_drops_the_default_port() -> None:
         pytest.param("redis_url", "redis://", id="store without a host"),
         pytest.param("redis_url", "redis://localhost:x", id="store with a broken port"),
         pytest.param("redis_url", "unix://redis.sock", id="store without an absolute socket path"),
-        pytest.param("redis_url", "redis+sentinel://a,b/main", id="store behind sentinels"),
-        pytest.param("redis_url", "redis+cluster://a", id="store in a cluster"),
+        pytest.param("redis_url", "redis+sentinel://a,b", id="store behind sentinels that is not named"),
+        pytest.param("redis_url", "redis+sentinel://a,/main", id="store behind sentinels of which one is missing"),
+        pytest.param("redis_url", "redis+cluster://a,b:x", id="cluster with a broken port"),
+        pytest.param("redis_url", "redis+cluster://a,b/1", id="database of a cluster"),
+        pytest.param("redis_url", "redis+cluster://", id="cluster without a node"),
+        pytest.param("redis_url", "redis+nonsense://a", id="store of a kind that does not exist"),
+        pytest.param("redis_url", "unix+cluster:///a", id="cluster on a socket"),
         pytest.param("data_dir", "~no-such-user-here/x", id="home of nobody"),
         pytest.param("workers", "0", id="no worker"),
         pytest.param("workers", "two", id="workers in words"),
@@ -113,14 +118,13 @@ def test_bad_value_names_the_setting_and_its_source_in_one_line(name: str, text:
     assert len(message) < 300
 
 
-@pytest.mark.parametrize("scheme", ["redis+sentinel", "redis+cluster"])
-def test_schemes_to_come_are_named(scheme: str) -> None:
-    with pytest.raises(SettingsError, match=rf"{scheme}:// is not supported yet".replace("+", r"\+")):
-        load(["--redis-url", f"{scheme}://host"], {})
-
-
 @pytest.mark.parametrize(
-    "url", ["redis://h", "redis://:pw@[::1]:6380/2", "rediss://u:p@h/0", "unix:///run/redis.sock?db=1", "memory"]
+    "url",
+    [
+        *("redis://h", "redis://:pw@[::1]:6380/2", "rediss://u:p@h/0", "unix:///run/redis.sock?db=1", "memory"),
+        *("redis+sentinel://u:p@a:26379,[::1]:26380/main?db=1", "rediss+sentinel://a/main?ssl_ca_certs=/c.pem"),
+        *("redis+cluster://a", "rediss+cluster://u:p@a:7000,[::1]:7001,c"),
+    ],
 )
 def test_store_urls_are_kept_as_they_are(url: str) -> None:
     assert load(["--redis-url", url], {}).redis_url == url
