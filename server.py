@@ -18,8 +18,11 @@ from dataclasses import dataclass
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
+import event_loop
 import workers
 from demo import Demo
+from front import FrontServer
+from front.files import room_for
 from handlers import make_application
 from handlers.base import Latchkey
 from handlers.site import Site
@@ -42,6 +45,12 @@ KEY_FILE_SECONDS = 1.0
 # takes the event loop its time.
 ABSURD_BODIES = 4
 HOLD_MARGIN_SECONDS = 5.0
+# A connection without a request, longer than proxies keep one (60 s is common); the head of a request; its body.
+IDLE_SECONDS = 75.0
+HEAD_SECONDS = 20.0
+BODY_SECONDS = 60.0
+# Files that are open beside connections of clients: connections of the store and of model servers, sockets, logs.
+OTHER_FILES = 256
 
 
 @dataclass
@@ -106,7 +115,7 @@ def run(settings: Settings) -> int:
             settings, store_url, keys, sockets, bound, base_url, embedded, load_models(settings.ai_config)
         )
         if settings.workers == 1:
-            asyncio.run(serve(runtime, alone=True))
+            event_loop.run(serve(runtime, alone=True))
             return runtime.exit_code
         return workers.supervise(runtime, serve, announce)
     finally:
@@ -158,8 +167,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             hold_margin=2 * settings.redis_timeout + HOLD_MARGIN_SECONDS,
         )
         application = make_application(site)
-        bodies = max(ABSURD_BODIES * settings.max_body, 2 * settings.document_size, 2 * settings.ai_request_size)
-        server = HTTPServer(application, max_body_size=bodies, body_timeout=60)
+        server = make_server(application, settings)
         server.add_sockets(runtime.sockets)
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
         if alone:
@@ -179,6 +187,23 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             for number in (signal.SIGTERM, signal.SIGINT):  # a second one must not meet a loop that is closing
                 asyncio.get_running_loop().remove_signal_handler(number)
                 signal.signal(number, signal.SIG_IGN)
+
+
+def make_server(application: Latchkey, settings: Settings) -> HTTPServer:
+    """The HTTP server, not listening yet."""
+    options = {
+        "max_body_size": max(
+            ABSURD_BODIES * settings.max_body, 2 * settings.document_size, 2 * settings.ai_request_size
+        ),
+        "body_timeout": BODY_SECONDS,
+        "idle_connection_timeout": IDLE_SECONDS,
+    }
+    if settings.http == "tornado":
+        return HTTPServer(application, **options)
+    connections = room_for(settings.connections, OTHER_FILES + settings.redis_connections)
+    if connections < settings.connections:
+        log.warning("the limit of open files leaves room for %d connections", connections)
+    return FrontServer(application, connections=connections, head_timeout=HEAD_SECONDS, **options)
 
 
 async def drain(application: Latchkey, seconds: float) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from handlers import make_application
@@ -19,6 +20,7 @@ from store.embedded import EmbeddedStore
 from store.keyring import KeyFile, KeyRing, Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
+from tests import fronts
 from tests.driver import Service
 from tests.engines import Engine, FakeClock, redis_server, valkey
 from tests.operating import Home
@@ -42,6 +44,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def outer_loop() -> Iterator[None]:
     """The loop that pytest-tornado finds and puts back around each of its own. Where there is none asyncio makes one
     that nobody closes, and a later `asyncio.run` drops it."""
+    if os.environ.get("LATCHKEY_TEST_LOOP") == "uvloop":
+        import uvloop
+
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
@@ -137,6 +143,18 @@ def site(memory_store: Store, base_url: str) -> Site:
 def app(site: Site) -> Latchkey:
     """The application that pytest-tornado serves on a real socket."""
     return make_application(site)
+
+
+@pytest.fixture
+def http_server(
+    request: pytest.FixtureRequest, io_loop: IOLoop, app: Latchkey, _unused_port: tuple[Any, int]
+) -> Iterator[HTTPServer]:
+    """pytest-tornado's, on the HTTP server that this run is about: LATCHKEY_TEST_HTTP is fast or tornado."""
+    server = fronts.chosen(app)
+    server.add_socket(_unused_port[0])
+    yield server
+    server.stop()
+    io_loop.run_sync(server.close_all_connections, timeout=request.config.option.async_test_timeout)
 
 
 @pytest.fixture
