@@ -235,7 +235,7 @@ class Connection(Outgoing):
 
     def answered(self, exchange: Exchange) -> None:
         """The answer is complete. The next request comes when the client has taken most of it."""
-        unread = exchange.delegate_waits
+        unread = self._body is not None and not self._body.done
         self._end_exchange(gone=False)
         if self._over:
             return

@@ -58,7 +58,8 @@ def check_beginning(data: bytes, since: int, most: int) -> None:
     """
     if len(data) > most:
         raise Overlong(TOO_LARGE if b"\r\n" in data[2:most] else URI_TOO_LONG)
-    part = data[max(since - 1, 0) :]
+    # Both halves of a line end are looked at together.
+    part = data[since - 1 if data[since - 1 : since] == b"\r" else since :]
     ends = part.count(b"\r\n")
     if part.count(b"\n") != ends or part.count(b"\r") - part.endswith(b"\r") != ends or part.translate(None, _POSSIBLE):
         raise HTTPInputError("Control characters, CR or LF alone, in a request head")

@@ -80,7 +80,8 @@ class FrontServer(HTTPServer):
         self._most = connections
         self._tls = ssl_options_to_context(self.ssl_options, server_side=True) if self.ssl_options is not None else None
         self._listening: dict[socket.socket, bool] = {}
-        self._arriving: set[asyncio.Task[None]] = set()
+        # By the context of the connection that they become: not counted twice.
+        self._arriving: dict[object, asyncio.Task[None]] = {}
         self._open: set[Connection] = set()
         self._empty: Future[None] | None = None
 
@@ -105,9 +106,10 @@ class FrontServer(HTTPServer):
     async def close_all_connections(self) -> None:
         """Cuts them all, and waits until they are gone."""
         await asyncio.sleep(0)  # what was accepted just now has begun to be a connection
-        for task in self._arriving:
+        arriving = list(self._arriving.values())
+        for task in arriving:
             task.cancel()
-        await asyncio.gather(*self._arriving, return_exceptions=True)
+        await asyncio.gather(*arriving, return_exceptions=True)
         for connection in list(self._open):
             connection.close()
         if self._open:
@@ -127,9 +129,11 @@ class FrontServer(HTTPServer):
                 self._loop.remove_reader(one.fileno())
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTED_AT_ONCE):
-            if not self._room():
-                self._pause_accepting()
+        for turn in range(ACCEPTED_AT_ONCE):
+            if self._most is not None and len(self._open) + len(self._arriving) >= self._most:
+                if turn == 0:  # only then somebody is waiting for certain
+                    self._pause_accepting()
+                    self._make_room()
                 return
             try:
                 accepted, address = listening.accept()
@@ -142,19 +146,17 @@ class FrontServer(HTTPServer):
                 self._pause_accepting()
                 self._loop.call_later(RETRY_SECONDS, self._accept_again)
                 return
-            task = self._loop.create_task(self._receive(accepted, address))
-            self._arriving.add(task)
-            task.add_done_callback(self._arriving.discard)
+            accepted.setblocking(False)
+            context = _HTTPRequestContext(
+                _Peer(accepted),  # type: ignore[arg-type]  # of the stream it is the socket that is looked at
+                address,
+                self.protocol or ("https" if self._tls else "http"),
+                self.trusted_downstream,
+            )
+            self._arriving[context] = self._loop.create_task(self._receive(accepted, context))
 
-    async def _receive(self, accepted: socket.socket, address: Any) -> None:
+    async def _receive(self, accepted: socket.socket, context: _HTTPRequestContext) -> None:
         """Makes a connection of what was accepted, TLS handshake included."""
-        context = _HTTPRequestContext(
-            _Peer(accepted),  # type: ignore[arg-type]  # of the stream it is the socket that is looked at
-            address,
-            self.protocol or ("https" if self._tls else "http"),
-            self.trusted_downstream,
-        )
-        accepted.setblocking(False)
         try:
             await self._loop.connect_accepted_socket(
                 lambda: Connection(self, self._loop, context),
@@ -163,23 +165,24 @@ class FrontServer(HTTPServer):
                 ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
             )
         except ssl.SSLError as error:
-            gen_log.warning("SSL Error on %s: %s", address, error)
+            gen_log.warning("SSL Error from %s: %s", context, error)
         except OSError:  # the client is gone
             accepted.close()
+        finally:
+            self._arriving.pop(context, None)
 
     # The bound.
 
-    def _room(self) -> bool:
-        if self._most is None or len(self._open) + len(self._arriving) < self._most:
-            return True
+    def _make_room(self) -> None:
+        """Ends connections that are idle, the longest first."""
         idle = [(patience, id(one), one) for one in self._open if (patience := one.patience()) is not None]
         for _, _, one in sorted(idle)[: min(MOST_EVICTED, len(idle) // 8 + 1)]:
             one.close()
-        return False
 
     def opened(self, connection: Connection) -> None:
         """A connection is there."""
         self._open.add(connection)
+        self._arriving.pop(connection.context, None)
 
     def on_close(self, server_conn: object) -> None:
         """A connection is gone."""

@@ -30,6 +30,15 @@ STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"
 ENGINES = ("memory", "valkey", "redis")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what speaks HTTP with a server of ours: those tests run on both HTTP servers."""
+    for item in items:
+        known = vars(item.module).values() if isinstance(item, pytest.Function) else ()
+        starts = any(getattr(one, "__module__", "") == "tests.processes" for one in known)
+        if starts or "http_server" in getattr(item, "fixturenames", ()):
+            item.add_marker("http")
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Where everything must run, a skip is a failure."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -47,14 +47,16 @@ class Running:
 
 
 @asynccontextmanager
-async def running(app: Any, front: str = "fast", **options: Any) -> Any:
+async def running(app: Any, front: str = "fast", **options: Any) -> AsyncIterator[Running]:
     """Serves the application."""
     socket, port = bind_unused_port()
     server = FRONTS[front](app, **options)
     server.add_socket(socket)
-    yield Running(server, port)
-    server.stop()
-    await server.close_all_connections()
+    try:
+        yield Running(server, port)
+    finally:
+        server.stop()
+        await server.close_all_connections()
 
 
 class Client:
