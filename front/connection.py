@@ -94,6 +94,13 @@ class Connection(Outgoing):
             except Exception:
                 app_log.error("Uncaught exception", exc_info=True)
 
+    def leave(self) -> None:
+        """Ends it when what is to go out has gone out; at once where a request is at work."""
+        if self._exchange is not None:
+            self.close()
+        else:
+            self._part(unread=False)
+
     def patience(self) -> float | None:
         """When it is cut unless something arrives, in the loop's time; None where a request is at work."""
         return self._deadline.at if self._exchange is None and not self._over else None

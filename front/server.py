@@ -23,6 +23,7 @@ from front.connection import Connection
 ACCEPTED_AT_ONCE = 64
 RETRY_SECONDS = 1.0
 HANDSHAKE_SECONDS = 30.0
+LEAVING_SECONDS = 2.0
 STALL_SECONDS = 60.0
 # One connection that makes room for another is sought among all: they go by the dozen.
 MOST_EVICTED = 32
@@ -104,17 +105,21 @@ class FrontServer(HTTPServer):
         self._listening.clear()
 
     async def close_all_connections(self) -> None:
-        """Cuts them all, and waits until they are gone."""
+        """Ends them all, and waits until they are gone. A request at work is cut; an answer that is complete is given
+        a moment to reach its client."""
         await asyncio.sleep(0)  # what was accepted just now has begun to be a connection
         arriving = list(self._arriving.values())
         for task in arriving:
             task.cancel()
         await asyncio.gather(*arriving, return_exceptions=True)
         for connection in list(self._open):
+            connection.leave()
+        self._empty = asyncio.get_running_loop().create_future()
+        self._tell_empty()
+        await asyncio.wait([self._empty], timeout=LEAVING_SECONDS)
+        for connection in list(self._open):
             connection.close()
-        if self._open:
-            self._empty = asyncio.get_running_loop().create_future()
-            await self._empty
+        await self._empty
 
     def _accept_again(self) -> None:
         for one, accepting in self._listening.items():
@@ -191,6 +196,9 @@ class FrontServer(HTTPServer):
         if isinstance(self.request_callback, HTTPServerConnectionDelegate):
             self.request_callback.on_close(server_conn)
         self._accept_again()
+        self._tell_empty()
+
+    def _tell_empty(self) -> None:
         if self._empty is not None and not self._open and not self._empty.done():
             self._empty.set_result(None)
 

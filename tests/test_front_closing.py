@@ -66,6 +66,8 @@ class Held(Noting):
         await self.notes.go_on.wait()
         await self.said("done")
 
+    post = get
+
 
 class Begun(Noting):
     """Says something, waits, and says something more."""
@@ -82,6 +84,14 @@ class Endless(Noting):
     async def get(self) -> None:
         for _ in range(20):
             await self.said(MEGABYTE)
+
+
+class Large(Noting):
+    """Sends 20 MB, and waits for nobody."""
+
+    def get(self) -> None:
+        self.finish(MEGABYTE * 20)
+        self.notes.written += 1
 
 
 class Cutting(Noting):
@@ -108,6 +118,20 @@ class Taking(Noting):
         self.finish("taken")
 
 
+@stream_request_body
+class Preparing(Noting):
+    """Takes its time before it takes a body."""
+
+    async def prepare(self) -> None:
+        await self.notes.go_on.wait()
+
+    def data_received(self, chunk: bytes) -> None:
+        """Passes it over."""
+
+    def post(self) -> None:
+        self.finish("taken")
+
+
 class Detaching(Noting):
     """Asks for what there is not."""
 
@@ -124,7 +148,7 @@ def notes(io_loop: Any) -> Notes:
 
 @pytest.fixture
 def site(notes: Notes) -> Application:
-    handlers = [Held, Begun, Endless, Cutting, Taking, Detaching]
+    handlers = [Held, Begun, Endless, Large, Cutting, Taking, Preparing, Detaching]
     return Application(
         [(f"/{handler.__name__.lower()}", handler) for handler in handlers],
         notes=notes,
@@ -218,12 +242,23 @@ async def test_a_handler_that_waits_for_its_reader_learns_that_it_is_gone(site: 
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("target", ["/endless", "/endless?close"])
-async def test_a_client_that_takes_nothing_is_cut(target: str, site: Application, notes: Notes) -> None:
+async def test_a_client_that_takes_nothing_is_cut(site: Application, notes: Notes) -> None:
     async with running(site, stall_timeout=0.1) as server, await server.connect() as client:
-        client.write(request("GET", target))
+        client.write(request("GET", "/endless"))
         await until(lambda: notes.raised is not None)
     assert notes.closed == 1
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("fields", [(), ("Connection: close",)], ids=["kept", "to be closed"])
+async def test_a_client_that_takes_nothing_of_a_complete_answer_is_cut(
+    fields: tuple[str, ...], site: Application, notes: Notes
+) -> None:
+    async with running(site, stall_timeout=0.1) as server, await server.connect() as client:
+        client.write(request("GET", "/large", *fields))
+        await until(lambda: notes.written > 0)
+        await until(lambda: not vars(server.server)["_open"])
+        assert len(await client.rest()) < 20 * len(MEGABYTE)
 
 
 @pytest.mark.gen_test
@@ -246,6 +281,17 @@ async def test_a_client_that_sends_ahead_is_not_read_for_ever(site: Application,
         assert await settled(client) > 10_000_000
         assert notes.begun == 1
         client.writer.transport.abort()
+
+
+@pytest.mark.gen_test
+async def test_the_next_request_waits_until_the_answer_before_it_is_taken(site: Application, notes: Notes) -> None:
+    async with running(site) as server, await server.connect() as client:
+        client.write(request("GET", "/large") * 2)
+        await until(lambda: notes.written > 0)
+        assert await settled(client) == 0
+        assert notes.written == 1
+        for _ in range(2):
+            assert len((await client.answer()).body) == 20 * len(MEGABYTE)
 
 
 @pytest.mark.gen_test
@@ -279,12 +325,22 @@ async def test_who_does_not_send_is_cut(sent: bytes, options: dict[str, float], 
 
 
 @pytest.mark.gen_test
-async def test_no_limit_of_a_connection_counts_while_a_request_is_at_work(site: Application, notes: Notes) -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(request("GET", "/held"), id="without a body"),
+        pytest.param(request("POST", "/held", body=b"x"), id="with a body"),
+        pytest.param(request("POST", "/preparing", body=b"x"), id="before its body is taken"),
+    ],
+)
+async def test_no_limit_of_a_connection_counts_while_a_request_is_at_work(
+    sent: bytes, site: Application, notes: Notes
+) -> None:
     limits = {"idle_connection_timeout": 0.05, "head_timeout": 0.05, "body_timeout": 0.05, "stall_timeout": 0.05}
     async with running(site, **limits) as server, await server.connect() as client:
-        client.write(request("GET", "/held"))
-        asyncio.get_running_loop().call_later(0.3, notes.go_on.set)
-        assert (await client.answer()).body == b"done"
+        client.write(sent)
+        asyncio.get_running_loop().call_later(0.2, notes.go_on.set)
+        assert (await client.answer()).status == 200
 
 
 @pytest.mark.gen_test
@@ -295,14 +351,15 @@ async def test_idle_connections_make_room_at_the_bound(site: Application, notes:
         for client in clients:
             client.write(request("GET", "/held"))
             await client.answer()
-        clients[0].write(request("GET", "/held"))
-        await clients[0].answer()  # so the second is idle for longest
         async with await server.connect() as newcomer:
             newcomer.write(request("GET", "/held"))
             assert (await newcomer.answer()).body == b"done"
-        assert await clients[1].rest() == b""
-        clients[0].write(request("GET", "/held"))
-        assert (await clients[0].answer()).body == b"done"
+        await until(lambda: any(client.reader.at_eof() for client in clients))
+        kept = [client for client in clients if not client.reader.at_eof()]
+        assert len(kept) == 2
+        for client in kept:
+            client.write(request("GET", "/held"))
+            assert (await client.answer()).body == b"done"
         for client in clients:
             client.close()
 
@@ -393,6 +450,18 @@ async def test_closing_all_cuts_what_is_at_work(front: str, site: Application, n
         await until(lambda: notes.closed == 1)
         assert not (await client.rest()).endswith(b"0\r\n\r\n")
         assert await idle.rest() == b""
+
+
+@pytest.mark.gen_test
+async def test_closing_all_lets_a_complete_answer_arrive(site: Application, notes: Notes) -> None:
+    async with running(site) as server, await server.connect() as client:
+        client.write(request("GET", "/large"))
+        await until(lambda: notes.written > 0)
+        assert await settled(client) == 0
+        closing = asyncio.ensure_future(server.server.close_all_connections())
+        assert len((await client.answer()).body) == 20 * len(MEGABYTE)
+        assert await client.rest() == b""
+        await within(closing)
 
 
 CERTIFICATE = Path(tornado.test.__file__).parent / "test.crt"
