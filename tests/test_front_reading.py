@@ -15,8 +15,9 @@ from front.head import CHUNKED, check_beginning, read_head
 
 LINES = [
     b"GET / HTTP/1.1", b"POST /a?b=c HTTP/1.1", b"OPTIONS * HTTP/1.1", b"FROB / HTTP/1.0", b"Host: localhost",
-    b"host: a", b"Content-Length: 5", b"content-length: 6", b"Transfer-Encoding: chunked", b"Transfer-Encoding: gzip, chunked",
-    b"Connection: close", b"Connection: keep-alive, x", b"Expect: 100-continue", b"X-A: \xe9", b"X-A:", b"X-A: b",
+    b"host: a", b"Content-Length: 5", b"content-length: 6", b"Transfer-Encoding: chunked",
+    b"Transfer-Encoding: gzip, chunked", b"Connection: close", b"Connection: keep-alive, x", b"Expect: 100-continue",
+    b"X-A: \xe9", b"X-A:", b"X-A: b",
 ]  # fmt: skip
 ODD = [
     b"\r",
