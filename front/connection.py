@@ -71,8 +71,9 @@ class Connection(Outgoing):
         """From asyncio: the client has hung up. One that ends its own side alone, and waits, looks the same."""
         if self._exchange is not None:
             self.close()
+        else:
+            self.watch_stall()
         self._gone()
-        self.watch_stall()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """From asyncio: it is closed."""
@@ -118,7 +119,7 @@ class Connection(Outgoing):
         self._buffer = self._buffer + data if self._buffer else data
         if not self._waiting:
             self._advance()
-        if self._waiting and len(self._buffer) > BACKLOG_BYTES:
+        if self._waiting and len(self._buffer) > BACKLOG_BYTES and not self._transport.is_closing():
             self._reading_paused = True
             self._transport.pause_reading()
 
@@ -150,11 +151,8 @@ class Connection(Outgoing):
             self._resume_reading()
             return
         self._scanned = 0
-        if end == len(data):
-            self._buffer = b""
-        else:
-            data, self._buffer = data[:end], data[end:]
-        head = read_head(data)
+        self._buffer = data[end:]
+        head = read_head(data[:end])
         self._deadline.set(None)
         exchange = self._exchange = Exchange(self, head, self._limits.body_bytes, self._limits.body_seconds)
         if self._server.closing:
@@ -209,11 +207,12 @@ class Connection(Outgoing):
         comes then. Raises what the delegate raised."""
         if awaitable is not None:
             future = asyncio.ensure_future(awaitable)
-            if not future.done():
-                self._waiting = True
+            if future.done():
+                _check(future)
+            else:
                 future.add_done_callback(partial(self._go_on, exchange, step))
+                self._waiting = self._waiting or self._exchange is exchange
                 return False
-            _check(future)
         return self._exchange is exchange  # else it was answered already, or the client is gone
 
     def _go_on(self, exchange: Exchange, step: Callable[[], None], future: Future[None]) -> None:
@@ -271,7 +270,7 @@ class Connection(Outgoing):
         lose the answer to the reset that this provokes; so what it sends is passed over for a while."""
         self._over = True
         self._buffer = b""
-        if unread and self._transport.can_write_eof():
+        if unread and self._transport.can_write_eof() and not self._transport.is_closing():
             self._passed_over = 0
             self._transport.write_eof()
             self._resume_reading()
@@ -281,7 +280,7 @@ class Connection(Outgoing):
         self.watch_stall()
 
     def _resume_reading(self) -> None:
-        if self._reading_paused and len(self._buffer) <= BACKLOG_BYTES:
+        if self._reading_paused and len(self._buffer) <= BACKLOG_BYTES and not self._transport.is_closing():
             self._reading_paused = False
             self._transport.resume_reading()
 

@@ -37,7 +37,8 @@ class Outgoing(asyncio.Protocol):
 
     def send(self, data: bytes) -> Future[None]:
         """Sends. Returns a future that is done when more may be sent, or has StreamClosedError."""
-        if self._over:
+        # A transport can be closed before it says so; uvloop's takes a write then for a mistake.
+        if self._over or self._transport.is_closing():
             return self.broken()
         if data:
             self._sent += len(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import socket
 import ssl
 from collections.abc import Iterable
@@ -27,7 +26,6 @@ LEAVING_SECONDS = 2.0
 STALL_SECONDS = 60.0
 # One connection that makes room for another is sought among all: they go by the dozen.
 MOST_EVICTED = 32
-_NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +142,7 @@ class FrontServer(HTTPServer):
                 accepted, address = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError as error:
-                if error.errno not in _NO_MORE_FILES:
-                    raise
+            except OSError as error:  # no more files can be opened, mostly
                 gen_log.error("Cannot accept a connection: %s", error.strerror)
                 self._pause_accepting()
                 self._loop.call_later(RETRY_SECONDS, self._accept_again)

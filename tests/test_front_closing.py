@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 import ssl
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,25 @@ async def test_a_handler_learns_at_once_that_its_client_is_gone(
         notes.go_on.set()
         await until(lambda: notes.raised is not None)
     assert notes.closed == 1
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("handler_first", [True, False])
+async def test_a_reset_is_an_end_like_another(
+    handler_first: bool, site: Application, notes: Notes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(site) as server:
+        async with await server.connect() as client:
+            client.write(request("GET", "/begun"))
+            await until(lambda: notes.written > 0)
+            raw = client.writer.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.writer.transport.abort()
+            if handler_first:  # it writes on while the reset is on its way
+                notes.go_on.set()
+        await until(lambda: not vars(server.server)["_open"])
+        assert notes.closed == 1 or handler_first
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.gen_test

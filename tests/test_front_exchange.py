@@ -282,7 +282,7 @@ class Delegate(HTTPMessageDelegate):
     def headers_received(self, start_line: Any, headers: HTTPHeaders) -> Awaitable[None] | None:
         if "early" in self.steps:
             self.answer()
-        return None
+        return asyncio.sleep(0) if "later" in self.steps else None
 
     def finish(self) -> None:
         if "early" not in self.steps:
@@ -346,7 +346,9 @@ async def test_a_delegate_of_ones_own_sees_nothing_odd_either(sent: bytes) -> No
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("steps", [("early", "sized"), ("raw",), ("sized",)])
+@pytest.mark.parametrize(
+    "steps", [("early", "sized"), ("early", "later", "sized"), ("later", "sized"), ("raw",), ("sized",)]
+)
 async def test_ways_to_answer(steps: tuple[str, ...]) -> None:
     async with running(Bare(*steps)) as server, await server.connect() as client:
         client.write(request() + request())
