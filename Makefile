@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench bench-documents bench-ai docs clean
+.PHONY: help run test crosscheck lint bench bench-documents bench-ai docs clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,11 @@ run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" p
 
 test: $(VENV)/installed-test  ## run the tests (ARGS="tests/test_settings.py -x" passes arguments)
 	$(BIN)/python -m pytest $(ARGS)
+
+# The tests run the fast HTTP server on asyncio's loop, and server processes on uvloop.
+crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP server, and the fast one on uvloop
+	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest -m "http and not front" $(ARGS)
+	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest -m front $(ARGS)
 
 lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff check .

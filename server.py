@@ -6,26 +6,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
-
+import event_loop
 import workers
 from demo import Demo
 from handlers import make_application
 from handlers.base import Latchkey
 from handlers.ops import make_ops_application
 from handlers.site import Site
+from listening import Listening, bind, raise_open_files
 from opening import open_keys, open_store
 from outbound.config import ConfigError, load_models
 from outbound.models import Models
@@ -114,58 +110,12 @@ def run(settings: Settings) -> int:
             settings, store_url, keys, sockets, bound, base_url, embedded, models, ops_sockets=ops_sockets
         )
         if settings.workers == 1:
-            asyncio.run(serve(runtime, alone=True))
+            event_loop.run(serve(runtime, alone=True))
             return runtime.exit_code
         return workers.supervise(runtime, serve, announce)
     finally:
         if embedded:
             embedded.stop()
-
-
-def raise_open_files() -> None:
-    """As many open files as the system lets this process have: each connection is one, a streamed AI call two."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with contextlib.suppress(ValueError, OSError):  # macOS names a hard limit that it does not grant
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def bind(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets; `localhost` is both loopback addresses, whatever the resolver says. Raises StartupError."""
-    try:
-        return bind_loopback(port) if host == "localhost" else bind_sockets(port, host)
-    except OSError as error:
-        raise StartupError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
-
-
-def bind_loopback(port: int) -> list[socket.socket]:
-    """One port on 127.0.0.1 and, where the host has it, on ::1. Raises OSError, also when only one of the two is free:
-    whoever has the other one would get what browsers send to localhost."""
-    sockets = bind_sockets(port, "127.0.0.1")
-    try:
-        return sockets + bind_sockets(sockets[0].getsockname()[1], "::1")
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:  # a host without IPv6
-            return sockets
-        sockets[0].close()
-        if port:
-            raise
-    return bind_loopback(0)
-
-
-@dataclass(frozen=True)
-class Listening:
-    """An application and the sockets it is served on."""
-
-    application: Latchkey
-    server: HTTPServer
-
-    @classmethod
-    def start(cls, application: Latchkey, sockets: list[socket.socket], max_body: int) -> Listening:
-        """Takes connections; a body beyond `max_body` bytes is cut off."""
-        server = HTTPServer(application, max_body_size=max_body, body_timeout=60)
-        server.add_sockets(sockets)
-        return cls(application, server)
 
 
 async def serve(runtime: Runtime, *, alone: bool) -> None:
@@ -190,10 +140,10 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         )
         bodies = ABSURD_BODIES * settings.max_body
         largest = max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size)
-        listening = [Listening.start(make_application(site), runtime.sockets, largest)]
+        listening = [Listening.start(make_application(site), runtime.sockets, settings, largest)]
         if runtime.ops_sockets:
             operations = make_ops_application(site, settings.operator_keys)
-            listening.append(Listening.start(operations, runtime.ops_sockets, bodies))
+            listening.append(Listening.start(operations, runtime.ops_sockets, settings, bodies))
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
         if alone:
             announce(runtime, demo)

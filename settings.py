@@ -38,6 +38,11 @@ class Settings:
     trusted_proxies: tuple[Network, ...] = declare("Listening", "NETWORKS", "", to.networks,
         "Addresses and networks, by commas, of the proxies whose forwarded headers are believed.", many=True)
     workers: int = declare("Listening", "N", "1", to.whole(1, 256), "Server processes that share the port.")
+    http: str = declare("Listening", "WHICH", "fast", to.one_of("fast", "tornado"),
+        "The HTTP server: fast (parses with llhttp, in C, and is the stricter one) or tornado (Tornado's own).")
+    connections: int = declare("Listening", "N", "4096", to.whole(16, 1_000_000),
+        "Open connections, at most, for each process with the fast HTTP server; then idle ones make room, or new ones "
+        "wait.")
     max_body: int = declare("Listening", "BYTES", "65536", to.whole(1024, 2**26), "Largest request body, in bytes.")
     drain_timeout: float = declare("Listening", "SECONDS", "10", to.seconds(0, 3600),
         "Seconds that running requests get to finish when the server stops.")

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+import event_loop
 from opening import open_store
 from store.errors import StartupError
 
@@ -103,7 +104,7 @@ class _Supervisor:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             if self._runtime.embedded:
                 self._runtime.embedded.release_in_child()
-            asyncio.run(self._run_worker())
+            event_loop.run(self._run_worker())
             code = self._runtime.exit_code
         except StartupError as error:
             log.error("a worker cannot start: %s", error)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from handlers import make_application
@@ -21,6 +22,7 @@ from store.embedded import EmbeddedStore
 from store.keyring import KeyFile, KeyRing, Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
+from tests import fronts
 from tests.clusters import Cluster
 from tests.driver import Service
 from tests.engines import Engine, FakeClock, redis_server, valkey
@@ -33,6 +35,17 @@ STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"
 ENGINES = tuple(os.environ.get("LATCHKEY_TEST_ENGINES", "memory,valkey,redis,cluster").split(","))
 """What the `store` fixture runs on, in turn; `cluster7` is a cluster of Redis 7. Without `memory` among them, the first
 takes its place where time need not move."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what speaks HTTP with a server of ours, which runs on both HTTP servers, and what is about one of them."""
+    for item in items:
+        if item.path.name.startswith("test_front_"):
+            item.add_marker("front")
+        known = vars(item.module).values() if isinstance(item, pytest.Function) else ()
+        starts = any(getattr(one, "__module__", "") == "tests.processes" for one in known)
+        if starts or "http_server" in getattr(item, "fixturenames", ()):
+            item.add_marker("http")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -49,6 +62,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def outer_loop() -> Iterator[None]:
     """The loop that pytest-tornado finds and puts back around each of its own. Where there is none asyncio makes one
     that nobody closes, and a later `asyncio.run` drops it."""
+    if os.environ.get("LATCHKEY_TEST_LOOP") == "uvloop":
+        import uvloop
+
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
@@ -170,6 +187,18 @@ def site(memory_store: Store, base_url: str) -> Site:
 def app(site: Site) -> Latchkey:
     """The application that pytest-tornado serves on a real socket."""
     return make_application(site)
+
+
+@pytest.fixture
+def http_server(
+    request: pytest.FixtureRequest, io_loop: IOLoop, app: Latchkey, _unused_port: tuple[Any, int]
+) -> Iterator[HTTPServer]:
+    """pytest-tornado's, on the HTTP server that this run is about: LATCHKEY_TEST_HTTP is fast or tornado."""
+    server = fronts.chosen(app)
+    server.add_socket(_unused_port[0])
+    yield server
+    server.stop()
+    io_loop.run_sync(server.close_all_connections, timeout=request.config.option.async_test_timeout)
 
 
 @pytest.fixture

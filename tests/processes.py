@@ -25,6 +25,7 @@ from store import keys
 from store.keyring import KeyRing, Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
+from tests import fronts
 from tests.driver import App, Service
 from tests.engines import Engine, valkey
 from tests.owners import end_stores
@@ -56,7 +57,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=log,
-                env={**given, **(environment or {})},
+                env={**given, "LATCHKEY_HTTP": fronts.CHOSEN, **(environment or {})},
                 start_new_session=True,
             )
 

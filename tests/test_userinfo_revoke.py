@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from tornado.httpclient import HTTPResponse
-from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.testing import bind_unused_port
 
 from handlers import make_application
 from handlers.site import Site
+from tests import fronts
 from tests.conftest import OpenStore
 from tests.driver import EMAIL, NAME, Service, json_of, send
 from tests.engines import DroppingProxy, Engine
@@ -295,7 +295,7 @@ def failing(io_loop: IOLoop, open_store: OpenStore, valkey_engine: Engine) -> It
     with DroppingProxy(valkey_engine) as proxy:
         socket, port = bind_unused_port()
         site = Site(open_store(proxy.url), f"http://localhost:{port}")
-        server = HTTPServer(make_application(site))
+        server = fronts.chosen(make_application(site))
         server.add_socket(socket)
         made = Service(site.base_url, site.store)
         io_loop.run_sync(made.populate)

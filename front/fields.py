@@ -1,0 +1,56 @@
+"""Header fields of requests, filled into Tornado's HTTPHeaders."""
+
+from __future__ import annotations
+
+from tornado.httputil import HTTPHeaders
+
+Lines = dict[str, list[str]]
+"""The values by name, the name as `Header-Case`, in the order they came."""
+
+# Names as they were sent, and as HTTPHeaders spells them. Those of the table cost a look-up. It is bounded: names come
+# from strangers.
+_SEEN: dict[bytes, str] = {}
+_MOST_SEEN = 1000
+
+
+def spelled(name: bytes) -> str:
+    """The name as HTTPHeaders spells it: `Header-Case`."""
+    found = _SEEN.get(name)
+    if found is None:
+        found = next(iter(HTTPHeaders({name.decode("latin-1"): ""})))
+        if len(_SEEN) < _MOST_SEEN:
+            _SEEN[name] = found
+    return found
+
+
+def _filled(lines: Lines) -> HTTPHeaders:
+    headers = HTTPHeaders()
+    headers._as_list = lines
+    return headers
+
+
+def _added(lines: Lines) -> HTTPHeaders:
+    headers = HTTPHeaders()
+    for name, values in lines.items():
+        for value in values:
+            headers.add(name, value)
+    return headers
+
+
+def _alike() -> bool:
+    """Whether HTTPHeaders is what `_filled` takes it for."""
+    sample = {"Host": ["a"], "X-Forwarded-For": ["b", "c"]}
+    try:
+        filled, added = _filled(sample), _added(sample)
+        return (
+            vars(filled).keys() == vars(added).keys()
+            and list(filled.get_all()) == list(added.get_all())
+            and dict(filled) == dict(added)
+        )
+    except (AttributeError, KeyError):
+        return False
+
+
+# HTTPHeaders.add checks each line with regular expressions, which costs more than all the rest of reading a request;
+# llhttp has checked them already. Its table of lines is not public, so another Tornado may do without it.
+headers_of = _filled if _alike() else _added
