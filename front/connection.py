@@ -52,8 +52,6 @@ class Connection(Outgoing):
         # Of what still arrives when it is over, how much was passed over.
         self._passed_over: int | None = None
 
-    # What the application may do with it.
-
     @property
     def socket(self) -> Any:
         """The socket, to ask about the client; with TLS its `getpeercert` is the client's certificate."""
@@ -228,9 +226,10 @@ class Connection(Outgoing):
 
     def _refuse(self, error: HTTPInputError) -> None:
         """Answers what cannot be read, and ends the connection."""
+        # The words of Tornado's own server, by which a filter of the application can know what quotes a request.
         what = "Unsatisfiable read" if isinstance(error, Overlong) else "Malformed HTTP message"
         shown = str(error)[:200].encode("unicode_escape").decode()
-        gen_log.info("%s from %s: %s", what, self.context, shown)
+        gen_log.info(what + " from %s: %s", self.context, shown)
         if self._exchange is not None and self._exchange.answering:
             self.close()  # whatever is added would be taken for the answer
         else:
