@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench bench-documents bench-ai docs clean
+.PHONY: help run test test-cluster lint bench bench-documents bench-ai docs clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" p
 
 test: $(VENV)/installed-test  ## run the tests (ARGS="tests/test_settings.py -x" passes arguments)
 	$(BIN)/python -m pytest $(ARGS)
+
+test-cluster: $(VENV)/installed-test  ## run them with clusters of Valkey and of Redis 7 for stores
+	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff check .
