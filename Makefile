@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test crosscheck lint bench bench-documents bench-ai docs clean
+.PHONY: help run test crosscheck test-cluster lint bench bench-documents bench-ai docs clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ test: $(VENV)/installed-test  ## run the tests (ARGS="tests/test_settings.py -x"
 crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP server, and the fast one on uvloop
 	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest -m "http and not front" $(ARGS)
 	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest -m front $(ARGS)
+
+test-cluster: $(VENV)/installed-test  ## run them with clusters of Valkey and of Redis 7 for stores
+	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff check .

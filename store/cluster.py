@@ -140,6 +140,7 @@ class Cluster(RedisCluster):
                 return (await asyncio.gather(lane.call("ASKING"), lane.call(*words)))[1]
             except MovedError as error:
                 error.host = error.host or node.host  # a node that was not told the name of the other one
+                self.nodes_manager.slots_cache.setdefault(error.slot_id, [])
                 await self.nodes_manager.move_slot(error)
                 node, asked = self.nodes_manager.get_node_from_slot(error.slot_id), None
                 self.refresh()
@@ -148,7 +149,7 @@ class Cluster(RedisCluster):
             except TryAgainError:
                 asked = None
             except (RedisConnectionError, RedisTimeoutError, ClusterDownError):
-                self.refresh(node.name)
+                self.refresh((asked or node).name)
                 raise
             if pause is None:
                 break

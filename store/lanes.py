@@ -10,7 +10,7 @@ import asyncio
 import select
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import hiredis
 from redis.asyncio.connection import AbstractConnection
@@ -104,8 +104,8 @@ class Lane(asyncio.Protocol):
                 await connection.connect()  # type: ignore[no-untyped-call]
             writer = connection._writer
             assert writer is not None
-            transport = writer.transport
-            assert isinstance(transport, asyncio.Transport)
+            # No test of the type: uvloop's transports are none to Python.
+            transport = cast(asyncio.Transport, writer.transport)
             self._reader = hiredis.Reader(
                 protocolError=InvalidResponse, replyError=connection._parser.parse_error, notEnoughData=_NOTHING
             )

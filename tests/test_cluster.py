@@ -17,12 +17,17 @@ from store import cluster as module
 from store.cluster import Cluster as Client
 from store.connect import check_store, connect
 from store.errors import StartupError, StoreUnavailable, wrapped
+from store.keyring import Keys
 from tests.clusters import HOST, Cluster, Node, free_ports
 from tests.engines import redis_server, valkey
+from tests.losing import store_on
+from tests.owners import ROOT
 from tests.test_app_cache import until
 from tests.test_check_store import certificate
 from tests.whole import check_server_and_commands
+from tests.world import World
 
+RIGHTS = re.compile(r"user latchkey on >\S+ (.*)")
 COUNT = "return redis.call('INCR', KEYS[1])"
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -275,11 +280,20 @@ async def test_a_server_that_is_no_cluster_is_refused() -> None:
 
 
 @pytest.mark.trap(24)
-async def test_name_and_password_are_those_of_every_node(cluster: Cluster) -> None:
+async def test_name_and_password_are_those_of_every_node(cluster: Cluster, keys: Keys) -> None:
+    rights = RIGHTS.search((ROOT / "docs" / "security.md").read_text())
+    assert rights is not None
     for node in cluster.primaries:
-        node.run("ACL", "SETUSER", "app", "reset", "on", ">pw", "~*", "&*", "+@all")
+        node.run("ACL", "SETUSER", "app", "reset", "on", ">pw", *rights[1].split(), "+cluster|slots")
     hosts = cluster.url.partition("://")[2]
     await check(f"redis+cluster://app:pw@{hosts}")
+    store = store_on(await connect(f"redis+cluster://app:pw@{hosts}"), keys)
+    async with store.apps.following():
+        world = await World.make(store)
+        assert await world.lives((await world.tokens()).access_token)
+        assert [person.email async for person in store.operator.people()] == [world.email]
+        assert await asyncio.to_thread(cluster.subscribed_at)
+    await store.close()
     with pytest.raises(StartupError, match="cannot be reached") as refused:
         await check(f"redis+cluster://app:hunter2@{hosts}")
     assert "hunter2" not in str(refused.value)
