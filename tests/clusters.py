@@ -43,7 +43,7 @@ class Node:
         # A replica that just lost its primary promotes itself whatever it missed, so that tests need not wait.
         words += ["--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"]
         # Nor does a primary that gave its last slot away become somebody's replica.
-        words += ["--cluster-allow-replica-migration", "no"]
+        words += ["--cluster-allow-replica-migration", "no", "--lazyfree-lazy-expire", "yes"]
         self.engine = make(options=[*words, *options])
         self.id: str = self.run("CLUSTER", "MYID").decode()
 

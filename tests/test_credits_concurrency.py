@@ -18,7 +18,7 @@ from tests.conftest import OpenStore
 from tests.engines import Engine
 from tests.processes import at_once
 from tests.spending import REPLY, Spender, a_world, booked, recount
-from tests.world import VISITOR, World, refusal_of
+from tests.world import VISITOR, World, every_key, refusal_of
 
 CROWD = 100
 within_a_minute = pytest.mark.gen_test(timeout=60)
@@ -255,7 +255,7 @@ async def test_a_deletion_among_100_calls_leaves_nothing_behind(stores: list[Sto
         await stores[n % 4].calls.release(holds[-n])
 
     await at_once(use(n) if n != CROWD // 2 else stores[3].people.delete(world.user, world.email) for n in range(CROWD))
-    found: Any = await stores[0].client.keys(f"{keys.prefix(world.user)}*")
+    found = await every_key(stores[0].client, f"{keys.prefix(world.user)}*")
     assert {key.split(b":")[2] for key in found} <= {b"idem", b"limit", b"family", b"access"}
     assert all([await stores[0].client.pttl(key) > 0 for key in found])
 

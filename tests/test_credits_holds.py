@@ -23,7 +23,7 @@ from tests.conftest import OpenStore
 from tests.engines import Engine, FakeClock
 from tests.losing import losing
 from tests.spending import DOLLAR, FREE, PER, REPLY, SPENDING, Spender, a_world, affordable, cost, recount
-from tests.world import World, refusal_of
+from tests.world import World, every_key, refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
 
@@ -330,11 +330,6 @@ async def test_a_disconnected_app_settles_the_call_under_way(store: Store) -> No
     assert grant.spent == 30
 
 
-async def every_key(store: Store) -> set[bytes]:
-    found: Any = await store.client.keys("*")
-    return set(found)
-
-
 @within_a_minute
 async def test_an_app_that_is_deleted_mid_call_is_charged_for_and_does_not_come_back(store: Store) -> None:
     world = await a_world(store)
@@ -342,10 +337,10 @@ async def test_an_app_that_is_deleted_mid_call_is_charged_for_and_does_not_come_
     await store.credits.grant(world.user, 100)
     hold, released = await app.hold(40, key="k"), await app.hold(10, key="l")
     await store.apps.delete(world.app.client_id)
-    before = await every_key(store)
+    before = set(await every_key(store.client))
     assert await app.settle(hold, 30) == Charge(30, 60)
     await store.calls.release(released)
-    assert await every_key(store) - before == set()
+    assert set(await every_key(store.client)) - before == set()
     assert not await store.client.exists(keys.grant(world.user, world.app.client_id))
     _, listed = await store.grants.list(world.session)
     assert listed == []
@@ -361,13 +356,13 @@ async def test_a_person_who_is_deleted_mid_call_does_not_come_back(store: Store)
     holds = [await app.hold(10, key=str(number)) for number in range(3)]
     await app.settle(holds[2], 10, 0, REPLY)
     await store.operator.delete(world.email)
-    before = await every_key(store)
+    before = set(await every_key(store.client))
     assert await store.calls.settle(holds[0], 10, 0, REPLY) is None
     assert await store.calls.settle(holds[2], 10, 0, REPLY) is None
     await store.calls.release(holds[1])
     assert await refusal_of(app.ask(1)) == "invalid_token"
-    assert await every_key(store) - before == set()
-    left = [key for key in await every_key(store) if key.startswith(keys.prefix(world.user).encode())]
+    assert set(await every_key(store.client)) - before == set()
+    left = [key for key in set(await every_key(store.client)) if key.startswith(keys.prefix(world.user).encode())]
     assert {key.split(b":")[2] for key in left} == {b"idem", b"family", b"access"}
     for key in left:
         assert await store.client.pttl(key) > 0, "what is left ends by itself"
@@ -393,7 +388,7 @@ async def test_a_person_who_is_being_deleted_gets_no_rows_back(store: Store) -> 
     await store.calls.release(hold)
     await store.people.delete(world.user, world.email)
     assert not await store.client.exists(*names)
-    left = await every_key(store)
+    left = set(await every_key(store.client))
     assert not [key for key in left if key.startswith(keys.reply_prefix(world.user).encode())]
 
 

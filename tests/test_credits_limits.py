@@ -20,7 +20,7 @@ from store.opened import Store
 from store.scripts import LUA, Scripts, load_scripts
 from tests.engines import FakeClock
 from tests.spending import DOLLAR, FREE, SPENDING, Spender, a_world, recount
-from tests.world import VISITOR, World, refusal_of
+from tests.world import VISITOR, World, every_key, refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
 
@@ -122,12 +122,12 @@ async def test_a_limit_is_set_for_a_connected_app_that_may_spend(store: Store) -
     world, app = await limited(store, None)
     stranger = await a_world(store)
     reader = await Spender.make(world, stranger.app, ("profile", "credits:read"))
-    before = await store.client.keys("*")  # type: ignore[misc]  # redis-py's types
+    before = await every_key(store.client)
     assert await refusal_of(reader.limit(world, 5)) == "not_found"
     assert await refusal_of(app.limit(stranger, 5)) == "not_found"
     await world.revoke_app()
     assert await refusal_of(app.limit(world, 5)) == "not_found"
-    assert set(await store.client.keys("*")) == set(before)  # type: ignore[misc]
+    assert set(await every_key(store.client)) == set(before)
     assert "spend_limit_set" in await world.events()
 
 

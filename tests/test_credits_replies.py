@@ -16,7 +16,7 @@ from store.opened import Store
 from store.seal import fingerprint
 from tests.engines import FakeClock
 from tests.spending import REPLY, Spender, a_world, recount
-from tests.world import World, refusal_of
+from tests.world import World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -200,7 +200,7 @@ async def test_the_list_of_replies_ends_with_the_last_of_them(memory_store: Stor
     clock.advance(AI_REPLY / 1000 - 10)
     assert (await recount(store, world.user)).replies == {f"{world.app.client_id}:{fingerprint('b')}"}
     clock.advance(20)
-    left: Any = await store.client.keys(f"{keys.prefix(world.user)}repl*")
+    left = await every_key(store.client, f"{keys.prefix(world.user)}repl*")
     assert left == []
     app = await Spender.make(world)
     await keep(app, "c", sized(100))
@@ -303,7 +303,7 @@ async def all_values(store: Store) -> list[bytes]:
     """Every key with what it holds."""
     client: Any = store.client
     found = []
-    for key in await client.keys("*"):
+    for key in await every_key(client):
         kind = await client.type(key)
         if kind == b"string":
             found += [key, await client.get(key)]
@@ -340,7 +340,7 @@ async def test_a_deletion_frees_many_replies_in_steps(store: Store) -> None:
     words = []
     while words[-1:] != ["done"]:
         words.append((await store.scripts.run("delete_user", keys.person(world.user), steps=100, **step)).word)
-        left: Any = await store.client.keys(f"{keys.reply_prefix(world.user)}*")
+        left = await every_key(store.client, f"{keys.reply_prefix(world.user)}*")
         assert len(left) == max(0, 250 - 100 * len(words))
     assert words == ["more", "more", "done"]
     assert not await store.client.exists(*keys.credits(world.user).values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from store.refused import Refused
 from tests.engines import Engine, FakeClock
 from tests.losing import losing
 from tests.spending import DOLLAR, Spender, a_world, booked, recount
-from tests.world import VISITOR, refusal_of
+from tests.world import VISITOR, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -166,11 +165,11 @@ async def test_who_never_had_credits_is_given_some_once(store: Store) -> None:
 async def test_there_is_nothing_to_give_or_show_for_who_does_not_exist(store: Store) -> None:
     world = await a_world(store)
     await store.operator.delete(world.email)
-    before: Any = await store.client.keys("*")
+    before = await every_key(store.client)
     assert await refusal_of(store.credits.grant(world.user, 1)) == "not_found"
     assert await refusal_of(store.credits.begin(world.user, 1, reason="Welcome")) == "not_found"
     assert await refusal_of(store.credits.show(world.user)) == "not_found"
-    after: Any = await store.client.keys("*")
+    after = await every_key(store.client)
     assert set(after) == set(before)
 
 
