@@ -57,11 +57,16 @@ class Connection(Outgoing):
         """The socket, to ask about the client; with TLS its `getpeercert` is the client's certificate."""
         return self._transport.get_extra_info("ssl_object") or self._transport.get_extra_info("socket")
 
+    def set_nodelay(self, value: bool) -> None:
+        """Does nothing: asyncio's transports never hold a small piece back."""
+
     # Coming and going.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """From asyncio."""
         self._transport = cast(asyncio.Transport, transport)
+        # Who waits for a write waits until the system has all of it, as with an IOStream.
+        self._transport.set_write_buffer_limits(high=0)
         self._server.opened(self)
         self._deadline.set(self._limits.idle_seconds)
 

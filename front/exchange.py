@@ -68,6 +68,10 @@ class Exchange(HTTPConnection):
         received, which its delegate is told."""
         self._close_callback = callback
 
+    def close(self) -> None:
+        """Cuts the connection."""
+        self.stream.close()
+
     def detach(self) -> IOStream:
         """Raises NotImplementedError: an asyncio transport is no IOStream. Websockets need Tornado's own server."""
         raise NotImplementedError("this server has no IOStream to give away")

@@ -143,7 +143,8 @@ async def test_an_event_leaves_before_the_one_before_it_is_acknowledged(
     writer.write(request("POST", "/api/v1/ai/messages", token, body))
     assert b"200" in await reader.readline()
     await reader.readuntil(b"content_block_delta")
-    sockets = [connection.stream.socket for connection in http_server._connections]
+    connections = getattr(http_server, "_open", None) or [one.stream for one in http_server._connections]
+    sockets = [connection.socket for connection in connections]
     (ours,) = [one for one in sockets if one.getpeername() == writer.get_extra_info("sockname")]
     assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
     writer.close()

@@ -125,7 +125,8 @@ A_MOMENT = Limits(connect=5, first_byte=5, between_events=5, total=1.2)
 @pytest.fixture
 def narrow(http_server: HTTPServer, upstream: ScriptedUpstream) -> None:
     """Sockets that hold a few kilobytes, so that who does not read is noticed soon."""
-    for listening in (*http_server._sockets.values(), *upstream.sockets):
+    ours = getattr(http_server, "_listening", None) or http_server._sockets.values()
+    for listening in (*ours, *upstream.sockets):
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
