@@ -1,0 +1,140 @@
+"""Rounds: short bursts go round all rows in turn, so that whatever else the machine does hits all alike."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from operator import truediv
+from statistics import median
+from typing import Any, NamedTuple
+
+from bench.cores import Cores
+from bench.measure import Unexpected, progress
+from bench.rows import Row
+from bench.wrk import burst
+
+FIRST_RATE = 25_000
+"""Requests per second that no server here reaches: so many are prepared while nothing was measured."""
+_SPARE = 1.5
+_SHRUNK = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One burst: requests/s, percentiles in ms, ms of a core for a request at the server and at its store, the share of
+    its core that the load generator took."""
+
+    rate: float
+    p50: float
+    p99: float
+    server: float
+    store: float
+    busy: float
+
+
+class Key(NamedTuple):
+    """What was measured, and over how many connections."""
+
+    system: str
+    endpoint: str
+    connections: int
+
+
+@dataclass
+class Found:
+    """The samples of all rows, by round: the same position is the same round. `calls` has the commands that the store
+    received for one request, by endpoint."""
+
+    samples: dict[Key, list[Sample]] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+
+    def figure(self, key: Key, name: str) -> float:
+        """The median of a figure over the rounds."""
+        return median(self._values(key, name))
+
+    def ratio(self, one: Key, other: Key, name: str = "rate") -> float:
+        """The median of the ratios of a figure in the same round: what slows a whole round changes no ratio."""
+        return median(map(truediv, self._values(one, name), self._values(other, name)))
+
+    def _values(self, key: Key, name: str) -> list[float]:
+        return [float(getattr(sample, name)) for sample in self.samples[key]]
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON keeps it."""
+        rows = [
+            {
+                **key._asdict(),
+                "samples": [{name: round(value, 4) for name, value in asdict(one).items()} for one in all],
+            }
+            for key, all in self.samples.items()
+        ]
+        return {"rows": rows, "calls": self.calls}
+
+    @classmethod
+    def load(cls, dumped: dict[str, Any]) -> Found:
+        """The inverse of `dump`."""
+        samples = {
+            Key(row["system"], row["endpoint"], row["connections"]): [Sample(**one) for one in row["samples"]]
+            for row in dumped["rows"]
+        }
+        return cls(samples, dumped["calls"])
+
+
+class Rounds:
+    """`rows` over each number of `connections`, bursts of `seconds`."""
+
+    def __init__(self, rows: Sequence[Row], connections: Sequence[int], seconds: int, cores: Cores) -> None:
+        self._rows = rows
+        self._connections = connections
+        self._seconds = seconds
+        self._cores = cores
+        self._best = dict.fromkeys(connections, 0.0)
+        self._sizes: dict[str, int] = {}
+
+    def run(self, rounds: int) -> Found:
+        """Every row in every round; each round begins with another row. One before the first warms up, and does not
+        count. Raises Unexpected."""
+        found = Found()
+        for row in self._rows:
+            self._sizes[row.name] = row.look()
+            self._burst(row, max(self._connections), 1)
+        turns = deque(self._rows)
+        for number in range(rounds):
+            for connections in self._connections:
+                for row in turns:
+                    sample = self._burst(row, connections, self._seconds)
+                    found.samples.setdefault(Key(row.system, row.endpoint, connections), []).append(sample)
+            turns.rotate(-1)
+            progress(f"round {number + 1} of {rounds}")
+        return found
+
+    def _burst(self, row: Row, connections: int, seconds: int) -> Sample:
+        most = int((_SPARE * self._best[connections] or FIRST_RATE) * seconds)
+        kind, file, first = row.source.plan(most)
+        server, store = row.process.cpu(), row.store.cpu() if row.store else 0.0
+        try:
+            seen = burst(
+                row.process.port,
+                kind,
+                file,
+                first,
+                connections=connections,
+                seconds=seconds,
+                core=self._cores.load,
+            )
+        except Unexpected as error:
+            raise Unexpected(f"{row.name}, {connections} connections: {error}") from None
+        server, store = row.process.cpu() - server, row.store.cpu() - store if row.store else 0.0
+        row.source.sent(seen)
+        if seen.bytes < _SHRUNK * self._sizes[row.name] * seen.requests:
+            raise Unexpected(f"{row.name}: the answers became smaller than the one that was looked at")
+        self._best[connections] = max(self._best[connections], seen.rate)
+        return Sample(
+            seen.rate,
+            seen.p50,
+            seen.p99,
+            1000 * server / seen.requests,
+            1000 * store / seen.requests,
+            seen.busy,
+        )
