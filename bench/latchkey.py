@@ -16,6 +16,7 @@ from bench.measure import HOST, progress
 from bench.people import CALLBACK, VERIFIER, Crowd, Lineage, cycled
 from bench.processes import Process, free_port, started
 from bench.rows import Chained, Once, Replayed, Row, Source, bearer, http
+from outbound.echo import ECHO
 from settings import SETTINGS
 from store.tokens import s256
 
@@ -28,7 +29,6 @@ LISTED = 10
 CREDITS = 10**9
 """Micro-dollars of each person."""
 QUESTION = {
-    "model": "latchkey-echo",
     "max_tokens": 100,
     "messages": [{"role": "user", "content": "Which key opens every door there is?"}],
 }
@@ -100,13 +100,13 @@ class Latchkey:
             ),
         ]
 
-    def rows(self, process: Process) -> list[Row]:
-        """A row for each endpoint."""
+    def rows(self, process: Process, model: str = ECHO) -> list[Row]:
+        """A row for each endpoint; AI calls go to `model`."""
         client = {"client_id": self.crowd.app.client_id, "client_secret": self.crowd.secret}
         headers = [bearer(self.crowd.access(lineage)) for lineage in self.lineages]
         kept, content = f"/api/v1/data/{name_of(3)}", document(SIZE)
         json_headers = [{**header, "Content-Type": "application/json"} for header in headers]
-        question = json.dumps(QUESTION)
+        question = json.dumps({**QUESTION, "model": model})
 
         def exchange(code: str) -> bytes:
             form = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK}
@@ -146,7 +146,7 @@ class Latchkey:
                 Replayed(self._file("consent"), [self._page(cookie) for cookie in self.cookies]),
                 b"Allow <bdi>Bench",
             ),
-            "AI call, echo": (
+            "AI call": (
                 Replayed(
                     self._file("ai"), [http("POST", "/api/v1/ai/messages", one, question) for one in json_headers]
                 ),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import truediv
 from statistics import median
@@ -44,10 +45,11 @@ class Key(NamedTuple):
 @dataclass
 class Found:
     """The samples of all rows, by round: the same position is the same round. `calls` has the commands that the store
-    received for one request, by endpoint."""
+    received for one request, by endpoint; `missing` what could not be measured, and why."""
 
     samples: dict[Key, list[Sample]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
 
     def figure(self, key: Key, name: str) -> float:
         """The median of a figure over the rounds."""
@@ -55,7 +57,7 @@ class Found:
 
     def ratio(self, one: Key, other: Key, name: str = "rate") -> float:
         """The median of the ratios of a figure in the same round: what slows a whole round changes no ratio."""
-        return median(map(truediv, self._values(one, name), self._values(other, name)))
+        return float(median(map(truediv, self._values(one, name), self._values(other, name))))
 
     def _values(self, key: Key, name: str) -> list[float]:
         return [float(getattr(sample, name)) for sample in self.samples[key]]
@@ -69,7 +71,7 @@ class Found:
             }
             for key, all in self.samples.items()
         ]
-        return {"rows": rows, "calls": self.calls}
+        return {"rows": rows, "calls": self.calls, "missing": self.missing}
 
     @classmethod
     def load(cls, dumped: dict[str, Any]) -> Found:
@@ -78,36 +80,60 @@ class Found:
             Key(row["system"], row["endpoint"], row["connections"]): [Sample(**one) for one in row["samples"]]
             for row in dumped["rows"]
         }
-        return cls(samples, dumped["calls"])
+        return cls(samples, dumped["calls"], dumped["missing"])
 
 
 class Rounds:
-    """`rows` over each number of `connections`, bursts of `seconds`."""
+    """`rows` over each number of `connections`, bursts of `seconds`. A row of `lenient` systems that fails is left out
+    from then on; that of another one ends the run."""
 
-    def __init__(self, rows: Sequence[Row], connections: Sequence[int], seconds: int, cores: Cores) -> None:
-        self._rows = rows
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        connections: Sequence[int],
+        seconds: int,
+        cores: Cores,
+        lenient: Container[str] = (),
+    ) -> None:
+        self._rows = deque(rows)
         self._connections = connections
         self._seconds = seconds
         self._cores = cores
+        self._lenient = lenient
         self._best = dict.fromkeys(connections, 0.0)
         self._sizes: dict[str, int] = {}
+        self._found = Found()
 
     def run(self, rounds: int) -> Found:
         """Every row in every round; each round begins with another row. One before the first warms up, and does not
         count. Raises Unexpected."""
-        found = Found()
-        for row in self._rows:
-            self._sizes[row.name] = row.look()
-            self._burst(row, max(self._connections), 1)
-        turns = deque(self._rows)
+        for row in tuple(self._rows):
+            with self._tolerant(row):
+                self._sizes[row.name] = row.look()
+                self._burst(row, max(self._connections), max(2, self._seconds))
         for number in range(rounds):
             for connections in self._connections:
-                for row in turns:
-                    sample = self._burst(row, connections, self._seconds)
-                    found.samples.setdefault(Key(row.system, row.endpoint, connections), []).append(sample)
-            turns.rotate(-1)
+                for row in tuple(self._rows):
+                    with self._tolerant(row):
+                        sample = self._burst(row, connections, self._seconds)
+                        key = Key(row.system, row.endpoint, connections)
+                        self._found.samples.setdefault(key, []).append(sample)
+            self._rows.rotate(-1)
             progress(f"round {number + 1} of {rounds}")
-        return found
+        return self._found
+
+    @contextlib.contextmanager
+    def _tolerant(self, row: Row) -> Iterator[None]:
+        try:
+            yield
+        except (Unexpected, OSError) as error:
+            if row.system not in self._lenient:
+                raise
+            progress(f"left out: {error}")
+            self._found.missing[row.name] = str(error)
+            self._rows.remove(row)
+            for connections in self._connections:
+                self._found.samples.pop(Key(row.system, row.endpoint, connections), None)
 
     def _burst(self, row: Row, connections: int, seconds: int) -> Sample:
         most = int((_SPARE * self._best[connections] or FIRST_RATE) * seconds)

@@ -84,12 +84,13 @@ class Chained:
     """Refreshes: `make` gives tokens to begin a burst with, each rotation the next token. `request` has a hole for the
     token, which has always the same length, or the Content-Length would not fit."""
 
-    TOKENS = 1000
-
-    def __init__(self, file: Path, make: Callable[[int], Sequence[str]], request: Callable[[str], bytes]) -> None:
+    def __init__(
+        self, file: Path, make: Callable[[int], Sequence[str]], request: Callable[[str], bytes], tokens: int = 1000
+    ) -> None:
         self._file = file
         self._make = make
         self._request = request
+        self._tokens = tokens
 
     def sample(self) -> bytes:
         """With a token that is not presented again."""
@@ -97,7 +98,7 @@ class Chained:
 
     def plan(self, most: int) -> Plan:
         """With tokens that were not presented before."""
-        tokens = self._make(self.TOKENS)
+        tokens = self._make(self._tokens)
         length = len(tokens[0])
         if any(len(token) != length for token in tokens):
             raise Unexpected("the tokens are not of one length")
@@ -111,7 +112,7 @@ class Chained:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`endpoint` of `system`. `expected` stands in every answer; `store` is the process of a store of its own."""
+    """`endpoint` of `system`. `expected` stands in every answer; `store` is the process of its store, if it has one."""
 
     system: str
     endpoint: str
