@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import inspect
 import sys
 from collections.abc import Coroutine, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from redis.asyncio import Redis
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
-import server
 from bench.measure import HOST
 from store.connect import connect
 
@@ -63,17 +63,17 @@ async def serve(store_url: str, port: int, front: str) -> None:
     await asyncio.Event().wait()
 
 
-def make_server(application: Application, front: str) -> Any:
-    """The HTTP front that the product has, of the name `front` where it has several."""
-    make = getattr(server, "http_server", None)
-    if make is not None:
-        return make(application, front) if "front" in inspect.signature(make).parameters else make(application)
-    return HTTPServer(application)
+def make_server(application: Application, front: str) -> HTTPServer:
+    """The HTTP front that the product has: Tornado's own where it is asked for by name, or where there is no other."""
+    if front == "tornado" or find_spec("front") is None:
+        return HTTPServer(application)
+    made: HTTPServer = import_module("front").FrontServer(application)
+    return made
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Runs on the event loop of the product."""
-    (getattr(server, "run_loop", None) or asyncio.run)(main)
+    import_module("event_loop").run(main) if find_spec("event_loop") else asyncio.run(main)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -60,11 +60,11 @@ class Crowd:
         app, secret = asyncio.run(_register(socket_path, ring))
         return cls(socket_path, ring, app, secret)
 
-    def sign_up(self, count: int) -> list[str]:
-        """So many accounts, with their addresses in the index. Returns the user ids."""
-        users = [new_user_id() for _ in range(count)]
+    def sign_up(self, count: int, shards: int = len(keys.SHARDS)) -> list[str]:
+        """So many accounts, with their addresses in the index, in so many shards. Returns the user ids."""
+        users = [_user_id(number % shards) for number in range(count)]
         with Pipe(self._socket_path) as pipe:
-            pipe.send(("SET", keys.email(_address(user)), user) for user in users)
+            pipe.send(("SET", keys.email(self.address(user)), user) for user in users)
             pipe.run("create_user", (_account(user) for user in users))
         return users
 
@@ -109,6 +109,11 @@ class Crowd:
     def refresh(self, lineage: Lineage) -> str:
         """The first refresh token of a family."""
         return self._seal(Kind.REFRESH, lineage)
+
+    @staticmethod
+    def address(user: str) -> str:
+        """The e-mail address of a person: 23 bytes, as addresses are on average."""
+        return f"{user[:11]}@example.com"
 
     def _seal(self, kind: Kind, lineage: Lineage) -> str:
         return self._sealer.seal(Token(kind, lineage.user, self.app.client_id, lineage.family, 0))
@@ -200,15 +205,15 @@ async def _register(socket_path: str, ring: KeyRing) -> tuple[Registration, str]
     return app, secret
 
 
-def _address(user: str) -> str:
-    """23 bytes, as addresses are on average."""
-    return f"{user[:11]}@example.com"
+def _user_id(shard: int) -> str:
+    """Of that shard."""
+    return keys.SHARDS[shard] + new_user_id()[3:]
 
 
 def _account(user: str) -> Call:
     return keys.person(user), {
         "user_id": user,
-        "email": _address(user),
+        "email": Crowd.address(user),
         "email_verified": "1",
         "name": "Ada Lovelace",
         "password": os.urandom(PASSWORD_BYTES),

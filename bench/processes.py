@@ -55,16 +55,16 @@ def started(
     log: Path,
     *,
     port: int,
-    core: int,
+    core: int | None,
     cwd: Path = ROOT,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Process]:
-    """A server that listens at `port` of the loopback address, on one core; it ends with the block, and so does what
-    it started. Raises Unexpected, with the end of its log, when it does not come to listen."""
+    """A server that listens at `port` of the loopback address, on one core or on any; it ends with the block, and so
+    does what it started. Raises Unexpected, with the end of its log, when it does not come to listen."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
     with log.open("ab") as sink:
         popen = subprocess.Popen(
-            pinned(core, command),
+            command if core is None else pinned(core, command),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=sink,

