@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench docs clean
+.PHONY: help run test lint bench bench-peers bench-flat bench-memory bench-docs docs clean
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" passes flags)
 	$(BIN)/python server.py --demo $(ARGS)
@@ -22,8 +22,21 @@ lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/installed-bench  ## measure hosted documents, in 5 minutes (ARGS="--documents 10,1000" passes flags)
-	$(BIN)/python -m bench.documents $(ARGS)
+bench: $(VENV)/installed-bench  ## measure every endpoint, then hosted documents, in 12 minutes (needs wrk)
+	$(BIN)/python -m bench.endpoints $(ARGS)
+	$(BIN)/python -m bench.documents
+
+bench-peers: $(VENV)/installed-bench  ## install other servers and measure Latchkey beside them, in 20 minutes
+	$(BIN)/python -m bench.peers $(ARGS)
+
+bench-flat: $(VENV)/installed-bench  ## measure over a full store, in 20 minutes and 12 GB (ARGS="--users 10000")
+	$(BIN)/python -m bench.flat $(ARGS)
+
+bench-memory: $(VENV)/installed-bench  ## measure what things take in Redis and Valkey, in 3 minutes
+	$(BIN)/python -m bench.memory $(ARGS)
+
+bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
+	$(BIN)/python -m bench.report
 
 docs: $(VENV)/installed  ## write docs/settings.md from settings.py
 	$(BIN)/python settings.py > docs/settings.md.new

@@ -14,13 +14,12 @@ from pathlib import Path
 
 from bench import results
 from bench.cores import Cores
-from bench.latchkey import CEILING, SYSTEM, Latchkey
+from bench.latchkey import CEILING, EVALSHA, SYSTEM, Latchkey
 from bench.measure import progress, table
 from bench.options import add_rounds, end_on_sigterm
 from bench.rounds import Found, Key, Rounds
 from bench.wrk import check_installed
 
-EVALSHA = "bare handler, one EVALSHA"
 HEADER = ("endpoint", "requests/s", "p50, ms", "p99, ms", "server, ms", "store, ms", "of the ceiling")
 
 

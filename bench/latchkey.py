@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from bench.cores import Cores, pin
@@ -22,6 +23,7 @@ from store.tokens import s256
 
 SYSTEM = "Latchkey"
 CEILING = "ceiling"
+BARE, EVALSHA = "bare handler", "bare handler, one EVALSHA"
 SIZE = 1024
 """Bytes of a document."""
 LISTED = 10
@@ -34,33 +36,72 @@ QUESTION = {
 }
 
 _MARK = "here"
+_SLICES = 100
+
+
+class Filling(NamedTuple):
+    """What a store has beside the people that are measured: so many others, with so many tokens (access and refresh
+    tokens) and documents."""
+
+    users: int = 0
+    tokens: int = 0
+    documents: int = 0
+
+
+_NOTHING = Filling()
 
 
 class Latchkey:
     """One store with people in it, and what serves it; all of it ends with `stack`."""
 
     def __init__(
-        self, stack: contextlib.ExitStack, directory: Path, people: int, cores: Cores, front: str = ""
+        self,
+        stack: contextlib.ExitStack,
+        directory: Path,
+        people: int,
+        cores: Cores,
+        front: str = "",
+        beside: Filling = _NOTHING,
+        system: str = SYSTEM,
     ) -> None:
         directory.mkdir()
-        self._stack, self._directory, self._cores, self._front = stack, directory, cores, front
+        self._stack, self._directory, self._cores, self._front, self._system = stack, directory, cores, front, system
         self.filled = stack.enter_context(FilledStore.started(directory / "store"))
         self.socket_path: str = self.filled.client.get_connection_kwargs()["path"]
         self.crowd = Crowd.gather(self.socket_path, self.filled.ring)
-        self.users = self.crowd.sign_up(people)
-        self.lineages = self.crowd.consent(self.users)
-        self.cookies = self.crowd.sign_in(self.users)
-        self.crowd.pay(self.users, CREDITS)
-        self.crowd.write(self.lineages, LISTED, SIZE)
-        progress(f"{people:,} people, {LISTED * people:,} documents")
+        self.users: list[str] = []
+        self.lineages: list[Lineage] = []
+        self.cookies: list[str] = []
+        with self.filled.unlogged():
+            self._populate(people, beside)
         self._used = 0
 
+    def _populate(self, people: int, beside: Filling) -> None:
+        """The people who are measured lie among the others, as they would in a store that grew with time."""
+        crowd, slices = self.crowd, _SLICES if beside.users else 1
+        share = Filling(*(-(-number // slices) for number in beside))
+        for number in range(slices):
+            users = crowd.sign_up(people // slices)
+            lineages = crowd.consent(users)
+            self.cookies += crowd.sign_in(users)
+            crowd.pay(users, CREDITS)
+            crowd.write(lineages, LISTED, SIZE)
+            self.users += users
+            self.lineages += lineages
+            others = crowd.sign_up(share.users)
+            born = crowd.consent(cycled(others, 0, share.tokens // 2)) if others else []
+            crowd.write(born[: min(share.documents, share.users)], -(-share.documents // max(1, share.users)), SIZE)
+            if slices > 1 and number % 10 == 9:
+                progress(f"filled {number + 1} of {slices} parts")
+        progress(f"{self._system}: {people:,} people, {LISTED * people:,} documents, and beside them {beside}")
+
     def serve(self, *flags: str) -> Process:
-        """The server over this store, with its default settings but for `flags`."""
+        """The server over this store, with its default settings but for `flags`, and without a line of log for each
+        request: neither ceilings nor peers write one."""
         self.settle()
         port = free_port()
         command = [sys.executable, "server.py", "--host", HOST, "--port", str(port), "--redis-url", self.filled.url]
-        command += ["--data-dir", str(self._directory / "server"), *self._http(), *flags]
+        command += ["--data-dir", str(self._directory / "server"), *self._http(), "--log-level", "warning", *flags]
         return self._start(command, port, "server.log", LATCHKEY_SECRET_KEYS=self.filled.ring.render())
 
     def serve_ceiling(self) -> Process:
@@ -88,12 +129,10 @@ class Latchkey:
     def ceilings(self, process: Process) -> list[Row]:
         """The bare handler, and the one with a script call."""
         return [
-            self._row(
-                process, "bare handler", Replayed(self._file("bare"), [http("GET", "/bare", {})]), b"bare", CEILING
-            ),
+            self._row(process, BARE, Replayed(self._file("bare"), [http("GET", "/bare", {})]), b"bare", CEILING),
             self._row(
                 process,
-                "bare handler, one EVALSHA",
+                EVALSHA,
                 Replayed(self._file("evalsha"), [http("GET", "/evalsha", {})]),
                 b"bare",
                 CEILING,
@@ -166,8 +205,8 @@ class Latchkey:
             words = (command["command"] for command in monitor.listen() if command["client_type"] != "lua")
             return _between(words, f"ECHO {_MARK}")
 
-    def _row(self, process: Process, endpoint: str, source: Source, expected: bytes, system: str = SYSTEM) -> Row:
-        return Row(system, endpoint, process, source, expected, self.store)
+    def _row(self, process: Process, endpoint: str, source: Source, expected: bytes, system: str = "") -> Row:
+        return Row(system or self._system, endpoint, process, source, expected, self.store)
 
     def _file(self, name: str) -> Path:
         return self._directory / f"{name}.requests"

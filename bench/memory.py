@@ -64,6 +64,11 @@ class Footprint:
         """Bytes of a person with one app, one family and one access token."""
         return self.things[ACCOUNT] + self.things[CONSENT]
 
+    @property
+    def without_trail(self) -> float:
+        """The same without the key of the person's audit trail."""
+        return self.person - sum(row.each * row.bytes for row in self.rows if row.noun == "audit")
+
 
 def measure(store: Store, people: int) -> Footprint:
     """Fills an empty store, step by step. Raises Unexpected."""

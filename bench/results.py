@@ -6,19 +6,21 @@ import json
 import os
 import platform
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 
 def machine() -> str:
-    """The processor, and how many cores there are."""
+    """The processor, how many cores there are, Python and its event loop."""
     model = platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     for line in cpuinfo.read_text().splitlines() if cpuinfo.exists() else ():
         if line.startswith("model name"):
             model = line.partition(":")[2].strip()
             break
-    return f"{os.cpu_count()} cores ({model}), Python {platform.python_version()}"
+    loop = "uvloop" if find_spec("uvloop") and find_spec("event_loop") else "asyncio"
+    return f"{os.cpu_count()} cores ({model}), Python {platform.python_version()}, {loop}"
 
 
 def write(file: Path, measured: dict[str, Any], **how: Any) -> None:

@@ -24,7 +24,7 @@ _SHRUNK = 0.7
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One burst: requests/s, percentiles in ms, ms of a core for a request at the server and at its store, the share of
-    its core that the load generator took."""
+    its core that the load generator took, bytes of an answer."""
 
     rate: float
     p50: float
@@ -32,6 +32,7 @@ class Sample:
     server: float
     store: float
     busy: float
+    bytes: float
 
 
 class Key(NamedTuple):
@@ -163,4 +164,5 @@ class Rounds:
             1000 * server / seen.requests,
             1000 * store / seen.requests,
             seen.busy,
+            seen.bytes / seen.requests,
         )

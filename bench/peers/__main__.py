@@ -9,29 +9,27 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench import results
+from bench.aims import STUB_SYSTEM
 from bench.cores import Cores
-from bench.latchkey import QUESTION, SYSTEM, Latchkey
-from bench.measure import HOST, Unexpected, progress, table
+from bench.latchkey import QUESTION, Latchkey
+from bench.measure import HOST, Unexpected, progress
 from bench.options import add_rounds, end_on_sigterm
 from bench.peers.install import NotInstalled
 from bench.peers.setups import SETUPS
 from bench.peers.stage import Stage
-from bench.rounds import Found, Key, Rounds
+from bench.peers.tables import COMPARED, tables
+from bench.rounds import Rounds
 from bench.rows import Replayed, Row, http
 from bench.wrk import check_installed
 
 STUB_MODEL = "20x0"
-STUB_SYSTEM = "the stub alone"
-COMPARED = ("userinfo", "refresh", "document GET", "document PUT", "AI call")
-"""Endpoints that peers have too. What a peer calls otherwise, after a comma or as introspection, is compared with the
-first of them that it begins with, and introspection with userinfo."""
-HEADER = ("call", "server", "requests/s", "p50, ms", "p99, ms", "server, ms", "store, ms", "Latchkey is", "by CPU")
 _CONFIG = """
 echo = false
 [[upstream]]
@@ -43,43 +41,6 @@ connections = 10000
 id = "{model}"
 prices = [{{ version = "1", input = 3000000, output = 15000000 }}]
 """
-
-
-def counterpart(endpoint: str) -> str:
-    """The endpoint of Latchkey that does what this one of a peer does."""
-    return "userinfo" if endpoint == "introspection" else endpoint.partition(",")[0]
-
-
-def peer_table(found: Found, connections: int) -> str:
-    """All rows over so many connections, by what they do. `Latchkey is` so many times as fast."""
-    rows = []
-    for call in COMPARED:
-        ours = Key(SYSTEM, call, connections)
-        for key in found.samples:
-            if key.connections != connections or counterpart(key.endpoint) != call:
-                continue
-            rate, p50, p99, server, store = (
-                found.figure(key, name) for name in ("rate", "p50", "p99", "server", "store")
-            )
-            cells = [key.endpoint, key.system, f"{rate:,.0f}", f"{p50:.2f}", f"{p99:.2f}", f"{server:.3f}"]
-            cells.append(f"{store:.3f}" if store else "")
-            compared = key.system not in (SYSTEM, STUB_SYSTEM) and ours in found.samples
-            cells.append(f"{found.ratio(ours, key):.2f} ×" if compared else "")
-            cells.append(f"{found.ratio(key, ours, 'server'):.2f} ×" if compared else "")
-            rows.append(cells)
-    return table(HEADER, rows)
-
-
-def absent(found: Found) -> str:
-    """What could not be measured, and why: a line for each."""
-    return "".join(f"- Not measured: {name}: {' '.join(why.split())[:200]}\n" for name, why in found.missing.items())
-
-
-def tables(found: Found) -> str:
-    """A table for each number of connections, and what is missing."""
-    numbers = list(dict.fromkeys(key.connections for key in found.samples))
-    made = [f"{number} connection{'s' * (number > 1)}:\n\n{peer_table(found, number)}" for number in numbers]
-    return "\n\n".join([*made, absent(found)]).rstrip()
 
 
 def started(stage: Stage, names: Sequence[str]) -> tuple[list[Row], dict[str, str]]:
@@ -97,24 +58,26 @@ def started(stage: Stage, names: Sequence[str]) -> tuple[list[Row], dict[str, st
 
 
 def ours(stage: Stage, directory: Path, people: int, front: str) -> list[Row]:
-    """Latchkey's rows; its AI calls go to the stub."""
+    """The ceilings, and Latchkey's rows; its AI calls go to the stub."""
     latchkey = Latchkey(stage.stack, directory, people, stage.cores, front)
+    flags: list[str] = []
+    wanted = set(COMPARED)
     if stage.stub is None:
-        return [
-            row for row in latchkey.rows(latchkey.serve()) if row.endpoint in COMPARED and row.endpoint != "AI call"
-        ]
-    config = directory / "ai.toml"
-    config.write_text(_CONFIG.format(host=HOST, port=stage.stub.port, model=STUB_MODEL))
-    process = latchkey.serve("--ai-config", str(config))
-    return [row for row in latchkey.rows(process, STUB_MODEL) if row.endpoint in COMPARED]
+        wanted.remove("AI call")
+    else:
+        config = directory / "ai.toml"
+        config.write_text(_CONFIG.format(host=HOST, port=stage.stub.port, model=STUB_MODEL))
+        flags = ["--ai-config", str(config)]
+    rows = latchkey.rows(latchkey.serve(*flags), STUB_MODEL)
+    return [*latchkey.ceilings(latchkey.serve_ceiling()), *(row for row in rows if row.endpoint in wanted)]
 
 
 def stub_row(stage: Stage) -> list[Row]:
     """The stub itself: what goes beyond its latency is added."""
     if stage.stub is None:
         return []
-    body = f'{{"model": "{STUB_MODEL}", "max_tokens": 100, "messages": {QUESTION["messages"]}}}'.replace("'", '"')
-    request = http("POST", "/v1/messages", {"Content-Type": "application/json"}, body)
+    asked = json.dumps({**QUESTION, "model": STUB_MODEL})
+    request = http("POST", "/v1/messages", {"Content-Type": "application/json"}, asked)
     return [Row(STUB_SYSTEM, "AI call", stage.stub, Replayed(stage.file("stub"), [request]), b"end_turn")]
 
 
