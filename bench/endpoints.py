@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             options.rounds
         )
         found.calls = calls
-    print(tables(found))
+    print(tables(found), found.disturbance(), sep="\n\n")
     results.write(options.json, found.dump(), rounds=options.rounds, seconds=options.seconds, system=SYSTEM)
     return 0
 

@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             rows.append(made.rows(made.serve()))
         pairs = [row for both in zip(*rows, strict=True) for row in both]
         found = Rounds(pairs, options.connections, options.seconds, cores).run(options.rounds)
-    print(flat_table(found))
+    print(flat_table(found), found.disturbance(), sep="\n\n")
     how = {"rounds": options.rounds, "seconds": options.seconds, "people": options.people, **beside._asdict()}
     results.write(options.json, {**found.dump(), "memory": memory}, **how)
     return 0

@@ -10,6 +10,8 @@ from operator import truediv
 from statistics import median
 from typing import Any, NamedTuple
 
+import psutil
+
 from bench.cores import Cores
 from bench.measure import Unexpected, progress
 from bench.rows import Row
@@ -24,7 +26,7 @@ _SHRUNK = 0.7
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One burst: requests/s, percentiles in ms, ms of a core for a request at the server and at its store, the share of
-    its core that the load generator took, bytes of an answer."""
+    its core that the load generator took, bytes of an answer, the share of the server's core that anything else took."""
 
     rate: float
     p50: float
@@ -33,6 +35,7 @@ class Sample:
     store: float
     busy: float
     bytes: float
+    others: float
 
 
 class Key(NamedTuple):
@@ -62,6 +65,13 @@ class Found:
 
     def _values(self, key: Key, name: str) -> list[float]:
         return [float(getattr(sample, name)) for sample in self.samples[key]]
+
+    def disturbance(self) -> str:
+        """What else the server's core did, in words: more than a few hundredths spoils rates, though not ratios."""
+        others = sorted(sample.others for all in self.samples.values() for sample in all)
+        return (
+            f"Other work took {median(others):.0%} of the server's core in the median burst, {others[-1]:.0%} at most."
+        )
 
     def dump(self) -> dict[str, Any]:
         """As JSON keeps it."""
@@ -140,6 +150,7 @@ class Rounds:
         most = int((_SPARE * self._best[connections] or FIRST_RATE) * seconds)
         kind, file, first = row.source.plan(most)
         server, store = row.process.cpu(), row.store.cpu() if row.store else 0.0
+        before = _busy(self._cores.server)
         try:
             seen = burst(
                 row.process.port,
@@ -153,6 +164,7 @@ class Rounds:
         except Unexpected as error:
             raise Unexpected(f"{row.name}, {connections} connections: {error}") from None
         server, store = row.process.cpu() - server, row.store.cpu() - store if row.store else 0.0
+        busy = _busy(self._cores.server) - before
         row.source.sent(seen)
         if seen.bytes < _SHRUNK * self._sizes[row.name] * seen.requests:
             raise Unexpected(f"{row.name}: the answers became smaller than the one that was looked at")
@@ -165,4 +177,11 @@ class Rounds:
             1000 * store / seen.requests,
             seen.busy,
             seen.bytes / seen.requests,
+            max(0.0, busy - server) / seen.seconds,
         )
+
+
+def _busy(core: int) -> float:
+    """Seconds that a core has worked up to now."""
+    seen = psutil.cpu_times(percpu=True)[core]
+    return float(sum(seen) - seen.idle - getattr(seen, "iowait", 0.0))

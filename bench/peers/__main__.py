@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows = [*ours(stage, directory / "ours", options.people, options.http), *stub_row(stage), *peers]
         found = Rounds(rows, options.connections, options.seconds, cores, lenient=SETUPS).run(options.rounds)
         found.missing |= missing
-    print(tables(found))
+    print(tables(found), found.disturbance(), sep="\n\n")
     results.write(options.json, found.dump(), rounds=options.rounds, seconds=options.seconds)
     return 0
 
