@@ -32,10 +32,13 @@ SHARD_PEOPLE = 244
 """People in a shard when there are a million: lists of a shard change their encoding at 128."""
 DOCUMENTS = 10
 DOCUMENT_BYTES = 1024
+SCOPES = ("profile", "data:read", "data:write")
+"""Of the app."""
 _LOOKED_AT = 100
 
 ACCOUNT, CONSENT = "person: account", "grant, family and access token of a first app"
 PAIR = "family and access token"
+TRAIL = "audit trail, in the two above"
 SESSION, CODE, WINDOW, PAIR_WINDOW = "session", "authorization code", "window of a person", "window of a pair"
 CREDITS, DOCUMENT = "credits", "document of 1,024 B"
 ACCESS, FAMILY = "access token", "refresh token family"
@@ -66,13 +69,13 @@ class Footprint:
 
     @property
     def without_trail(self) -> float:
-        """The same without the key of the person's audit trail."""
-        return self.person - sum(row.each * row.bytes for row in self.rows if row.noun == "audit")
+        """The same without the person's audit trail."""
+        return self.person - self.things[TRAIL]
 
 
 def measure(store: Store, people: int) -> Footprint:
     """Fills an empty store, step by step. Raises Unexpected."""
-    crowd = Crowd.gather(store.socket_path, KeyRing.parse(KeyRing.generate(1)))
+    crowd = Crowd.gather(store.socket_path, KeyRing.parse(KeyRing.generate(1)), SCOPES)
     spare = crowd.sign_up(1)  # loads the scripts, and whatever else the store allocates once
     crowd.write(crowd.consent(spare), 1, 100)
     crowd.codes(crowd.sign_in(spare))
@@ -80,10 +83,11 @@ def measure(store: Store, people: int) -> Footprint:
     _windows(store, crowd, spare)
     things: dict[str, float] = {}
 
-    def taken(thing: str, work: Callable[[], object], each: int = 1) -> None:
+    def taken(thing: str, work: Callable[[], object], number: int = people) -> None:
+        """By so many of a thing; where the work takes them away, what they took."""
         before = store.used_memory()
         work()
-        things[thing] = (store.used_memory() - before) / (people * each)
+        things[thing] = abs(store.used_memory() - before) / number
         progress(f"{store.version}: {thing}: {things[thing]:,.0f} B")
 
     users: list[str] = []
@@ -93,16 +97,17 @@ def measure(store: Store, people: int) -> Footprint:
     taken(ACCOUNT, lambda: users.extend(crowd.sign_up(people, max(1, people // SHARD_PEOPLE))))
     taken(CONSENT, lambda: lineages.extend(crowd.consent(users)))
     rows = look(store, crowd, lineages[:_LOOKED_AT])
+    others = crowd.consent(crowd.sign_up(people // 5))
+    taken(TRAIL, lambda: _unlink(store, (keys.person(one.user)["audit"] for one in others)), len(others))
     taken(PAIR, lambda: second.extend(crowd.consent(users)))
     taken(ACCESS, lambda: _unlink(store, (_token(crowd, one)["access"] for one in second)))
     taken(FAMILY, lambda: _unlink(store, (_token(crowd, one)["family"] for one in second)))
-    things[ACCESS], things[FAMILY] = -things[ACCESS], -things[FAMILY]
     taken(SESSION, lambda: cookies.extend(crowd.sign_in(users)))
     taken(CODE, lambda: crowd.codes(cookies))
     taken(WINDOW, lambda: _windows(store, crowd, users))
     taken(PAIR_WINDOW, lambda: _windows(store, crowd, users, DATA_READ.name))
     taken(CREDITS, lambda: crowd.pay(users, 1_000_000))
-    taken(DOCUMENT, lambda: crowd.write(lineages, DOCUMENTS, DOCUMENT_BYTES), DOCUMENTS)
+    taken(DOCUMENT, lambda: crowd.write(lineages, DOCUMENTS, DOCUMENT_BYTES), people * DOCUMENTS)
     return Footprint(store.version, things, rows)
 
 

@@ -55,9 +55,9 @@ class Crowd:
         self._cipher = Cipher(Keys(ring))
 
     @classmethod
-    def gather(cls, socket_path: str, ring: KeyRing) -> Crowd:
+    def gather(cls, socket_path: str, ring: KeyRing, scopes: tuple[str, ...] = SCOPES) -> Crowd:
         """Nobody yet; registers a confidential app with hosted storage."""
-        app, secret = asyncio.run(_register(socket_path, ring))
+        app, secret = asyncio.run(_register(socket_path, ring, scopes))
         return cls(socket_path, ring, app, secret)
 
     def sign_up(self, count: int, shards: int = len(keys.SHARDS)) -> list[str]:
@@ -191,13 +191,13 @@ class Crowd:
                 )
 
 
-async def _register(socket_path: str, ring: KeyRing) -> tuple[Registration, str]:
+async def _register(socket_path: str, ring: KeyRing, scopes: tuple[str, ...]) -> tuple[Registration, str]:
     hasher = PasswordHasher(8192, 1, workers=1, queue=1)
     store = await Store.open(
         unix_url(socket_path), Keys(ring), hasher, timeout=30, connections=2, session_idle=60, session_lifetime=60
     )
     try:
-        wanted = Registration(new_client_id(), "Bench", (CALLBACK,), SCOPES, hosted_storage=True)
+        wanted = Registration(new_client_id(), "Bench", (CALLBACK,), scopes, hosted_storage=True)
         app, secret = await store.apps.create(wanted)
     finally:
         await store.close()

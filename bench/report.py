@@ -100,6 +100,7 @@ def benchmarks(read: Results) -> str:
         keys=memory.key_table(stores[0]),
         people=f"{read.memory['how']['people']:,}",
         shard=memory.SHARD_PEOPLE,
+        scopes=" ".join(memory.SCOPES),
         **{name: f"{read.flat['how'][name]:,}" for name in ("users", "tokens", "documents")},
     )
 

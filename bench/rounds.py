@@ -25,8 +25,8 @@ _SHRUNK = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One burst: requests/s, percentiles in ms, ms of a core for a request at the server and at its store, the share of
-    its core that the load generator took, bytes of an answer, the share of the server's core that anything else took."""
+    """One burst: requests/s, percentiles in ms, ms of a core for a request at the server and at its store, bytes of an
+    answer; the share of its core that the load generator took, and of the server's core that anything else took."""
 
     rate: float
     p50: float
