@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench bench-peers bench-flat bench-memory bench-docs docs clean
+.PHONY: help run test lint docs clean
+.PHONY: bench bench-endpoints bench-documents bench-peers bench-flat bench-memory bench-docs
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" passes flags)
 	$(BIN)/python server.py --demo $(ARGS)
@@ -22,17 +23,21 @@ lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/installed-bench  ## measure every endpoint, then hosted documents, in 12 minutes (needs wrk)
-	$(BIN)/python -m bench.endpoints $(ARGS)
-	$(BIN)/python -m bench.documents
+bench: bench-endpoints bench-documents  ## measure the endpoints and hosted documents, in 15 minutes (needs wrk)
 
-bench-peers: $(VENV)/installed-bench  ## install other servers and measure Latchkey beside them, in 20 minutes
+bench-endpoints: $(VENV)/installed-bench  ## measure every endpoint beside its ceilings (ARGS="--rounds 2 --burst 1")
+	$(BIN)/python -m bench.endpoints $(ARGS)
+
+bench-documents: $(VENV)/installed-bench  ## measure hosted documents (ARGS="--documents 10,1000")
+	$(BIN)/python -m bench.documents $(ARGS)
+
+bench-peers: $(VENV)/installed-bench  ## install other servers, measure Latchkey beside them, in 20 minutes
 	$(BIN)/python -m bench.peers $(ARGS)
 
 bench-flat: $(VENV)/installed-bench  ## measure over a full store, in 20 minutes and 12 GB (ARGS="--users 10000")
 	$(BIN)/python -m bench.flat $(ARGS)
 
-bench-memory: $(VENV)/installed-bench  ## measure what things take in Redis and Valkey, in 3 minutes
+bench-memory: $(VENV)/installed-bench  ## measure what things take in Redis and in Valkey, in 4 minutes
 	$(BIN)/python -m bench.memory $(ARGS)
 
 bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results

@@ -1,6 +1,6 @@
 """Every endpoint beside its ceilings: requests/s, latency, CPU time of a request at the server and at the store.
 
-python -m bench.endpoints [--rounds N] [--seconds N] [--connections N,N…] [--people N] [--http FRONT] [--json FILE]
+python -m bench.endpoints [--rounds N] [--burst N] [--connections N,N…] [--people N] [--http FRONT] [--json FILE]
 """
 
 from __future__ import annotations
@@ -65,12 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows = ours.rows(server)
         calls = {row.endpoint: ours.calls(row) for row in rows}
         progress(f"commands that the store receives for a request: {calls}")
-        found = Rounds([*ours.ceilings(ceiling), *rows], options.connections, options.seconds, cores).run(
-            options.rounds
-        )
+        found = Rounds([*ours.ceilings(ceiling), *rows], options.connections, options.burst, cores).run(options.rounds)
         found.calls = calls
     print(tables(found), found.disturbance(), sep="\n\n")
-    results.write(options.json, found.dump(), rounds=options.rounds, seconds=options.seconds, system=SYSTEM)
+    results.write(options.json, found.dump(), rounds=options.rounds, seconds=options.burst, system=SYSTEM)
     return 0
 
 

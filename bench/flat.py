@@ -1,6 +1,6 @@
 """Does a request cost more in a store that is full? The endpoints over an empty store and a full one, in turn.
 
-    python -m bench.flat [--users N] [--tokens N] [--documents N] [--rounds N] [--seconds N] [--connections N,N…]
+    python -m bench.flat [--users N] [--tokens N] [--documents N] [--rounds N] [--burst N] [--connections N,N…]
 
 A million people take about 8 GB of memory and as much room in the directory for temporary files as a copy of that.
 """
@@ -75,9 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             progress(f"{system}: {memory[system] / 2**20:,.0f} MiB")
             rows.append(made.rows(made.serve()))
         pairs = [row for both in zip(*rows, strict=True) for row in both]
-        found = Rounds(pairs, options.connections, options.seconds, cores).run(options.rounds)
+        found = Rounds(pairs, options.connections, options.burst, cores).run(options.rounds)
     print(flat_table(found), found.disturbance(), sep="\n\n")
-    how = {"rounds": options.rounds, "seconds": options.seconds, "people": options.people, **beside._asdict()}
+    how = {"rounds": options.rounds, "seconds": options.burst, "people": options.people, **beside._asdict()}
     results.write(options.json, {**found.dump(), "memory": memory}, **how)
     return 0
 

@@ -74,14 +74,18 @@ class Latchkey:
         self.cookies: list[str] = []
         with self.filled.unlogged():
             self._populate(people, beside)
+        # A rewrite of the append-only file while bursts run would hit some of them and not others.
+        self.filled.client.config_set("auto-aof-rewrite-percentage", 0)
+        self.store = Process(self.filled.client.info("server")["process_id"])
+        pin(self.store.pid, cores.load)
         self._used = 0
 
     def _populate(self, people: int, beside: Filling) -> None:
         """The people who are measured lie among the others, as they would in a store that grew with time."""
-        crowd, slices = self.crowd, _SLICES if beside.users else 1
+        crowd, slices = self.crowd, min(_SLICES, people) if beside.users else 1
         share = Filling(*(-(-number // slices) for number in beside))
         for number in range(slices):
-            users = crowd.sign_up(people // slices)
+            users = crowd.sign_up(people * (number + 1) // slices - people * number // slices)
             lineages = crowd.consent(users)
             self.cookies += crowd.sign_in(users)
             crowd.pay(users, CREDITS)
@@ -98,7 +102,6 @@ class Latchkey:
     def serve(self, *flags: str) -> Process:
         """The server over this store, with its default settings but for `flags`, and without a line of log for each
         request: neither ceilings nor peers write one."""
-        self.settle()
         port = free_port()
         command = [sys.executable, "server.py", "--host", HOST, "--port", str(port), "--redis-url", self.filled.url]
         command += ["--data-dir", str(self._directory / "server"), *self._http(), "--log-level", "warning", *flags]
@@ -109,13 +112,6 @@ class Latchkey:
         port = free_port()
         command = [sys.executable, "-m", "bench.ceiling", "--redis-url", self.filled.url, "--port", str(port)]
         return self._start([*command, *self._http()], port, "ceiling.log")
-
-    def settle(self) -> None:
-        """The store goes to the core of the load. A rewrite of its append-only file while bursts run would hit some of
-        them and not others, so there is none."""
-        self.filled.client.config_set("auto-aof-rewrite-percentage", 0)
-        self.store = Process(self.filled.client.info("server")["process_id"])
-        pin(self.store.pid, self._cores.load)
 
     def _http(self) -> list[str]:
         known = any(setting.name == "http" for setting in SETTINGS)

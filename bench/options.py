@@ -26,7 +26,7 @@ def add_rounds(parser: argparse.ArgumentParser, *, connections: list[int], json:
     """How long and how hard to measure."""
     shown = ",".join(map(str, connections))
     parser.add_argument("--rounds", type=count, default=5, metavar="N", help="rounds that count (default 5)")
-    parser.add_argument("--seconds", type=count, default=2, metavar="N", help="seconds of a burst (default 2)")
+    parser.add_argument("--burst", type=count, default=2, metavar="N", help="seconds of a burst (default 2)")
     parser.add_argument(
         "--connections", type=counts, default=connections, metavar="N,N…", help=f"connections (default {shown})"
     )

@@ -68,7 +68,7 @@ class Found:
 
     def disturbance(self) -> str:
         """What else the server's core did, in words: more than a few hundredths spoils rates, though not ratios."""
-        others = sorted(sample.others for all in self.samples.values() for sample in all)
+        others = sorted(sample.others for all in self.samples.values() for sample in all) or [0.0]
         return (
             f"Other work took {median(others):.0%} of the server's core in the median burst, {others[-1]:.0%} at most."
         )
@@ -95,8 +95,8 @@ class Found:
 
 
 class Rounds:
-    """`rows` over each number of `connections`, bursts of `seconds`. A row of `lenient` systems that fails is left out
-    from then on; that of another one ends the run."""
+    """`rows` over each number of `connections`, bursts of `seconds`, after one of `warm_up` seconds. A row of `lenient`
+    systems that fails is left out from then on; that of another one ends the run."""
 
     def __init__(
         self,
@@ -105,12 +105,14 @@ class Rounds:
         seconds: int,
         cores: Cores,
         lenient: Container[str] = (),
+        warm_up: int = 2,
     ) -> None:
         self._rows = deque(rows)
         self._connections = connections
         self._seconds = seconds
         self._cores = cores
         self._lenient = lenient
+        self._warm_up = warm_up
         self._best = dict.fromkeys(connections, 0.0)
         self._sizes: dict[str, int] = {}
         self._found = Found()
@@ -121,7 +123,7 @@ class Rounds:
         for row in tuple(self._rows):
             with self._tolerant(row):
                 self._sizes[row.name] = row.look()
-                self._burst(row, max(self._connections), max(2, self._seconds))
+                self._burst(row, max(self._connections), self._warm_up)
         for number in range(rounds):
             for connections in self._connections:
                 for row in tuple(self._rows):

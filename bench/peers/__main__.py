@@ -1,6 +1,6 @@
 """Latchkey beside its peers, in one run: each on one core, the same load generator, bursts in turn.
 
-    python -m bench.peers [--rounds N] [--seconds N] [--connections N,N…] [--only NAME;NAME…] [--json FILE]
+    python -m bench.peers [--rounds N] [--burst N] [--connections N,N…] [--only NAME;NAME…] [--json FILE]
 
 Installs what is not installed yet. A peer that cannot be installed or run stands in the table with the reason.
 """
@@ -110,10 +110,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         stage = Stage.build(stack, directory / "peers", cores)
         peers, missing = started(stage, options.only)
         rows = [*ours(stage, directory / "ours", options.people, options.http), *stub_row(stage), *peers]
-        found = Rounds(rows, options.connections, options.seconds, cores, lenient=SETUPS).run(options.rounds)
+        found = Rounds(rows, options.connections, options.burst, cores, lenient=SETUPS).run(options.rounds)
         found.missing |= missing
     print(tables(found), found.disturbance(), sep="\n\n")
-    results.write(options.json, found.dump(), rounds=options.rounds, seconds=options.seconds)
+    results.write(options.json, found.dump(), rounds=options.rounds, seconds=options.burst)
     return 0
 
 
