@@ -65,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows = ours.rows(server)
         calls = {row.endpoint: ours.calls(row) for row in rows}
         progress(f"commands that the store receives for a request: {calls}")
-        found = Rounds([*ours.ceilings(ceiling), *rows], options.connections, options.burst, cores).run(options.rounds)
+        found = Rounds(
+            [*ours.ceilings(ceiling), *rows], options.connections, options.burst, cores, patience=options.patience
+        ).run(options.rounds)
         found.calls = calls
     print(tables(found), found.disturbance(), sep="\n\n")
     results.write(options.json, found.dump(), rounds=options.rounds, seconds=options.burst, system=SYSTEM)

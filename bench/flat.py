@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             progress(f"{system}: {memory[system] / 2**20:,.0f} MiB")
             rows.append(made.rows(made.serve()))
         pairs = [row for both in zip(*rows, strict=True) for row in both]
-        found = Rounds(pairs, options.connections, options.burst, cores).run(options.rounds)
+        found = Rounds(pairs, options.connections, options.burst, cores, patience=options.patience).run(options.rounds)
     print(flat_table(found), found.disturbance(), sep="\n\n")
     how = {"rounds": options.rounds, "seconds": options.burst, "people": options.people, **beside._asdict()}
     results.write(options.json, {**found.dump(), "memory": memory}, **how)

@@ -28,6 +28,9 @@ def add_rounds(parser: argparse.ArgumentParser, *, connections: list[int], json:
     parser.add_argument("--rounds", type=count, default=5, metavar="N", help="rounds that count (default 5)")
     parser.add_argument("--burst", type=count, default=2, metavar="N", help="seconds of a burst (default 2)")
     parser.add_argument(
+        "--patience", type=int, default=3, metavar="N", help="times that a disturbed burst is sent again (default 3)"
+    )
+    parser.add_argument(
         "--connections", type=counts, default=connections, metavar="N,N…", help=f"connections (default {shown})"
     )
     parser.add_argument("--people", type=count, default=10_000, metavar="N", help="people in the store (default 10000)")

@@ -110,7 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         stage = Stage.build(stack, directory / "peers", cores)
         peers, missing = started(stage, options.only)
         rows = [*ours(stage, directory / "ours", options.people, options.http), *stub_row(stage), *peers]
-        found = Rounds(rows, options.connections, options.burst, cores, lenient=SETUPS).run(options.rounds)
+        found = Rounds(rows, options.connections, options.burst, cores, patience=options.patience, lenient=SETUPS).run(
+            options.rounds
+        )
         found.missing |= missing
     print(tables(found), found.disturbance(), sep="\n\n")
     results.write(options.json, found.dump(), rounds=options.rounds, seconds=options.burst)
