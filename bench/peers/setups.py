@@ -20,12 +20,14 @@ from bench.processes import Process, free_port
 from bench.rows import Chained, Replayed, Row, Source, bearer, http
 
 SECRET = "a-secret-of-32-characters-or-more"
-TOKENS = 100
+TOKENS = 64
 """Tokens that a chain begins with: more than connections."""
 COLLECTIONS = 10
 """Few: the back ends of Kinto on Redis look through all keys there are."""
-MADE = 5_000
+MADE = 6_000
 """Tokens of each kind that a set-up makes at its start."""
+READ = 1_000
+"""Of these, the last ones, whose access tokens are presented: a refresh may end the access token that it came with."""
 GUNICORN = ("gunicorn", "--workers", "1", "--worker-class", "gthread", "--threads", "1", "--no-control-socket")
 """With keep-alive, which gunicorn's usual worker does not have; several threads would lock each other out of SQLite."""
 
@@ -202,8 +204,10 @@ def _two(
 ) -> Iterator[Row]:
     """A resource behind a token, and a refresh."""
     name = system.partition(",")[0].replace("/", "-")
-    yield Row(system, "userinfo", process, _read(stage, f"{name}-me", made["access"], "/me"), b"Lovelace", store)
-    refreshes = _refreshes(stage, f"{name}-refresh", "bench", made["refresh"], "/token")
+    yield Row(
+        system, "userinfo", process, _read(stage, f"{name}-me", made["access"][-READ:], "/me"), b"Lovelace", store
+    )
+    refreshes = _refreshes(stage, f"{name}-refresh", "bench", made["refresh"][:-READ], "/token")
     yield Row(system, "refresh", process, refreshes, b"refresh_token", store)
 
 
