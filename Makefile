@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test crosscheck test-cluster lint bench bench-documents bench-ai docs clean
+.PHONY: help run test crosscheck test-cluster lint docs clean
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,13 +31,28 @@ lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: bench-documents bench-ai  ## measure everything, in 9 minutes (ARGS="--seconds 10" passes flags to all)
+bench: bench-endpoints bench-documents bench-ai  ## measure endpoints, hosted documents and AI calls, in 20 minutes (needs wrk)
+
+bench-endpoints: $(VENV)/installed-bench  ## measure every endpoint beside its ceilings (ARGS="--rounds 2 --burst 1")
+	$(BIN)/python -m bench.endpoints $(ARGS)
 
 bench-documents: $(VENV)/installed-bench  ## measure hosted documents (ARGS="--documents 10,1000")
 	$(BIN)/python -m bench.documents $(ARGS)
 
 bench-ai: $(VENV)/installed-bench  ## measure AI calls (ARGS="--seconds 10 --asked 100000")
 	$(BIN)/python -m bench.ai $(ARGS)
+
+bench-peers: $(VENV)/installed-bench  ## install other servers, measure Latchkey beside them, in 20 minutes
+	$(BIN)/python -m bench.peers $(ARGS)
+
+bench-flat: $(VENV)/installed-bench  ## measure over a full store, in 20 minutes and 12 GB (ARGS="--users 10000")
+	$(BIN)/python -m bench.flat $(ARGS)
+
+bench-memory: $(VENV)/installed-bench  ## measure what things take in Redis and in Valkey, in 4 minutes
+	$(BIN)/python -m bench.memory $(ARGS)
+
+bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
+	$(BIN)/python -m bench.report
 
 docs: $(VENV)/installed  ## write docs/settings.md from settings.py
 	$(BIN)/python settings.py > docs/settings.md.new

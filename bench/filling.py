@@ -105,19 +105,24 @@ class FilledStore:
     def fill(self, pairs: list[Pair], documents: int, size: int) -> float:
         """Shares `documents` of `size` bytes among the pairs; returns the seconds that the writing took.
 
-        Every document goes through `write_document.lua`. The append-only file is off meanwhile, and is written at the
-        end. Raises Unexpected when a document is not kept.
+        Every document goes through `write_document.lua`. Raises Unexpected when a document is not kept.
         """
+        with self.unlogged():
+            start = monotonic()
+            with _Loader(self._socket_path, self._cipher) as loader:
+                for number, pair in enumerate(pairs):
+                    pair.documents = documents // len(pairs) + (number < documents % len(pairs))
+                    loader.write(pair, size)
+            seconds = monotonic() - start
+        return seconds
+
+    @contextlib.contextmanager
+    def unlogged(self) -> Iterator[None]:
+        """The append-only file is off in the block, and is written at the end. Raises Unexpected when it is not."""
         self.client.config_set("appendonly", "no")
-        start = monotonic()
-        with _Loader(self._socket_path, self._cipher) as loader:
-            for number, pair in enumerate(pairs):
-                pair.documents = documents // len(pairs) + (number < documents % len(pairs))
-                loader.write(pair, size)
-        seconds = monotonic() - start
+        yield
         self.client.config_set("appendonly", "yes")
         self._await_rewrite()
-        return seconds
 
     def _await_rewrite(self) -> None:
         deadline = monotonic() + _REWRITE_SECONDS

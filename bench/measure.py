@@ -208,9 +208,9 @@ def compared(values: Sequence[float], others: Sequence[float], digits: int) -> s
     return f"{median(values):,.{digits}f} (×{ratio:.2f})"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; all columns but the first two are figures."""
-    rule = ["---" if column < 2 else "---:" for column in range(len(header))]
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2) -> str:
+    """A table in Markdown; all columns but the first `words` are figures."""
+    rule = ["---" if column < words else "---:" for column in range(len(header))]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, rule, *rows))
 
 

@@ -59,7 +59,8 @@ if status ~= 'active' then return {'dead'} end
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 if again then
-  return {'ok', remaining, reset, successor, math.ceil(redis.call('PTTL', access) / 1000)}
+  local scope = successor ~= '' and successor or line[2]
+  return {'ok', remaining, reset, scope, math.ceil(redis.call('PTTL', access) / 1000)}
 end
 -- RFC 6749 6: a scope that was not granted at first is refused; a narrower one holds for this access token only.
 if wanted ~= '' and not covers(line[2], wanted) then return {'invalid_scope', remaining, reset} end

@@ -5,16 +5,16 @@
 -- Returns a word; then with 'ok': remaining, reset; with 'rate_limited': reset, retry.
 local function admit(user, grant, family, access, window, needed, limit, period, now)
   if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
-  local token = redis.call('HMGET', access, 'scope', 'epoch')
-  if not token[1] then return 'invalid_token' end
+  local scope = redis.call('HGET', access, 'scope')
+  if not scope then return 'invalid_token' end
   local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at')
-  if given[1] ~= token[2] or given[3] then return 'invalid_token' end
-  local line = redis.call('HMGET', family, 'epoch', 'revoked')
-  if line[1] ~= token[2] or line[2] then return 'invalid_token' end
+  local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope')
+  if not line[1] or line[1] ~= given[1] or line[2] or given[3] then return 'invalid_token' end
+  if scope == '' then scope = line[3] end
 
   local carried = false
   for name in string.gmatch(needed, '%S+') do
-    if has_scope(token[1], name) and has_scope(given[2], name) then carried = true end
+    if has_scope(scope, name) and has_scope(given[2], name) then carried = true end
   end
   if not carried then return 'insufficient_scope' end
 

@@ -1,9 +1,10 @@
 --- @include "now"
--- Writes a family at `generation` and the access token of that generation. The lifetimes are in ms.
+-- Writes a family at `generation` and the access token of that generation. The lifetimes are in ms. An access token
+-- has the epoch of its family, and a scope of its own only where it is narrower: '' stands for the family's.
 local function issue_tokens(family, access, generation, family_scope, access_scope, epoch, refresh_ttl, access_ttl, now)
   redis.call('HSET', family, 'generation', int(generation), 'scope', family_scope, 'epoch', epoch,
     'rotated_at', int(now))
   redis.call('PEXPIREAT', family, int(now + refresh_ttl))
-  redis.call('HSET', access, 'scope', access_scope, 'epoch', epoch)
+  redis.call('HSET', access, 'scope', access_scope ~= family_scope and access_scope or '')
   redis.call('PEXPIREAT', access, int(now + access_ttl))
 end

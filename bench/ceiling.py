@@ -1,0 +1,90 @@
+"""The ceilings: a server that does nothing, with the front, the event loop and the store client of the product.
+
+    python -m bench.ceiling --redis-url URL [--port N] [--http FRONT]
+
+`/bare` answers with 27 bytes; `/evalsha` calls a script that does nothing first. No endpoint of the product can be
+faster than these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Coroutine, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from redis.asyncio import Redis
+from tornado.httpserver import HTTPServer
+from tornado.web import Application, RequestHandler
+
+from bench.measure import HOST
+from store.connect import connect
+
+ANSWER = b'{"what": "a bare handler"}\n'
+SCRIPT = "return {'ok'}"
+
+
+class BareHandler(RequestHandler):
+    """Writes the answer."""
+
+    def compute_etag(self) -> None:
+        """None: the product has none either, and computing one costs a sixth of all the time."""
+        return None
+
+    def get(self) -> None:
+        """Answers at once."""
+        self.set_header("Content-Type", "application/json")
+        self.finish(ANSWER)
+
+
+class EvalshaHandler(BareHandler):
+    """Calls the store before."""
+
+    def initialize(self, client: Redis, sha: str) -> None:
+        """Takes the client and the script."""
+        self._client = client
+        self._sha = sha
+
+    async def get(self) -> None:  # type: ignore[override]
+        """Answers after one round trip."""
+        await self._client.evalsha(self._sha, 1, "{bench}:none", "an argument")
+        super().get()
+
+
+async def serve(store_url: str, port: int, front: str) -> None:
+    """Listens until it is ended."""
+    client = await connect(store_url)
+    sha = await client.script_load(SCRIPT)
+    application = Application([("/bare", BareHandler), ("/evalsha", EvalshaHandler, {"client": client, "sha": sha})])
+    make_server(application, front).listen(port, HOST)
+    await asyncio.Event().wait()
+
+
+def make_server(application: Application, front: str) -> HTTPServer:
+    """The HTTP front that the product has: Tornado's own where it is asked for by name, or where there is no other."""
+    if front == "tornado" or find_spec("front") is None:
+        return HTTPServer(application)
+    made: HTTPServer = import_module("front").FrontServer(application)
+    return made
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Runs on the event loop of the product."""
+    import_module("event_loop").run(main) if find_spec("event_loop") else asyncio.run(main)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(prog="python -m bench.ceiling", allow_abbrev=False)
+    parser.add_argument("--redis-url", required=True)
+    parser.add_argument("--port", type=int, default=8081)
+    parser.add_argument("--http", default="")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    options = parse(sys.argv[1:])
+    run(serve(options.redis_url, options.port, options.http))

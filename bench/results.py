@@ -1,0 +1,36 @@
+"""What was measured, as JSON, with the day and the machine it comes from."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+
+def machine() -> str:
+    """The processor, how many cores there are, Python and its event loop."""
+    model = platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    for line in cpuinfo.read_text().splitlines() if cpuinfo.exists() else ():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    loop = "uvloop" if find_spec("uvloop") and find_spec("event_loop") else "asyncio"
+    return f"{os.cpu_count()} cores ({model}), Python {platform.python_version()}, {loop}"
+
+
+def write(file: Path, measured: dict[str, Any], **how: Any) -> None:
+    """Writes what was measured, and how."""
+    content = {"day": datetime.now(UTC).date().isoformat(), "machine": machine(), "how": how, **measured}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def read(file: Path) -> dict[str, Any]:
+    """What was written. Raises FileNotFoundError."""
+    content: dict[str, Any] = json.loads(file.read_text())
+    return content
