@@ -66,7 +66,8 @@ class Connection(Outgoing):
         """From asyncio."""
         self._transport = cast(asyncio.Transport, transport)
         # Who waits for a write waits until the system has all of it, as with an IOStream.
-        self._transport.set_write_buffer_limits(high=0)
+        # (At 0 a transport with TLS would pause for good.)
+        self._transport.set_write_buffer_limits(high=1, low=0)
         self._server.opened(self)
         self._deadline.set(self._limits.idle_seconds)
 
