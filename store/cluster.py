@@ -139,13 +139,12 @@ class Cluster(RedisCluster):
                 lane = self._lane(asked)
                 return (await asyncio.gather(lane.call("ASKING"), lane.call(*words)))[1]
             except MovedError as error:
-                error.host = error.host or node.host  # a node that was not told the name of the other one
                 self.nodes_manager.slots_cache.setdefault(error.slot_id, [])
                 await self.nodes_manager.move_slot(error)
                 node, asked = self.nodes_manager.get_node_from_slot(error.slot_id), None
                 self.refresh()
             except AskError as error:
-                asked = self._named(error.host or node.host, error.port) if follow_ask else None
+                asked = self._named(error.host, error.port) if follow_ask else None
             except TryAgainError:
                 asked = None
             except (RedisConnectionError, RedisTimeoutError, ClusterDownError):

@@ -190,10 +190,6 @@ class Cluster:
         wait_until(looked)
         return found[0]
 
-    def client(self) -> redis.RedisCluster:
-        """A synchronous client, for looking into the store from a test."""
-        return redis.RedisCluster(host=HOST, port=self.running()[0].port, protocol=2)
-
     def move_slot(self, key: str, target: Node, batch: int = 10) -> Iterator[int]:
         """Moves the slot of a key as `redis-cli --cluster reshard` does. Each step yields how many keys it moved, the
         first, with which the slot is open, none; behind the last the slot is the target's."""

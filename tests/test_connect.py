@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 
 from store.connect import check_store, connect, unix_url
 from store.errors import StartupError, StoreUnavailable, wrapped
+from store.urls import hosts_of
 from tests.engines import DroppingProxy, Engine, redis_server, valkey
 
 INCR = "return redis.call('INCR', KEYS[1])"
@@ -268,3 +269,27 @@ def test_an_unusable_url_is_refused_without_showing_its_password(url: str) -> No
 def test_a_socket_path_with_odd_characters_survives_the_url() -> None:
     client = asyncio.run(connect(unix_url("/tmp/a b?#%41@é.sock")))
     assert client.connection_pool.connection_kwargs["path"] == "/tmp/a b?#%41@é.sock"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        pytest.param("redis+cluster://a", ([("a", 7)], {}, ""), id="one host without a port"),
+        pytest.param(
+            "redis+sentinel://us%40er:p%3A%2Fw@[::1]:1,b/main?db=2&sentinel_password=x",
+            (
+                [("::1", 1), ("b", 7)],
+                {"db": 2, "username": "us@er", "password": "p:/w", "sentinel_password": "x"},
+                "main",
+            ),
+            id="everything there is",
+        ),
+        pytest.param(
+            "rediss+cluster://:p,w@a:1,b:2?ssl_check_hostname=no",
+            ([("a", 1), ("b", 2)], {"password": "p,w", "ssl": True, "ssl_check_hostname": False}, ""),
+            id="TLS, and a password with a comma",
+        ),
+    ],
+)
+def test_a_url_of_several_hosts_says(url: str, expected: tuple[list[tuple[str, int]], dict[str, Any], str]) -> None:
+    assert hosts_of(url, 7) == expected

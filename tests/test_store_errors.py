@@ -157,6 +157,8 @@ def test_a_server_busy_with_a_long_script_is_unavailable() -> None:
         asyncio.run(scenario())
 
 
+GONE = "attempted to access a non local key in a cluster node script:"
+DOWN = "attempted to execute a write command while the cluster is down and readonly"
 UNREACHABLE = RedisClusterException("Redis Cluster cannot be connected")
 UNREACHABLE.__cause__ = OSError("refused")
 
@@ -174,6 +176,9 @@ UNREACHABLE.__cause__ = OSError("refused")
         pytest.param(ClusterDownError("secret"), True, id="a cluster that is down"),
         pytest.param(ClusterError("secret"), True, id="a cluster that redirects without end"),
         pytest.param(TryAgainError("secret"), True, id="a slot on the move"),
+        pytest.param(ResponseError(f"ERR Script {GONE} secret"), True, id="a key of a script that has moved, in Redis"),
+        pytest.param(ResponseError(f"ERR {GONE.capitalize()} secret"), True, id="the same in Valkey"),
+        pytest.param(ResponseError(f"ERR Script {DOWN} secret"), True, id="a script while a cluster is down"),
         pytest.param(SlotNotCoveredError("secret"), True, id="a slot nobody serves"),
         pytest.param(UNREACHABLE, True, id="a cluster none of whose nodes can be reached"),
         pytest.param(RedisClusterException("secret"), False, id="keys of several slots"),
