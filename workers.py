@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-import event_loop
 from opening import open_store
 from store.errors import StartupError
 
@@ -104,7 +103,8 @@ class _Supervisor:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             if self._runtime.embedded:
                 self._runtime.embedded.release_in_child()
-            event_loop.run(self._run_worker())
+            # Not uvloop: of workers that were forked, now and then one did not hear of its end.
+            asyncio.run(self._run_worker())
             code = self._runtime.exit_code
         except StartupError as error:
             log.error("a worker cannot start: %s", error)
