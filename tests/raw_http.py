@@ -43,7 +43,7 @@ def listens(port: int) -> bool:
     """Whether a new connection is taken."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):
         return False
     return True
 
