@@ -44,8 +44,6 @@ const model = {
 
 const oauth = new OAuth2Server({ model, accessTokenLifetime: HOUR, refreshTokenLifetime: MONTH });
 const app = express();
-app.disable("etag");
-app.disable("x-powered-by");
 
 const answered = (work) => async (req, res) => {
   const request = new OAuth2Server.Request(req);
