@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import event_loop
+import garbage
 import workers
 from demo import Demo
 from handlers import make_application
@@ -145,6 +146,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             operations = make_ops_application(site, settings.operator_keys)
             listening.append(Listening.start(operations, runtime.ops_sockets, settings, bodies))
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
+        garbage.settle()
         if alone:
             announce(runtime, demo)
         try:

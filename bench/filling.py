@@ -164,9 +164,9 @@ async def _pair(store: Store, app: Registration, number: int, credits: int) -> P
     if credits:
         await store.credits.grant(user, credits)
     token = (await store.tokens.mint(user, app, SCOPES)).access_token
-    caller = store.tokens.open_access(token)
-    assert caller is not None
-    return Pair(caller, token)
+    opened = store.tokens.open_access(token)
+    assert opened is not None
+    return Pair(Caller.of(opened, app.scopes), token)
 
 
 def _pack(*words: str | bytes | int) -> bytes:

@@ -18,6 +18,8 @@ from tornado.httputil import (
 )
 from tornado.iostream import IOStream
 
+from front.fields import lines_of
+
 if TYPE_CHECKING:
     from front.connection import Connection
     from front.head import Head
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 # Status lines by status and reason; bounded, since an application may make up reasons.
 _STATUS_LINES: dict[tuple[int, str], str] = {}
 _MOST_STATUS_LINES = 500
+_DIGITS = re.compile("[0-9]+")
 
 
 class Exchange(HTTPConnection):
@@ -96,7 +99,7 @@ class Exchange(HTTPConnection):
         without_body = code in (204, 304) or 100 <= code < 200
         if "Content-Length" in headers:
             length = headers["Content-Length"]
-            if not re.fullmatch("[0-9]+", length):
+            if not _DIGITS.fullmatch(length):
                 raise ValueError(f"not a length: {length!r}")
             self._left = int(length)
         elif request.method != "HEAD" and not without_body:
@@ -114,7 +117,7 @@ class Exchange(HTTPConnection):
                 headers["Connection"] = "Keep-Alive"
         elif not self.keep_alive:
             headers["Connection"] = "close"
-        lines = [name + ": " + value for name, value in headers.get_all()]
+        lines = lines_of(headers)
         text = _status_line(code, start_line.reason) + "\r\n".join(lines) + ("\r\n\r\n" if lines else "\r\n")
         if text.count("\n") != len(lines) + 2 or text.count("\r") != len(lines) + 2:
             raise ValueError("CR or LF in a header")

@@ -1,4 +1,4 @@
-"""Header fields of requests, filled into Tornado's HTTPHeaders."""
+"""Header fields: those of requests filled into Tornado's HTTPHeaders, those of answers written out of them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def spelled(name: bytes) -> str:
 
 
 def _filled(lines: Lines) -> HTTPHeaders:
-    headers = HTTPHeaders()
+    headers = HTTPHeaders.__new__(HTTPHeaders)
     headers._as_list = lines
+    headers._combined_cache = {}
     return headers
 
 
@@ -37,14 +38,23 @@ def _added(lines: Lines) -> HTTPHeaders:
     return headers
 
 
+def _read(headers: HTTPHeaders) -> list[str]:
+    return [name + ": " + value for name, values in headers._as_list.items() for value in values]
+
+
+def _listed(headers: HTTPHeaders) -> list[str]:
+    return [name + ": " + value for name, value in headers.get_all()]
+
+
 def _alike() -> bool:
-    """Whether HTTPHeaders is what `_filled` takes it for."""
+    """Whether HTTPHeaders is what `_filled` and `_read` take it for."""
     sample = {"Host": ["a"], "X-Forwarded-For": ["b", "c"]}
     try:
         filled, added = _filled(sample), _added(sample)
         return (
             vars(filled).keys() == vars(added).keys()
             and list(filled.get_all()) == list(added.get_all())
+            and _read(added) == _listed(added)
             and dict(filled) == dict(added)
         )
     except (AttributeError, KeyError):
@@ -53,4 +63,4 @@ def _alike() -> bool:
 
 # HTTPHeaders.add checks each line with regular expressions, which costs more than all the rest of reading a request;
 # llhttp has checked them already. Its table of lines is not public, so another Tornado may do without it.
-headers_of = _filled if _alike() else _added
+headers_of, lines_of = (_filled, _read) if _alike() else (_added, _listed)

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from handlers.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
 from handlers.params import Params, decode_form
+from handlers.policy import Policy
 from store.refused import Refused
 from store.registration import Registration
 from store.results import Caller
@@ -26,6 +27,12 @@ class ApiHandler(BaseHandler):
         ("Access-Control-Expose-Headers", EXPOSED),
     )
 
+    def initialize(self, policy: Policy) -> None:
+        """Takes the route's policy."""
+        super().initialize(policy)
+        # Tornado would read every body as the form it may be, leniently; parameters are read by `params` alone.
+        self.request._parse_body = _leave_body  # type: ignore[method-assign]
+
     def options(self, *args: str) -> None:
         """A preflight. The wildcard does not cover Authorization, so the headers are listed."""
         self.set_header("Access-Control-Allow-Methods", ALLOWED_METHODS)
@@ -39,13 +46,11 @@ class ApiHandler(BaseHandler):
         script of the call. Raises Refused("invalid_token")."""
         header = self.request.headers.get_list("Authorization")
         scheme, _, presented = (header[0] if len(header) == 1 else "").partition(" ")
-        caller = self.store.tokens.open_access(presented.strip()) if scheme.lower() == "bearer" else None
-        if caller is None:
+        token = self.store.tokens.open_access(presented.strip()) if scheme.lower() == "bearer" else None
+        app = await self.store.apps.active(token.client) if token is not None else None
+        if token is None or app is None:
             raise Refused("invalid_token")
-        app = await self.store.apps.active(caller.client)
-        if app is None:
-            raise Refused("invalid_token")
-        return Caller(caller.user, caller.client, caller.family, caller.generation, app.scopes)
+        return Caller.of(token, app.scopes)
 
     async def refuse_unknown(self, refusal: Refused) -> NoReturn:
         """Refuses a request whose user cannot be known: it counts against its address, and takes nothing from any
@@ -82,6 +87,10 @@ class ApiHandler(BaseHandler):
         if client_id is not None and client_id != basic_id:
             raise Refused("invalid_request", "client_id differs between header and body.")
         return basic_id, basic_secret or None
+
+
+def _leave_body() -> None:
+    pass
 
 
 def _is_authentic(app: Registration, secret: str | None) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+import random
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from time import time
 from typing import Any, cast
 
 from tornado.escape import json_encode, url_unescape
-from tornado.httputil import HTTPHeaders, HTTPServerRequest, format_timestamp
+from tornado.httputil import HTTPServerRequest, format_timestamp
 from tornado.web import Application, HTTPError, RequestHandler
 
+from front.fields import headers_of
 from handlers.errors import CATALOGUE, PUBLIC_NAME, is_defect, refusal_of
 from handlers.params import Params, parse_body
 from handlers.policy import Policy
@@ -52,8 +53,7 @@ class Latchkey(Application):
         for pattern, target in self.patterns:
             match = pattern.fullmatch(request.path)
             if match:
-                args = [url_unescape(group, encoding=None, plus=False) for group in match.groups()]
-                return self.get_handler_delegate(request, *target, path_args=args)
+                return self.get_handler_delegate(request, *target, path_args=[_plain(part) for part in match.groups()])
         return super().find_handler(request, **kwargs)
 
 
@@ -117,8 +117,11 @@ class BaseHandler(RequestHandler):
     def clear(self) -> None:
         """Tornado's, which formats the date anew for each response and checks values that never change: a seventh of
         what a request costs."""
-        self._headers = HTTPHeaders()
-        self._headers["Date"] = http_date()
+        lines = {"Date": [http_date()]}
+        for name, value in self.constant_headers:
+            lines[name] = [value]
+        lines["X-Request-Id"] = [request_id(self.request)]
+        self._headers = headers_of(lines)
         self.set_default_headers()
         self._write_buffer = []
         self._status_code, self._reason = 200, "OK"
@@ -129,14 +132,7 @@ class BaseHandler(RequestHandler):
         ("X-Content-Type-Options", "nosniff"),
         ("Cache-Control", "no-store"),
     )
-    """Of every response, errors included."""
-
-    def set_default_headers(self) -> None:
-        """The constant headers, and the id of the request."""
-        headers = self._headers
-        for name, value in self.constant_headers:
-            headers[name] = value
-        headers["X-Request-Id"] = request_id(self.request)
+    """Of every response, errors included, beside its date and the id of its request. Names are spelt `Header-Case`."""
 
     def prepare(self) -> None:
         """Bounds the body. Raises Refused of `too_large`."""
@@ -251,6 +247,11 @@ def log_failure(request: HTTPServerRequest, raised: Any) -> None:
         log.warning("%s %s: %s [%s]", request.method, shown(request.path), reason, request_id(request))
 
 
+def _plain(part: str) -> bytes:
+    """A part of a path, without its percent signs."""
+    return url_unescape(part, encoding=None, plus=False) if "%" in part else part.encode()
+
+
 def http_date() -> str:
     """The time as the header Date has it, made once a second."""
     global _second, _date
@@ -271,7 +272,7 @@ def request_id(request: HTTPServerRequest) -> str:
     """The id under which a request stands in the log and in its response."""
     found: str | None = getattr(request, "latchkey_id", None)
     if found is None:
-        found = secrets.token_hex(8)
+        found = f"{random.getrandbits(64):016x}"  # to tell requests apart: nobody gains by guessing one
         request.latchkey_id = found  # type: ignore[attr-defined]  # Tornado makes handlers anew, the request stays
     return found
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from email.utils import format_datetime
 
 from tornado.escape import json_encode
-from tornado.httputil import format_timestamp
 
 from handlers.api import ApiHandler
 from handlers.params import once, parse_pairs
@@ -54,7 +54,7 @@ class DocumentHandler(ApiHandler):
         self.write_window(window)
         headers = self._headers  # none of these needs a check
         headers["ETag"] = f'"{found.etag}"'
-        headers["Last-Modified"] = format_timestamp(found.updated_at)
+        headers["Last-Modified"] = format_datetime(found.updated_at, usegmt=True)
         headers["Cache-Control"] = "private, no-cache"
         headers["Content-Type"] = "application/json"
         self.finish(content)

@@ -78,6 +78,8 @@ def log_request(handler: RequestHandler) -> None:
     """One line a request: method, path without its query, status, time in ms, id. Nothing in it is secret."""
     status = handler.get_status()
     level = logging.WARNING if status >= 500 else logging.INFO
+    if not log.isEnabledFor(level):
+        return
     request = handler.request
     log.log(
         level,

@@ -14,6 +14,7 @@ from store.refused import Refused
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+_NUL = "A NUL has no place in a parameter."
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -91,10 +92,15 @@ def parse_pairs(encoded: str | bytes) -> list[tuple[str, str]]:
 
 def decode_form(raw: bytes) -> str:
     """One name or value of application/x-www-form-urlencoded. Raises Refused("invalid_request")."""
+    if b"%" in raw or b"+" in raw:
+        raw = unquote_to_bytes(raw.replace(b"+", b" "))
     try:
-        return _sound(unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8"))
+        text = raw.decode("utf-8")
     except UnicodeDecodeError:
         raise Refused("invalid_request", "The parameters are not UTF-8.") from None
+    if "\0" in text:
+        raise Refused("invalid_request", _NUL)
+    return text
 
 
 def once(pairs: Sequence[tuple[str, str]]) -> Params:
@@ -152,7 +158,7 @@ def _no_constant(name: str) -> None:
 def _sound(text: str) -> str:
     """The text, if it has no NUL and no lone surrogate."""
     if "\0" in text:
-        raise Refused("invalid_request", "A NUL has no place in a parameter.")
+        raise Refused("invalid_request", _NUL)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

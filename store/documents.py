@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from store import keys
 from store.cipher import Cipher
@@ -28,16 +28,14 @@ class Quotas:
     document_bytes: int = 256 * 2**10
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(NamedTuple):
     """RFC 9110 13.1: `if_match` is empty (no condition), `*`, or ETag numbers separated by spaces."""
 
     if_match: str = ""
     if_none_match: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(NamedTuple):
     """A document without its content. `etag` is the number in the ETag; `size` is in bytes as it was sent."""
 
     collection: str
@@ -53,16 +51,14 @@ class Metadata:
         return f"{self.collection}/{self.document_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A page of a collection. `content` goes with the items where it was asked for; `more` says that others follow."""
 
     items: tuple[tuple[Metadata, bytes | None], ...]
     more: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """What a pair keeps: documents, bytes, and (name, documents, bytes) of each collection, by name."""
 
     documents: int

@@ -67,8 +67,13 @@ def person(user: str) -> dict[str, str]:
         "users": shard_users(user[:3]),
         "sessions": base + "sessions",
         "grants": base + "grants",
-        "audit": base + "audit",
+        "audit": audit(user),
     }
+
+
+def audit(user: str) -> str:
+    """The audit trail of a person."""
+    return f"{prefix(user)}audit"
 
 
 def session(user: str, session_id: str) -> str:

@@ -29,6 +29,8 @@ class Lane(asyncio.Protocol):
     connecting and for each answer."""
 
     def __init__(self, connect: Callable[[], AbstractConnection], timeout: float) -> None:
+        # Asking for it costs a system call on Python 3.11.
+        self._loop = asyncio.get_running_loop()
         self._connect = connect
         self._timeout = timeout
         self._connection: AbstractConnection | None = None
@@ -56,8 +58,7 @@ class Lane(asyncio.Protocol):
     def call(self, *words: Any) -> Awaitable[Any]:
         """The reply to a command. Raises redis-py's errors: ResponseError for what the server said, ConnectionError and
         TimeoutError where the answer was lost."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[Any] = self._loop.create_future()
         if len(self._waiting) >= MOST_CALLS:
             future.set_exception(RedisConnectionError("too many calls wait for the store"))
             return future
@@ -65,7 +66,7 @@ class Lane(asyncio.Protocol):
         self._waiting.append(future)
         if not self._flushing:
             self._flushing = True
-            loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush)
         return future
 
     def _flush(self) -> None:
@@ -80,13 +81,12 @@ class Lane(asyncio.Protocol):
         self._send(self._transport)
 
     def _send(self, transport: asyncio.Transport) -> None:
-        loop = asyncio.get_running_loop()
         self._asked += len(self._gathered)
-        self._sent.append((loop.time(), self._asked))
+        self._sent.append((self._loop.time(), self._asked))
         transport.write(b"".join(self._gathered))
         self._gathered.clear()
         if self._watch is None:
-            self._watch = loop.call_later(self._timeout, self._look)
+            self._watch = self._loop.call_later(self._timeout, self._look)
 
     def _was_closed(self) -> bool:
         """Whether the server closed an idle connection. Asking the kernel also finds what the loop has not come round
@@ -154,10 +154,9 @@ class Lane(asyncio.Protocol):
             self._sent.popleft()
         if not self._sent:
             return
-        loop = asyncio.get_running_loop()
-        left = self._sent[0][0] + self._timeout - loop.time()
+        left = self._sent[0][0] + self._timeout - self._loop.time()
         if left > 0:
-            self._watch = loop.call_later(left, self._look)
+            self._watch = self._loop.call_later(left, self._look)
         else:
             self._lose(RedisTimeoutError("the store did not answer in time"))
 
@@ -171,7 +170,7 @@ class Lane(asyncio.Protocol):
                 future.set_exception(error)
         if unsent and not self._flushing:
             self._flushing = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._loop.call_soon(self._flush)
 
     def _fail(self, error: Exception) -> None:
         """Every call fails: there is no connection."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from store.lifetimes import Group
 from store.scripts import Reply
+from store.seal import Token
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """The figures of a rate-limit window after a request. SPEC 8.2: `reset` is in epoch milliseconds."""
 
     limit: int
@@ -17,8 +17,7 @@ class Window:
     reset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Visitor:
+class Visitor(NamedTuple):
     """Where a person's request comes from, for the audit trail."""
 
     address: str = ""
@@ -29,8 +28,7 @@ class Visitor:
         return {"address": self.address, "agent": self.agent[:200]}
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """Who a person is. SPEC 2.3."""
 
     user: str
@@ -40,16 +38,20 @@ class Profile:
     picture: str
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """An app acting for a person, as an access token names them. `registered`: the app's registered scopes, which
-    bound what the token carries; the registration is looked up after the token was opened."""
+    bound what the token carries."""
 
     user: str
     client: str
     family: str
     generation: int
-    registered: tuple[str, ...] = ()
+    registered: tuple[str, ...]
+
+    @classmethod
+    def of(cls, token: Token, registered: tuple[str, ...]) -> Caller:
+        """Whom an opened access token acts for."""
+        return cls(token.user, token.client, token.id, token.generation, registered)
 
     def may(self, needed: str) -> str:
         """Those of the needed scopes that the app has registered."""

@@ -21,7 +21,7 @@ import re
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
@@ -47,8 +47,7 @@ class Evaluator(Protocol):
     def eval(self, script: str, numkeys: int, *keys_and_args: Value) -> Awaitable[Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """What a script answered: a word and the fields its header names after it."""
 
     word: str

@@ -14,7 +14,8 @@ import hashlib
 import re
 import secrets
 import struct
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
@@ -50,8 +51,7 @@ class Kind(enum.Enum):
         self.associated_data = tuple([b"latchkey-" + word.encode() + bytes((key_id,))] for key_id in range(256))
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """What a sealed string says; none of it is visible to its bearer."""
 
     kind: Kind
@@ -74,12 +74,19 @@ class Sealer:
 
     def seal(self, token: Token) -> str:
         """Return the one string of this token. Raises ValueError for a token whose fields are out of their ranges."""
+        return self.seal_as((token.kind,), token)[0]
+
+    def seal_as(self, kinds: Sequence[Kind], token: Token) -> list[str]:
+        """Return the strings of tokens that differ in their kind alone. Raises ValueError as `seal`."""
         payload = _pack(token)
         if self._keys.ring is not self._ring:
             self._load()
         key_id = self._ring.front.id
-        sealed = self._ciphers[key_id].encrypt(payload, token.kind.associated_data[key_id])
-        return token.kind.prefix + _encode(bytes((key_id,)) + sealed).decode()
+        cipher, head = self._ciphers[key_id], bytes((key_id,))
+        return [
+            kind.prefix + _encode(head + cipher.encrypt(payload, kind.associated_data[key_id])).decode()
+            for kind in kinds
+        ]
 
     def open(self, kind: Kind, text: str) -> Token | None:
         """Return what `text` says, or None for anything this service did not seal as this kind, character by character.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from store import keys
 from store.authorizations import fresh_epoch
@@ -13,15 +13,14 @@ from store.lifetimes import ACCESS_TOKEN, OAUTH, REFRESH_TOKEN
 from store.limits import Limits
 from store.refused import Refused, let_in
 from store.registration import Registration
-from store.results import Caller, Window
+from store.results import Window
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, fingerprint, new_id
 
 MS_PER_SECOND = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class TokenResponse:
+class TokenResponse(NamedTuple):
     """SPEC 2.2. `expires_in` is in seconds; `window` is None where no limit applies."""
 
     access_token: str
@@ -52,10 +51,9 @@ class Tokens:
         self._sealer = sealer
         self._limits = limits
 
-    def open_access(self, presented: str) -> Caller | None:
-        """Whom an access token acts for, or None for anything forged, mangled or of another kind. No I/O."""
-        token = self._sealer.open(Kind.ACCESS, presented)
-        return Caller(token.user, token.client, token.id, token.generation) if token else None
+    def open_access(self, presented: str) -> Token | None:
+        """What an access token says, or None for anything forged, mangled or of another kind. No I/O."""
+        return self._sealer.open(Kind.ACCESS, presented)
 
     async def exchange(self, app: Registration, code: str, redirect_uri: str, verifier: str | None) -> TokenResponse:
         """SPEC 4.3, RFC 6749 4.1.3: the first tokens of the family that takes the code's id.
@@ -72,7 +70,7 @@ class Tokens:
                 **keys.token(token.user, token.client, token.id, 0),
                 "code": keys.code(token.user, token.client, token.id),
                 "window": keys.limit(token.user, OAUTH.name),
-                "audit": keys.person(token.user)["audit"],
+                "audit": keys.audit(token.user),
             },
             client=app.client_id,
             redirect_uri=redirect_uri,
@@ -112,7 +110,7 @@ class Tokens:
             {
                 **keys.token(token.user, token.client, token.id, generation),
                 "window": keys.limit(token.user, OAUTH.name),
-                "audit": keys.person(token.user)["audit"],
+                "audit": keys.audit(token.user),
             },
             client=app.client_id,
             generation=token.generation,
@@ -173,7 +171,7 @@ class Tokens:
                 **keys.token(token.user, token.client, token.id, token.generation),
                 "presented": keys.presented(token.user, fingerprint(presented)),
                 "window": keys.limit(token.user, OAUTH.name),
-                "audit": keys.person(token.user)["audit"],
+                "audit": keys.audit(token.user),
             },
             kind="access" if token.kind is Kind.ACCESS else "refresh",
             client=token.client,
@@ -185,10 +183,9 @@ class Tokens:
     def _response(
         self, token: Token, generation: int, scope: str, expires_in: int, window: Window | None
     ) -> TokenResponse:
-        def sealed(kind: Kind) -> str:
-            return self._sealer.seal(Token(kind, token.user, token.client, token.id, generation))
-
-        return TokenResponse(sealed(Kind.ACCESS), sealed(Kind.REFRESH), expires_in, scope, window)
+        issued = Token(Kind.ACCESS, token.user, token.client, token.id, generation)
+        access, refresh = self._sealer.seal_as((Kind.ACCESS, Kind.REFRESH), issued)
+        return TokenResponse(access, refresh, expires_in, scope, window)
 
 
 def _bad_code() -> Refused:

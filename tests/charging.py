@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from store import keys
 from store.calls import Asked, Hold, Price
 from store.lifetimes import AI
 from store.opened import Store
 from store.registration import Registration
+from store.results import Caller
 
 SCOPES = ("credits:spend",)
 DOLLAR = 1_000_000
@@ -19,11 +18,11 @@ PRICE = Price("v1", DOLLAR, DOLLAR)
 async def hold(store: Store, user: str, app: Registration, amount: int) -> Hold:
     """A hold of that many micro-dollars, whatever the window says."""
     tokens = await store.tokens.mint(user, app, SCOPES)
-    caller = store.tokens.open_access(tokens.access_token)
-    assert caller is not None
+    token = store.tokens.open_access(tokens.access_token)
+    assert token is not None
     await store.client.delete(keys.limit(user, AI.name))
     asked = Asked("echo-1", PRICE, 1, amount - 1, 1, 60_000)
-    held = await store.calls.hold(replace(caller, registered=SCOPES), "credits:spend", asked)
+    held = await store.calls.hold(Caller.of(token, SCOPES), "credits:spend", asked)
     assert isinstance(held, Hold)
     assert held.amount == amount
     return held

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from store import keys
@@ -28,9 +27,9 @@ def rotated(store: Store, *ids: int) -> Store:
 async def connect_app(store: Store, user: str, app: Registration) -> Caller:
     """The app, allowed by the person to read and write."""
     tokens = await store.tokens.mint(user, app, SCOPES)
-    caller = store.tokens.open_access(tokens.access_token)
-    assert caller is not None
-    return replace(caller, registered=SCOPES)
+    token = store.tokens.open_access(tokens.access_token)
+    assert token is not None
+    return Caller.of(token, SCOPES)
 
 
 async def write(store: Store, caller: Caller, documents: Mapping[str, bytes]) -> None:

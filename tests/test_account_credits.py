@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,9 +37,9 @@ async def connected(service: Service, app: App | None = None, browser: Browser |
     """Ada, signed in, and an app that she lets spend."""
     browser = browser or await service.signed_in()
     tokens = await service.tokens(app, browser, scope=SPENDS)
-    caller = service.store.tokens.open_access(tokens["access_token"])
-    assert caller is not None
-    return browser, replace(caller, registered=("credits:spend",))
+    token = service.store.tokens.open_access(tokens["access_token"])
+    assert token is not None
+    return browser, Caller.of(token, ("credits:spend",))
 
 
 async def hold(store: Store, caller: Caller, output: int = 1000) -> Hold:

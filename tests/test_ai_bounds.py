@@ -16,6 +16,7 @@ from handlers.site import Site
 from outbound.echo import echo_model
 from outbound.events import EventReader
 from store.lifetimes import AI_MODELS
+from store.results import Caller
 from tests.driver import Service, json_of
 from tests.spender import PATIENT, SDK, SHORT, Spender, cost, events_in, hurry, question, session_of
 from tests.spending import Spender as OnTheStore
@@ -193,9 +194,9 @@ async def registered(service: Service, client_id: str) -> Any:
 async def on_the_store(spender: Spender) -> OnTheStore:
     """The same app, a layer below."""
     registration = await registered(spender.service, spender.app.client_id)
-    caller = spender.service.store.tokens.open_access(spender.token)
-    assert caller is not None
-    return OnTheStore(spender.service.store, replace(caller, registered=registration.scopes))
+    token = spender.service.store.tokens.open_access(spender.token)
+    assert token is not None
+    return OnTheStore(spender.service.store, Caller.of(token, registration.scopes))
 
 
 async def test_a_limit_for_three_lets_three_calls_through(service: Service) -> None:

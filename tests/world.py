@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable
-from dataclasses import replace
 from typing import Any
 
 from store import keys
@@ -106,9 +105,9 @@ class World:
 
     def caller(self, access_token: str) -> Caller:
         """Whom an access token acts for."""
-        caller = self.store.tokens.open_access(access_token)
-        assert caller is not None
-        return replace(caller, registered=ALL_SCOPES)
+        token = self.store.tokens.open_access(access_token)
+        assert token is not None
+        return Caller.of(token, ALL_SCOPES)
 
     async def lives(self, access_token: str) -> bool:
         """Whether an access token is good for anything."""
