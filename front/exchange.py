@@ -86,14 +86,13 @@ class Exchange(HTTPConnection):
         connection takes more, or has StreamClosedError. Raises ValueError for a header that cannot be, HTTPOutputError
         for a piece longer than Content-Length."""
         assert isinstance(start_line, ResponseStartLine)
-        text = self._head(start_line, headers)
+        data = self._head(start_line, headers)
         if not self._open:
             return self.stream.broken()
         self.answering = True
-        data = text.encode("latin-1")
         return self.stream.send(data + self._framed(chunk) if chunk else data)
 
-    def _head(self, start_line: ResponseStartLine, headers: HTTPHeaders) -> str:
+    def _head(self, start_line: ResponseStartLine, headers: HTTPHeaders) -> bytes:
         request = self._request
         code = start_line.code
         without_body = code in (204, 304) or 100 <= code < 200
@@ -119,9 +118,10 @@ class Exchange(HTTPConnection):
             headers["Connection"] = "close"
         lines = lines_of(headers)
         text = _status_line(code, start_line.reason) + "\r\n".join(lines) + ("\r\n\r\n" if lines else "\r\n")
-        if text.count("\n") != len(lines) + 2 or text.count("\r") != len(lines) + 2:
+        data = text.encode("latin-1")
+        if data.count(b"\n") != len(lines) + 2 or data.count(b"\r") != len(lines) + 2:
             raise ValueError("CR or LF in a header")
-        return text
+        return data
 
     def _framed(self, chunk: bytes) -> bytes:
         """The piece as it goes out. Raises HTTPOutputError."""

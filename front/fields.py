@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tornado.httputil import HTTPHeaders
 
 Lines = dict[str, list[str]]
@@ -46,11 +48,24 @@ def _listed(headers: HTTPHeaders) -> list[str]:
     return [name + ": " + value for name, value in headers.get_all()]
 
 
+def _put(headers: HTTPHeaders, fields: Mapping[str, str]) -> None:
+    for name, value in fields.items():
+        headers._as_list[name] = [value]
+        headers._combined_cache[name] = value
+
+
+def _update(headers: HTTPHeaders, fields: Mapping[str, str]) -> None:
+    for name, value in fields.items():
+        headers[name] = value
+
+
 def _alike() -> bool:
-    """Whether HTTPHeaders is what `_filled` and `_read` take it for."""
+    """Whether HTTPHeaders is what the functions above that know its inside take it for."""
     sample = {"Host": ["a"], "X-Forwarded-For": ["b", "c"]}
     try:
         filled, added = _filled(sample), _added(sample)
+        for headers, put in ((filled, _put), (added, _update)):
+            put(headers, {"Host": "d", "Date": "e"})
         return (
             vars(filled).keys() == vars(added).keys()
             and list(filled.get_all()) == list(added.get_all())
@@ -63,4 +78,4 @@ def _alike() -> bool:
 
 # HTTPHeaders.add checks each line with regular expressions, which costs more than all the rest of reading a request;
 # llhttp has checked them already. Its table of lines is not public, so another Tornado may do without it.
-headers_of, lines_of = (_filled, _read) if _alike() else (_added, _listed)
+headers_of, lines_of, put_fields = (_filled, _read, _put) if _alike() else (_added, _listed, _update)

@@ -6,6 +6,7 @@ import logging
 import random
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from time import time
 from typing import Any, cast
 
@@ -13,9 +14,9 @@ from tornado.escape import json_encode, url_unescape
 from tornado.httputil import HTTPServerRequest, format_timestamp
 from tornado.web import Application, HTTPError, RequestHandler
 
-from front.fields import headers_of
+from front.fields import headers_of, put_fields
 from handlers.errors import CATALOGUE, PUBLIC_NAME, is_defect, refusal_of
-from handlers.params import Params, parse_body
+from handlers.params import JSON, Params, parse_body
 from handlers.policy import Policy
 from handlers.site import Site, client_address, window_address
 from store.opened import Store
@@ -117,7 +118,7 @@ class BaseHandler(RequestHandler):
     def clear(self) -> None:
         """Tornado's, which formats the date anew for each response and checks values that never change: a seventh of
         what a request costs."""
-        lines = {"Date": [http_date()]}
+        lines = {"Date": [http_date(int(time()))]}
         for name, value in self.constant_headers:
             lines[name] = [value]
         lines["X-Request-Id"] = [request_id(self.request)]
@@ -169,16 +170,26 @@ class BaseHandler(RequestHandler):
     def write_window(self, window: Window) -> None:
         """SPEC 8.2: the figures of the window that counted this request."""
         self.window = window
-        headers = self._headers  # numbers need no check
-        headers["X-RateLimit-Limit"] = str(window.limit)
-        headers["X-RateLimit-Remaining"] = str(window.remaining)
-        headers["X-RateLimit-Reset"] = str(window.reset)
+        put_fields(
+            self._headers,
+            {
+                "X-Ratelimit-Limit": str(window.limit),
+                "X-Ratelimit-Remaining": str(window.remaining),
+                "X-Ratelimit-Reset": str(window.reset),
+            },
+        )
 
     def write_json(self, value: dict[str, Any], status: int = 200) -> None:
         """Writes a JSON object."""
-        self.set_status(status)
-        self._headers["Content-Type"] = "application/json"
-        self.finish(json_encode(value))
+        if status != 200:
+            self.set_status(status)
+        self.write_whole(json_encode(value).encode(), {})
+
+    def write_whole(self, body: bytes, headers: Mapping[str, str]) -> None:
+        """Writes the body, JSON unless the headers say otherwise. Their names are spelt `Header-Case`, and nothing in
+        them comes from outside: neither is checked."""
+        put_fields(self._headers, {"Content-Type": JSON, **headers, "Content-Length": str(len(body))})
+        self.finish(body)
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
         """Sends the catalogue's error for whatever was raised."""
@@ -252,16 +263,10 @@ def _plain(part: str) -> bytes:
     return url_unescape(part, encoding=None, plus=False) if "%" in part else part.encode()
 
 
-def http_date() -> str:
-    """The time as the header Date has it, made once a second."""
-    global _second, _date
-    now = int(time())
-    if now != _second:
-        _second, _date = now, format_timestamp(now)
-    return _date
-
-
-_second, _date = 0, ""
+@lru_cache(maxsize=1024)
+def http_date(seconds: int) -> str:
+    """A time of the epoch as the headers Date and Last-Modified have it. What is asked for is mostly the present."""
+    return format_timestamp(seconds)
 
 
 def _is_inherited(handler: type[RequestHandler], name: str) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from email.utils import format_datetime
 
 from tornado.escape import json_encode
 
 from handlers.api import ApiHandler
+from handlers.base import http_date
 from handlers.params import once, parse_pairs
 from store.archive import described
 from store.documents import Conditions
@@ -52,12 +52,12 @@ class DocumentHandler(ApiHandler):
         check_names(collection, document_id)
         found, content, window = await self.store.documents.read(caller, self.needed, collection, document_id)
         self.write_window(window)
-        headers = self._headers  # none of these needs a check
-        headers["ETag"] = f'"{found.etag}"'
-        headers["Last-Modified"] = format_datetime(found.updated_at, usegmt=True)
-        headers["Cache-Control"] = "private, no-cache"
-        headers["Content-Type"] = "application/json"
-        self.finish(content)
+        headers = {
+            "Etag": f'"{found.etag}"',
+            "Last-Modified": http_date(int(found.updated_at.timestamp())),
+            "Cache-Control": "private, no-cache",
+        }
+        self.write_whole(content, headers)
 
     async def put(self, collection: str, document_id: str) -> None:
         """Keeps the body as it was sent; the answer never holds the content."""

@@ -104,7 +104,12 @@ def usage_prefix(user: str) -> str:
 def hosted(user: str, client: str) -> dict[str, str]:
     """The four keys of the hosted data of a (user, app) pair."""
     base = prefix(user)
-    return {noun: f"{base}{noun}:{client}" for noun in ("docs", "meta", "index", "usage")}
+    return {
+        "docs": f"{base}docs:{client}",
+        "meta": f"{base}meta:{client}",
+        "index": f"{base}index:{client}",
+        "usage": f"{base}usage:{client}",
+    }
 
 
 def credits(user: str) -> dict[str, str]:

@@ -55,6 +55,8 @@ class Caller(NamedTuple):
 
     def may(self, needed: str) -> str:
         """Those of the needed scopes that the app has registered."""
+        if needed in self.registered:
+            return needed
         return " ".join(scope for scope in needed.split() if scope in self.registered)
 
 

@@ -85,8 +85,12 @@ class Script:
     idempotent: bool
     derives: tuple[str, ...]
     sha: str = field(init=False)
+    words: Mapping[bytes, tuple[str, tuple[str, ...]]] = field(init=False)
+    """The replies, by their words as they travel."""
 
     def __post_init__(self) -> None:
+        words = {word.encode(): (word, names) for word, names in self.replies.items()}
+        object.__setattr__(self, "words", words)
         object.__setattr__(self, "sha", hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -171,32 +175,42 @@ class Scripts:
         script is idempotent, which is sent once more), StoreError when the answer breaks the script's header.
         """
         script = self._scripts[name]
-        ordered: list[Value] = [keys[key] for key in script.keys]
         if len(args) != len(script.args):
             raise StoreError(f"{name}: takes {script.args}")
+        ordered: list[Value] = [keys[key] for key in script.keys]
         ordered += [args[arg] for arg in script.args]
         with wrapped():
             try:
-                answer = await self._evaluate(script, ordered)
+                answer = await self._client.evalsha(script.sha, len(script.keys), *ordered)
+            except NoScriptError:
+                answer = await self._load_and_run(script, ordered)
             except (RedisConnectionError, RedisTimeoutError):
                 if not script.idempotent:
                     raise
-                answer = await self._evaluate(script, ordered)
+                answer = await self._run_again(script, ordered)
         return _reply(script, answer)
 
-    async def _evaluate(self, script: Script, ordered: list[Value]) -> Any:
+    async def _load_and_run(self, script: Script, ordered: list[Value]) -> Any:
+        # The script did not run, so it may be sent again; EVAL loads it on the way.
+        try:
+            return await self._client.eval(script.source, len(script.keys), *ordered)
+        except (RedisConnectionError, RedisTimeoutError):
+            if not script.idempotent:
+                raise
+            return await self._run_again(script, ordered)
+
+    async def _run_again(self, script: Script, ordered: list[Value]) -> Any:
         try:
             return await self._client.evalsha(script.sha, len(script.keys), *ordered)
         except NoScriptError:
-            # The script did not run, so it may be sent again; EVAL loads it on the way.
             return await self._client.eval(script.source, len(script.keys), *ordered)
 
 
 def _reply(script: Script, answer: Any) -> Reply:
     if not isinstance(answer, list) or not answer or not isinstance(answer[0], bytes):
         raise StoreError(f"{script.name}: the answer is not a word and its fields")
-    word = answer[0].decode()
-    names = script.replies.get(word)
-    if names is None or len(names) != len(answer) - 1:
-        raise StoreError(f"{script.name}: the answer {word!r} does not fit the header")
-    return Reply(word, dict(zip(names, answer[1:], strict=True)))
+    word, *values = answer
+    found = script.words.get(word)
+    if found is None or len(found[1]) != len(values):
+        raise StoreError(f"{script.name}: the answer {word.decode(errors='replace')!r} does not fit the header")
+    return Reply(found[0], dict(zip(found[1], values)))  # noqa: B905  # of one length, as was looked at
