@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bench.flat import worst
+from bench.flat import EMPTY, worst
 from bench.latchkey import CEILING, EVALSHA, SYSTEM
 from bench.measure import table
 from bench.memory import BUDGET, Footprint
@@ -36,13 +36,14 @@ FLAT = 0.95
 
 
 class Aim(NamedTuple):
-    """`measured` and `wanted` in words; `by_cpu` is the same ratio of the time of a core that a request takes."""
+    """`measured` and `wanted` in words. A ratio is that of the requests which a second of the server's core carries;
+    `by_rate` is the one of requests/s, which is less where load generator and store are busy before the server is."""
 
     what: str
     wanted: str
     measured: str
     met: bool
-    by_cpu: str = ""
+    by_rate: str = ""
 
 
 def of_endpoints(found: Found) -> Iterator[Aim]:
@@ -55,9 +56,9 @@ def of_endpoints(found: Found) -> Iterator[Aim]:
             yield Aim(
                 f"{endpoint}, of the ceiling",
                 f"≥ {100 * wanted:.0f} %",
-                f"{100 * share:.0f} %",
-                share >= wanted,
                 f"{100 * by_cpu:.0f} %",
+                by_cpu >= wanted,
+                f"{100 * share:.0f} %",
             )
     tails = {
         key.endpoint: found.figure(key, "p99") / found.figure(key, "p50")
@@ -88,7 +89,7 @@ def of_peers(found: Found) -> Iterator[Aim]:
             yield Aim(what, f"≥ {wanted:g} ×", "not measured", False)
             continue
         ratio, by_cpu = found.ratio(one, other), found.ratio(other, one, "server")
-        yield Aim(what, f"≥ {wanted:g} ×", f"{ratio:.2f} ×", ratio >= wanted, f"{by_cpu:.2f} ×")
+        yield Aim(what, f"≥ {wanted:g} ×", f"{by_cpu:.2f} ×", by_cpu >= wanted, f"{ratio:.2f} ×")
     one, other = Key(SYSTEM, "AI call", 1), Key(STUB_SYSTEM, "AI call", 1)
     if one in found.samples and other in found.samples:
         added = found.figure(one, "p50") - found.figure(other, "p50")
@@ -99,11 +100,11 @@ def of_flat(found: Found) -> Iterator[Aim]:
     """Against an empty store."""
     key, ratio = worst(found)
     yield Aim(
-        "requests/s over the full store, of the empty one's, the worst",
+        "requests over the full store, of the empty one's, the worst",
         f"≥ {FLAT:.2f} ×",
         f"{ratio:.2f} × ({key.endpoint})",
         ratio >= FLAT,
-        f"{1 / found.ratio(key, key._replace(system='empty'), 'server'):.2f} ×",
+        f"{found.ratio(key, key._replace(system=EMPTY)):.2f} ×",
     )
 
 
@@ -117,5 +118,5 @@ def of_memory(found: list[Footprint]) -> Iterator[Aim]:
 
 def aim_table(aims: list[Aim]) -> str:
     """Every aim and how far it was reached."""
-    rows = [(aim.what, aim.wanted, aim.measured, aim.by_cpu, "met" if aim.met else "**not met**") for aim in aims]
-    return table(("aim", "wanted", "measured", "by CPU", ""), rows, words=1)
+    rows = [(aim.what, aim.wanted, aim.measured, aim.by_rate, "met" if aim.met else "**not met**") for aim in aims]
+    return table(("aim", "wanted", "per core", "requests/s", ""), rows, words=1)

@@ -43,8 +43,10 @@ def flat_table(found: Found) -> str:
 
 
 def worst(found: Found) -> tuple[Key, float]:
-    """The endpoint that lost most requests/s, and what is left of them."""
-    ratios = {key: found.ratio(key, key._replace(system=EMPTY)) for key in found.samples if key.system == FULL}
+    """The endpoint that lost most of what a second of the server's core carries, and what is left of it."""
+    ratios = {
+        key: found.ratio(key._replace(system=EMPTY), key, "server") for key in found.samples if key.system == FULL
+    }
     key = min(ratios, key=ratios.__getitem__)
     return key, ratios[key]
 

@@ -12,7 +12,7 @@ from handlers.api import ApiHandler
 from handlers.base import http_date
 from handlers.params import once, parse_pairs
 from store.archive import described
-from store.documents import Conditions
+from store.documents import Conditions, Page
 from store.json_text import NotJSON, check_json
 from store.refused import Refused
 
@@ -131,20 +131,12 @@ class CollectionHandler(ApiHandler):
             content=include == "data",
         )
         self.write_window(window)
-        self.set_header("Content-Type", "application/json")
-        # The text of a document is spliced in as it was sent: to read and write it anew could change it.
-        self.write('{"items":[')
-        for position, (found, content) in enumerate(page.items):
-            item = json_encode(described(found, with_collection=False))
-            self.write("," if position else "")
-            if content is None:
-                self.write(item)
-            else:
-                self.write(item[:-1] + ',"data":')
-                self.write(content)
-                self.write("}")
         cursor = _cursor(page.items[-1][0].document_id) if page.more else None
-        self.finish(f'],"nextCursor":{json_encode(cursor)}}}')
+        if include is None:
+            items = [described(found, with_collection=False) for found, _ in page.items]
+            self.write_json({"items": items, "nextCursor": cursor})
+        else:
+            self.write_whole(_spliced(page, cursor), {})
 
 
 class UsageHandler(ApiHandler):
@@ -165,6 +157,17 @@ class UsageHandler(ApiHandler):
                 ],
             }
         )
+
+
+def _spliced(page: Page, cursor: str | None) -> bytes:
+    """A page with what is in its documents: their text as it was sent, since to read and write it anew could change
+    it."""
+    items = []
+    for found, content in page.items:
+        assert content is not None
+        head = json_encode(described(found, with_collection=False)).encode()
+        items.append(b'%b,"data":%b}' % (head[:-1], content))
+    return b'{"items":[%b],"nextCursor":%b}' % (b",".join(items), json_encode(cursor).encode())
 
 
 def _read_limit(text: str | None) -> int:
