@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# A test file stays in one process, so that its fixtures are made once.
+PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help run test crosscheck test-cluster lint docs clean
@@ -16,15 +18,15 @@ run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" p
 	$(BIN)/python server.py --demo $(ARGS)
 
 test: $(VENV)/installed-test  ## run the tests (ARGS="tests/test_settings.py -x" passes arguments)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 # The tests run the fast HTTP server on asyncio's loop, and server processes on uvloop.
 crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP server, and the fast one on uvloop
-	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest -m "http and not front" $(ARGS)
-	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest -m front $(ARGS)
+	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest $(PARALLEL) -m "http and not front" $(ARGS)
+	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest $(PARALLEL) -m front $(ARGS)
 
 test-cluster: $(VENV)/installed-test  ## run them with clusters of Valkey and of Redis 7 for stores
-	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(ARGS)
+	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff check .
