@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from listening import bind, for_each_worker
 from tests.processes import QUICK, Server, children, processes, refused, wait_until
 from tests.raw_http import SignIn, account, listens, seed_file, store_pid
 
@@ -102,6 +103,23 @@ def test_a_worker_that_does_not_end_is_killed() -> None:
         assert server.stop() == 1
         assert f"worker {one} does not end and is killed" in server.log
         assert not {one, other} & set(processes())
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
+def test_each_worker_listens_on_every_address(host: str, platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if platform == "linux" != sys.platform:
+        pytest.skip("not on Linux")
+    monkeypatch.setattr(sys, "platform", platform)
+    first = bind(host, 0)
+    sets = for_each_worker(first, 3)
+    assert len(sets) == 3
+    addresses = [[one.getsockname() for one in sockets] for sockets in sets]
+    assert addresses[1:] == addresses[:-1]
+    everyone = {one for sockets in sets for one in sockets}
+    assert len(everyone) == len(first) * (3 if platform == "linux" else 1)
+    for one in everyone:
+        one.close()
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
