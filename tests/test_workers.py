@@ -49,10 +49,20 @@ def readable(connection: http.client.HTTPConnection) -> bool:
     return bool(select.select([connection.sock], [], [], 0)[0])
 
 
-def pending(pid: int, number: signal.Signals) -> bool:
-    """Whether the signal waits until the process goes on, or it is gone."""
-    shown = subprocess.run(["ps", "-o", "pending=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return not shown.stdout.strip() or bool(int(shown.stdout, 16) >> number - 1 & 1)
+def freeze(pid: int) -> None:
+    """Stops the process until it is told to go on."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: shown(pid, "stat").startswith("T"))
+
+
+def waits(pid: int, number: signal.Signals) -> bool:
+    """Whether the signal waits until the process goes on."""
+    return bool(int(shown(pid, "pending"), 16) >> number - 1 & 1)
+
+
+def shown(pid: int, column: str) -> str:
+    """What `ps` says of a process."""
+    return subprocess.check_output(["ps", "-o", f"{column}=", "-p", str(pid)], text=True).strip()
 
 
 def test_workers_that_are_being_started_are_ended_too() -> None:
@@ -69,7 +79,7 @@ def test_all_workers_serve_and_what_waits_for_one_that_dies_is_answered_by_the_n
         port = server.ready().port
         store, (one, other) = store_pid(server.data_dir), workers(server)
         for frozen in (one, other):
-            os.kill(frozen, signal.SIGSTOP)
+            freeze(frozen)
             with asked(port) as waiting:
                 wait_until(lambda: any(map(readable, waiting)))  # called here
                 if sys.platform == "linux":  # each has a queue of its own
@@ -86,10 +96,10 @@ def test_what_nobody_takes_any_more_ends_with_the_server() -> None:
     with Server("--workers", "2", *QUICK) as server:
         port, family = server.ready().port, workers(server)
         for pid in family:
-            os.kill(pid, signal.SIGSTOP)
+            freeze(pid)
         with asked(port) as waiting:
             server.process.send_signal(signal.SIGTERM)
-            wait_until(lambda: all(pending(pid, signal.SIGTERM) for pid in family))
+            wait_until(lambda: all(waits(pid, signal.SIGTERM) for pid in family))
             for pid in family:
                 os.kill(pid, signal.SIGCONT)
             assert server.wait() == 0
@@ -99,7 +109,7 @@ def test_what_nobody_takes_any_more_ends_with_the_server() -> None:
 def test_a_worker_that_does_not_end_is_killed() -> None:
     with Server("--workers", "2", "--drain-timeout", "0.1", "--redis-timeout", "0.1", *QUICK) as server:
         one, other = workers(server.ready())
-        os.kill(one, signal.SIGSTOP)
+        freeze(one)
         assert server.stop() == 1
         assert f"worker {one} does not end and is killed" in server.log
         assert not {one, other} & set(processes())
