@@ -7,6 +7,7 @@ import errno
 import logging
 import resource
 import socket
+import sys
 from dataclasses import dataclass
 
 from tornado.httpserver import HTTPServer
@@ -26,6 +27,8 @@ HEAD_SECONDS = 20.0
 BODY_SECONDS = 60.0
 # Files that are open beside connections of clients: connections of the store and of model servers, sockets, logs.
 OTHER_FILES = 256
+# Connections that wait to be accepted at one socket, as with `bind_sockets`.
+BACKLOG = 128
 
 
 def raise_open_files() -> None:
@@ -57,6 +60,36 @@ def bind_loopback(port: int) -> list[socket.socket]:
         if port:
             raise
     return bind_loopback(0)
+
+
+def for_each_worker(sockets: list[socket.socket], workers: int) -> list[list[socket.socket]]:
+    """As many sets of listening sockets, `sockets` the first, the others on the same addresses: the system spreads new
+    connections over them. Elsewhere than on Linux it would not, and it is the same set for all. Raises StartupError.
+
+    The first ones were bound alone, which fails where anybody listens; only now they let others join them. Linux
+    permits that, and joins sockets of the same user only.
+    """
+    if sys.platform != "linux":
+        return [sockets] * workers
+    try:
+        for one in sockets:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        return [sockets, *([_beside(one) for one in sockets] for _ in range(workers - 1))]
+    except OSError as error:
+        raise StartupError(f"cannot listen with each worker: {error.strerror or error}") from None
+
+
+def _beside(one: socket.socket) -> socket.socket:
+    """Another listening socket on its address."""
+    other = socket.socket(one.family, socket.SOCK_STREAM)
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if one.family == socket.AF_INET6:
+        other.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    other.setblocking(False)
+    other.bind(one.getsockname())
+    other.listen(BACKLOG)
+    return other
 
 
 @dataclass(frozen=True)

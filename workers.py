@@ -1,19 +1,28 @@
-"""Several server processes on one port: the supervisor forks them, restarts the ones that die, and ends them all."""
+"""Several server processes on one port: the supervisor forks them, restarts the ones that die, and ends them all.
+
+Each has listening sockets of its own. The supervisor holds them all, so what waits at those of a worker that dies is
+taken by the one that replaces it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import signal
+import socket
 import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+import event_loop
+from listening import for_each_worker
 from opening import open_store
 from store.errors import StartupError
 
@@ -27,6 +36,8 @@ POLL_SECONDS = 0.1
 # A worker that dies younger than this did not die of its work.
 INFANCY_SECONDS = 2.0
 INFANT_DEATHS = 5
+# What a worker may take to end, beyond the time for what is in flight.
+ENDING_SECONDS = 5.0
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -38,8 +49,8 @@ def supervise(runtime: Runtime, serve: Serve, announce: Announce) -> int:
     """Serves with `settings.workers` processes until a signal. Returns the exit status."""
     demo = asyncio.run(_prepare(runtime))
     runtime.supervisor = os.getpid()
-    supervisor = _Supervisor(runtime, serve)
     try:
+        supervisor = _Supervisor(runtime, serve)
         supervisor.start()
         announce(runtime, demo)
         return supervisor.watch()
@@ -53,34 +64,49 @@ async def _prepare(runtime: Runtime) -> Demo | None:
         return await runtime.prepare(store)
 
 
+@dataclass(frozen=True)
+class _Worker:
+    born: float
+    sockets: list[socket.socket]
+
+
 class _Supervisor:
     def __init__(self, runtime: Runtime, serve: Serve) -> None:
         self._runtime = runtime
         self._serve = serve
-        self._born: dict[int, float] = {}
+        # The operations port has few requests, which need not wait for a worker that is at work: one socket for all.
+        self._sockets = for_each_worker(runtime.sockets, runtime.settings.workers)
+        self._workers: dict[int, _Worker] = {}
         self._infant_deaths = 0
         self._stopping = False
+        self._patience = 0.0
         self._exit_code = 0
 
     def start(self) -> None:
         for number in SIGNALS:
             signal.signal(number, self._on_signal)
-        for _ in range(self._runtime.settings.workers):
-            self._fork()
+        for sockets in self._sockets:
+            self._fork(sockets)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._end_all()
 
     def _end_all(self) -> None:
+        if not self._stopping:
+            settings = self._runtime.settings
+            self._patience = time.monotonic() + settings.drain_timeout + settings.redis_timeout + ENDING_SECONDS
         self._stopping = True
         # As long as one process listens, a connection that nobody will take does not fail but waits.
-        for one in (*self._runtime.sockets, *self._runtime.ops_sockets):
+        for one in (*_all(self._sockets), *self._runtime.ops_sockets):
             one.close()
-        for pid in self._born:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+        self._tell_all(signal.SIGTERM)
 
-    def _fork(self) -> None:
+    def _tell_all(self, number: signal.Signals) -> None:
+        for pid in self._workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _fork(self, sockets: list[socket.socket]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         # A signal waits until the new worker is in the list of those to end.
@@ -90,21 +116,25 @@ class _Supervisor:
                 return
             pid = os.fork()
             if pid == 0:
-                self._work()
-            self._born[pid] = time.monotonic()
+                self._work(sockets)
+            self._workers[pid] = _Worker(time.monotonic(), sockets)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
-    def _work(self) -> NoReturn:
+    def _work(self, sockets: list[socket.socket]) -> NoReturn:
         code = 1
         try:
             for number in SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            # Those of others would keep what waits there from ending with them.
+            for one in _all(self._sockets):
+                if one not in sockets:
+                    one.close()
+            self._runtime.sockets = sockets
             if self._runtime.embedded:
                 self._runtime.embedded.release_in_child()
-            # Not uvloop: of workers that were forked, now and then one did not hear of its end.
-            asyncio.run(self._run_worker())
+            event_loop.run(self._run_worker())
             code = self._runtime.exit_code
         except StartupError as error:
             log.error("a worker cannot start: %s", error)
@@ -119,9 +149,15 @@ class _Supervisor:
 
     def watch(self) -> int:
         """Until every worker has ended."""
-        while self._born:
+        while self._workers:
             time.sleep(POLL_SECONDS)
             self._reap()
+            if self._stopping and time.monotonic() > self._patience:
+                for pid in self._workers:
+                    log.error("worker %d does not end and is killed", pid)
+                self._exit_code = 1
+                self._tell_all(signal.SIGKILL)
+                self._patience = math.inf
             embedded = self._runtime.embedded
             if embedded and not self._stopping and not embedded.alive():
                 log.critical("the embedded store ended; see the log in the data directory")
@@ -130,18 +166,23 @@ class _Supervisor:
         return self._exit_code
 
     def _reap(self) -> None:
-        for pid in list(self._born):
+        for pid in list(self._workers):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
                 continue
-            age = time.monotonic() - self._born.pop(pid)
+            worker = self._workers.pop(pid)
             if self._stopping:
                 continue
             log.error("worker %d ended with status %d", pid, os.waitstatus_to_exitcode(status))
-            self._infant_deaths = self._infant_deaths + 1 if age < INFANCY_SECONDS else 0
+            infant = time.monotonic() - worker.born < INFANCY_SECONDS
+            self._infant_deaths = self._infant_deaths + 1 if infant else 0
             if self._infant_deaths >= INFANT_DEATHS:
                 log.critical("workers keep dying at their start")
                 self._exit_code = 1
                 self._end_all()
             else:
-                self._fork()
+                self._fork(worker.sockets)
+
+
+def _all(sets: list[list[socket.socket]]) -> set[socket.socket]:
+    return {one for sockets in sets for one in sockets}

@@ -107,8 +107,11 @@ class FrontServer(HTTPServer):
         a moment to reach its client."""
         await asyncio.sleep(0)  # what was accepted just now has begun to be a connection
         arriving = list(self._arriving.values())
-        for task in arriving:
-            task.cancel()
+        if self._tls:  # a handshake takes as long as the client likes
+            for task in arriving:
+                task.cancel()
+        # Without TLS it takes two turns of the loop. Cut between them, it would be a connection that is never told that
+        # it is lost, on uvloop.
         await asyncio.gather(*arriving, return_exceptions=True)
         for connection in list(self._open):
             connection.leave()

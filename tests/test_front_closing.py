@@ -8,18 +8,21 @@ import resource
 import socket
 import ssl
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tornado.test
 from tornado.iostream import StreamClosedError
+from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler, stream_request_body
 
+import event_loop
 import front.server
+from front import FrontServer
 from front.files import room_for
-from tests.fronts import Client, joined, request, running, statuses, until, within
+from tests.fronts import SECONDS, Client, joined, request, running, statuses, until, within
 
 both = pytest.mark.parametrize("front", ["fast", "tornado"])
 MEGABYTE = b"x" * 2**20
@@ -482,6 +485,27 @@ async def test_closing_all_lets_a_complete_answer_arrive(site: Application, note
         assert len((await client.answer()).body) == 20 * len(MEGABYTE)
         assert await client.rest() == b""
         await within(closing)
+
+
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("new_loop", {asyncio.new_event_loop, event_loop.new_event_loop})
+def test_who_connects_while_it_ends_does_not_keep_it(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], tls: bool, turns: int, site: Application
+) -> None:
+    async def end() -> None:
+        server = FrontServer(site, ssl_options=server_tls() if tls else None)
+        listening, port = bind_unused_port()
+        server.add_socket(listening)
+        with socket.create_connection(("127.0.0.1", port)):
+            for _ in range(turns):  # of the loop: what was accepted becomes a connection in some of them
+                await asyncio.sleep(0)
+            server.stop()
+            async with asyncio.timeout(SECONDS):  # `wait_for` would take a turn
+                await server.close_all_connections()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(end())
 
 
 CERTIFICATE = Path(tornado.test.__file__).parent / "test.crt"

@@ -2,20 +2,67 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import os
+import select
 import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.processes import QUICK, Server, children, processes, wait_until
-from tests.raw_http import SignIn, account, listens, seed_file, status_of, store_pid
+from listening import bind, for_each_worker
+from tests.processes import QUICK, Server, children, processes, refused, wait_until
+from tests.raw_http import SignIn, account, listens, seed_file, store_pid
 
 
 @pytest.fixture
 def seed(tmp_path: Path) -> str:
     """A seed file with a person and an app."""
     return seed_file(tmp_path)
+
+
+def workers(server: Server) -> list[int]:
+    """The processes that serve."""
+    return [pid for pid in children(server.process.pid) if pid != store_pid(server.data_dir)]
+
+
+@contextlib.contextmanager
+def asked(port: int, count: int = 32) -> Iterator[list[http.client.HTTPConnection]]:
+    """Connections with a request on each whose answer was not read."""
+    connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=15) for _ in range(count)]
+    try:
+        for connection in connections:
+            connection.request("GET", "/healthz")
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def readable(connection: http.client.HTTPConnection) -> bool:
+    """Whether an answer, or the end, has come."""
+    return bool(select.select([connection.sock], [], [], 0)[0])
+
+
+def freeze(pid: int) -> None:
+    """Stops the process until it is told to go on."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: shown(pid, "stat").startswith("T"))
+
+
+def waits(pid: int, number: signal.Signals) -> bool:
+    """Whether the signal waits until the process goes on."""
+    return bool(int(shown(pid, "pending"), 16) >> number - 1 & 1)
+
+
+def shown(pid: int, column: str) -> str:
+    """What `ps` says of a process."""
+    return subprocess.check_output(["ps", "-o", f"{column}=", "-p", str(pid)], text=True).strip()
 
 
 def test_workers_that_are_being_started_are_ended_too() -> None:
@@ -27,38 +74,88 @@ def test_workers_that_are_being_started_are_ended_too() -> None:
         assert "Traceback" not in server.log
 
 
-def test_two_workers_both_serve_and_one_that_dies_is_replaced() -> None:
+def test_all_workers_serve_and_what_waits_for_one_that_dies_is_answered_by_the_next() -> None:
     with Server("--workers", "2", *QUICK) as server:
         port = server.ready().port
-        store = store_pid(server.data_dir)
-
-        def workers() -> list[int]:
-            return [pid for pid in children(server.process.pid) if pid != store]
-
-        one, other = workers()
-        for stopped in (one, other):  # while one is frozen, the other answers
-            os.kill(stopped, signal.SIGSTOP)
-            assert {status_of(port, "/readyz") for _ in range(5)} == {200}
-            os.kill(stopped, signal.SIGCONT)
-        os.kill(one, signal.SIGKILL)
-        wait_until(lambda: len(set(workers()) - {one}) == 2)
-        [new] = set(workers()) - {one, other}
-        os.kill(other, signal.SIGSTOP)
-        assert status_of(port, "/readyz") == 200, "the new one serves"
-        os.kill(other, signal.SIGCONT)
-        assert f"worker {one} ended with status -9" in server.log
+        store, (one, other) = store_pid(server.data_dir), workers(server)
+        for frozen in (one, other):
+            freeze(frozen)
+            with asked(port) as waiting:
+                wait_until(lambda: any(map(readable, waiting)))  # called here
+                if sys.platform == "linux":  # each has a queue of its own
+                    assert not all(map(readable, waiting))
+                os.kill(frozen, signal.SIGCONT if frozen == one else signal.SIGKILL)
+                assert {connection.getresponse().status for connection in waiting} == {200}
+        assert f"worker {other} ended with status -9" in server.log
+        [new] = set(workers(server)) - {one}
         assert server.stop() == 0
         assert not {one, other, new, store} & set(processes())
+
+
+def test_what_nobody_takes_any_more_ends_with_the_server() -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        port, family = server.ready().port, workers(server)
+        for pid in family:
+            freeze(pid)
+        with asked(port) as waiting:
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: all(waits(pid, signal.SIGTERM) for pid in family))
+            for pid in family:
+                os.kill(pid, signal.SIGCONT)
+            assert server.wait() == 0
+            wait_until(lambda: all(map(readable, waiting)))  # answered, closed or reset
+
+
+def test_a_worker_that_does_not_end_is_killed() -> None:
+    with Server("--workers", "2", "--drain-timeout", "0.1", "--redis-timeout", "0.1", *QUICK) as server:
+        one, other = workers(server.ready())
+        freeze(one)
+        assert server.stop() == 1
+        assert f"worker {one} does not end and is killed" in server.log
+        assert not {one, other} & set(processes())
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
+def test_each_worker_listens_on_every_address(host: str, platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if platform == "linux" != sys.platform:
+        pytest.skip("not on Linux")
+    monkeypatch.setattr(sys, "platform", platform)
+    first = bind(host, 0)
+    sets = for_each_worker(first, 3)
+    assert len(sets) == 3
+    addresses = [[one.getsockname() for one in sockets] for sockets in sets]
+    assert addresses[1:] == addresses[:-1]
+    everyone = {one for sockets in sets for one in sockets}
+    assert len(everyone) == len(first) * (3 if platform == "linux" else 1)
+    for one in everyone:
+        one.close()
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_a_port_in_use_by_workers_is_refused(count: str) -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        port = server.ready().port
+        status, log = refused("--workers", count, *QUICK, port=port)
+    assert (status, log) == (1, f"latchkey: cannot listen on localhost:{port}: Address already in use\n")
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_REUSEPORT"), reason="this system has no SO_REUSEPORT")
+def test_a_port_in_use_by_who_would_share_it_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as foreign:
+        port = foreign.getsockname()[1]
+        status, log = refused("--workers", "2", *QUICK, port=port)
+    assert (status, log) == (1, f"latchkey: cannot listen on localhost:{port}: Address already in use\n")
 
 
 def test_without_their_supervisor_workers_end(seed: str) -> None:
     with Server("--workers", "2", "--seed", seed, *QUICK) as server:
         cookie = SignIn(server.ready().port).cookie()
         store = store_pid(server.data_dir)
-        workers = set(children(server.process.pid)) - {store}
-        assert len(workers) == 2
+        family = set(workers(server))
+        assert len(family) == 2
         server.kill()
-        wait_until(lambda: not workers & set(processes()), 10)
+        wait_until(lambda: not family & set(processes()), 10)
         assert not listens(server.port)
         with Server(*QUICK, data_dir=server.data_dir) as again:
             assert account(again.ready().port, cookie) == 200
@@ -73,9 +170,9 @@ def test_workers_whose_supervisor_is_killed_while_they_start_end() -> None:
         wait_until(lambda: family & set(processes()) == {store_pid(server.data_dir)})
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_without_its_embedded_store_the_server_ends_and_says_so(workers: str) -> None:
-    with Server("--workers", workers, *QUICK) as server:
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_without_its_embedded_store_the_server_ends_and_says_so(count: str) -> None:
+    with Server("--workers", count, *QUICK) as server:
         store = store_pid(server.ready().data_dir)
         family = {*children(server.process.pid), server.process.pid}
         os.kill(store, signal.SIGKILL)
