@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 
-# Objects that come and go with requests, as many as a loop full of them has. A request leaves no cycle behind; by
-# default those in flight alone set off a collection every few requests, for a tenth of all the time.
-YOUNG = 50_000
+# More objects than the requests have that are in flight at once. A call of the API leaves no cycle behind, but by
+# default those in flight set off a collection every few calls, for a tenth of all the time. A page leaves some hundreds
+# of objects, by the way that templates run: many more than these would stop the process for long when they are freed.
+YOUNG = 10_000
 
 
 def settle() -> None:

@@ -38,7 +38,7 @@ from handlers.base import Latchkey
 from handlers.credits import BalanceHandler, ConnectedAppsHandler
 from handlers.decide import DecideHandler
 from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
-from handlers.fallback import FallbackHandler, StaticHandler, log_request, quote_nothing
+from handlers.fallback import FallbackHandler, StaticHandler, quote_nothing
 from handlers.health import HealthHandler, ReadyHandler
 from handlers.metadata import MetadataHandler
 from handlers.policy import OPEN, POLICIES, check_policies
@@ -101,7 +101,6 @@ def make_application(site: Site) -> Latchkey:
         template_path=str(HERE / "templates"),
         static_path=str(HERE / "static"),
         static_handler_class=StaticHandler,
-        log_function=log_request,
         xsrf_cookies=True,
         xsrf_cookie_name=site.cookie("xsrf"),
         xsrf_cookie_kwargs={"httponly": True, "samesite": "Lax", "secure": site.secure, "path": "/"},

@@ -7,11 +7,12 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from json import JSONEncoder
 from time import time
 from typing import Any, cast
 
 from tornado.escape import json_encode, url_unescape
-from tornado.httputil import HTTPServerRequest, format_timestamp
+from tornado.httputil import HTTPServerRequest, ResponseStartLine, format_timestamp
 from tornado.web import Application, HTTPError, RequestHandler
 
 from front.fields import headers_of, put_fields
@@ -24,6 +25,7 @@ from store.refused import Refused, SignedOut
 from store.results import Visitor, Window
 
 log = logging.getLogger("latchkey.http")
+access_log = logging.getLogger("latchkey.access")
 
 EXPOSED = (
     "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Request-Id, "
@@ -32,6 +34,9 @@ EXPOSED = (
 ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key"
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
+
+to_json = JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
+"""JSON as answers have it, of values that hold no lone surrogate."""
 
 Target = tuple[type[RequestHandler], dict[str, Any]]
 
@@ -45,6 +50,15 @@ class Latchkey(Application):
     literal: Mapping[str, Target] = {}
     patterns: Sequence[tuple[re.Pattern[str], Target]] = ()
 
+    def log_request(self, handler: RequestHandler) -> None:
+        """One line a request: method, path without its query, status, time in ms, id. Nothing in it is secret."""
+        status = handler.get_status()
+        level = logging.WARNING if status >= 500 else logging.INFO
+        if access_log.isEnabledFor(level):
+            request = handler.request
+            method, path, passed = request.method, shown(request.path), 1000 * request.request_time()
+            access_log.log(level, "%s %s %d %.1fms [%s]", method, path, status, passed, request_id(request))
+
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
         """The handler of a request. Tornado's own way there, through a router for hosts and one for paths, costs more
         than many a handler; it is left to static files and to what is not found."""
@@ -54,32 +68,34 @@ class Latchkey(Application):
         for pattern, target in self.patterns:
             match = pattern.fullmatch(request.path)
             if match:
-                return self.get_handler_delegate(request, *target, path_args=[_plain(part) for part in match.groups()])
+                args: Any = [_plain(part) for part in match.groups()]
+                return self.get_handler_delegate(request, *target, path_args=args)
         return super().find_handler(request, **kwargs)
 
 
 class BaseHandler(RequestHandler):
     """One request. `policy` is the route's."""
 
+    application: Latchkey
     policy: Policy
 
     def initialize(self, policy: Policy) -> None:
         """Takes the route's policy."""
         self.policy = policy
         self.window: Window | None = None
-        cast(Latchkey, self.application).in_flight += 1
+        self.application.in_flight += 1
         # Set where HTTP Basic was tried, so that a 401 names the scheme (RFC 6749 5.2).
         self.basic_tried = False
 
     @property
     def site(self) -> Site:
         """The server's facts."""
-        return cast(Latchkey, self.application).site
+        return self.application.site
 
     @property
     def store(self) -> Store:
         """The open store."""
-        return self.site.store
+        return self.application.site.store
 
     @property
     def request_id(self) -> str:
@@ -142,7 +158,7 @@ class BaseHandler(RequestHandler):
 
     def on_finish(self) -> None:
         """The drain waits for what is in flight."""
-        cast(Latchkey, self.application).in_flight -= 1
+        self.application.in_flight -= 1
 
     def check_etag_header(self) -> bool:
         """False: no conditional GET in v1, where a handler sets an ETag too (SPEC 9)."""
@@ -183,13 +199,28 @@ class BaseHandler(RequestHandler):
         """Writes a JSON object."""
         if status != 200:
             self.set_status(status)
-        self.write_whole(json_encode(value).encode(), {})
+        self.write_whole(to_json(value).encode(), {})
 
     def write_whole(self, body: bytes, headers: Mapping[str, str]) -> None:
         """Writes the body, JSON unless the headers say otherwise. Their names are spelt `Header-Case`, and nothing in
         them comes from outside: neither is checked."""
         put_fields(self._headers, {"Content-Type": JSON, **headers, "Content-Length": str(len(body))})
-        self.finish(body)
+        if hasattr(self, "_new_cookie"):
+            self.finish(body)
+            return
+        # What Tornado's `finish` and `flush` come to where nothing was written yet, no cookie is set and no ETag made.
+        request = self.request
+        connection = request.connection
+        assert connection is not None and not self._headers_written
+        self._headers_written = True
+        connection.set_close_callback(None)  # type: ignore[attr-defined]  # of all connections of servers
+        start_line = ResponseStartLine("", self._status_code, self._reason)
+        connection.write_headers(start_line, self._headers, b"" if request.method == "HEAD" else body)
+        connection.finish()
+        self._log()
+        self._finished = True
+        self.on_finish()
+        self._break_cycles()
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
         """Sends the catalogue's error for whatever was raised."""
@@ -258,9 +289,9 @@ def log_failure(request: HTTPServerRequest, raised: Any) -> None:
         log.warning("%s %s: %s [%s]", request.method, shown(request.path), reason, request_id(request))
 
 
-def _plain(part: str) -> bytes:
-    """A part of a path, without its percent signs."""
-    return url_unescape(part, encoding=None, plus=False) if "%" in part else part.encode()
+def _plain(part: str) -> str | bytes:
+    """A part of a path, without its percent signs. Tornado takes text as it is, and reads bytes as UTF-8."""
+    return url_unescape(part, encoding=None, plus=False) if "%" in part else part
 
 
 @lru_cache(maxsize=1024)

@@ -6,10 +6,8 @@ import base64
 import binascii
 import re
 
-from tornado.escape import json_encode
-
 from handlers.api import ApiHandler
-from handlers.base import http_date
+from handlers.base import http_date, to_json
 from handlers.params import once, parse_pairs
 from store.archive import described
 from store.documents import Conditions, Page
@@ -165,9 +163,9 @@ def _spliced(page: Page, cursor: str | None) -> bytes:
     items = []
     for found, content in page.items:
         assert content is not None
-        head = json_encode(described(found, with_collection=False)).encode()
+        head = to_json(described(found, with_collection=False)).encode()
         items.append(b'%b,"data":%b}' % (head[:-1], content))
-    return b'{"items":[%b],"nextCursor":%b}' % (b",".join(items), json_encode(cursor).encode())
+    return b'{"items":[%b],"nextCursor":%b}' % (b",".join(items), to_json(cursor).encode())
 
 
 def _read_limit(text: str | None) -> int:

@@ -1,17 +1,15 @@
-"""What answers where no route does, static files, and the access log."""
+"""What answers where no route does, and static files."""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
 
-from tornado.web import HTTPError, RequestHandler, StaticFileHandler
+from tornado.web import HTTPError, StaticFileHandler
 
-from handlers.base import EXPOSED, log_failure, request_id, shown
+from handlers.base import EXPOSED, log_failure, request_id
 from handlers.page import PageHandler
 from store.refused import Refused
-
-log = logging.getLogger("latchkey.access")
 
 
 class FallbackHandler(PageHandler):
@@ -72,21 +70,3 @@ def quote_nothing(record: logging.LogRecord) -> bool:
     if str(record.msg).startswith("Malformed HTTP message") and isinstance(record.args, tuple):
         record.msg, record.args = "Malformed HTTP message from %s", record.args[:1]
     return True
-
-
-def log_request(handler: RequestHandler) -> None:
-    """One line a request: method, path without its query, status, time in ms, id. Nothing in it is secret."""
-    status = handler.get_status()
-    level = logging.WARNING if status >= 500 else logging.INFO
-    if not log.isEnabledFor(level):
-        return
-    request = handler.request
-    log.log(
-        level,
-        "%s %s %d %.1fms [%s]",
-        request.method,
-        shown(request.path),
-        status,
-        1000 * request.request_time(),
-        request_id(request),
-    )

@@ -12,7 +12,7 @@ from typing import Any, cast
 from tornado.routing import URLSpec
 
 from handlers.base import BaseHandler, Latchkey
-from handlers.fallback import log_request, quote_nothing
+from handlers.fallback import quote_nothing
 from handlers.health import HealthHandler
 from handlers.params import Params
 from handlers.policy import OPEN, OPS_POLICIES, check_policies
@@ -102,7 +102,6 @@ def make_ops_application(site: Site, keys: Iterable[str]) -> Operations:
         [URLSpec(pattern, handler, {"policy": OPS_POLICIES[name]}, name) for pattern, handler, name in OPS_ROUTES],
         default_handler_class=NothingHandler,
         default_handler_args={"policy": OPEN},
-        log_function=log_request,
     )
     application.site = site
     application.keys = tuple(_digest(key) for key in keys)
