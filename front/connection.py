@@ -269,6 +269,8 @@ class Connection(Outgoing):
         if self._buffer:
             # Not from here: the application is in the middle of ending the request before.
             self._loop.call_soon(self._advance)
+        else:
+            self._server.idle()
 
     def _part(self, *, unread: bool) -> None:
         """Closes the connection when what is to go out has gone out. `unread`: the client may be sending, and would

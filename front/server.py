@@ -77,6 +77,8 @@ class FrontServer(HTTPServer):
         self.closing = params.no_keep_alive
         """Whether an answer ends its connection."""
         self._most = connections
+        # Whether somebody waits since there are as many connections as may be.
+        self._full = False
         self._tls = ssl_options_to_context(self.ssl_options, server_side=True) if self.ssl_options is not None else None
         self._listening: dict[socket.socket, bool] = {}
         # By the context of the connection that they become: not counted twice.
@@ -123,6 +125,7 @@ class FrontServer(HTTPServer):
         await self._empty
 
     def _accept_again(self) -> None:
+        self._full = False
         for one, accepting in self._listening.items():
             if not accepting:
                 self._listening[one] = True
@@ -138,6 +141,7 @@ class FrontServer(HTTPServer):
         for turn in range(ACCEPTED_AT_ONCE):
             if self._most is not None and len(self._open) + len(self._arriving) >= self._most:
                 if turn == 0:  # only then somebody is waiting for certain
+                    self._full = True
                     self._pause_accepting()
                     self._make_room()
                 return
@@ -187,6 +191,11 @@ class FrontServer(HTTPServer):
         """A connection is there."""
         self._open.add(connection)
         self._arriving.pop(connection.context, None)
+
+    def idle(self) -> None:
+        """A connection has answered, and nothing has come since: it can make room for who waits."""
+        if self._full:
+            self._accept_again()
 
     def on_close(self, server_conn: object) -> None:
         """A connection is gone."""

@@ -401,6 +401,21 @@ async def test_who_comes_when_all_are_at_work_waits(site: Application, notes: No
             assert (await second.answer()).body == b"done"
 
 
+@pytest.mark.gen_test
+async def test_who_waits_takes_the_place_of_one_that_has_become_idle(site: Application, notes: Notes) -> None:
+    async with running(site, connections=1) as server, await server.connect() as first:
+        first.write(request("GET", "/held"))
+        await until(lambda: notes.begun == 1)
+        async with await server.connect() as second:
+            second.write(request("GET", "/held"))
+            await settled(second)
+            assert notes.begun == 1
+            notes.go_on.set()
+            assert (await first.answer()).body == b"done"
+            assert (await second.answer()).body == b"done"
+            assert await first.rest() == b""
+
+
 @pytest.fixture
 def no_more_files() -> Iterator[Any]:
     """Calling it leaves the process no file to open; calling what it returns ends that."""
