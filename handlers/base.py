@@ -159,6 +159,8 @@ class BaseHandler(RequestHandler):
     def on_finish(self) -> None:
         """The drain waits for what is in flight."""
         self.application.in_flight -= 1
+        # Tornado's templates leave a cycle, which holds the request until the next garbage collection.
+        self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}
 
     def check_etag_header(self) -> bool:
         """False: no conditional GET in v1, where a handler sets an ETag too (SPEC 9)."""
@@ -281,12 +283,17 @@ class BaseHandler(RequestHandler):
 def log_failure(request: HTTPServerRequest, raised: Any) -> None:
     """Tracebacks for defects only, a line where the store or the hasher was away, and never the address with its
     query, which may hold what is secret."""
-    error = raised[1]
+    error: BaseException | None = raised[1]
     if is_defect(error):
         log.error("%s %s failed [%s]", request.method, shown(request.path), request_id(request), exc_info=raised)
     elif not isinstance(error, (Refused, SignedOut, HTTPError)):
         reason = str(error) or type(error).__name__
         log.warning("%s %s: %s [%s]", request.method, shown(request.path), reason, request_id(request))
+    # A frame on the way often knows the error that went through it. The two would keep the request, with its body,
+    # until the next garbage collection, and those are rare.
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__
 
 
 def _plain(part: str) -> str | bytes:
