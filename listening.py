@@ -106,6 +106,12 @@ class Listening:
         server.add_sockets(sockets)
         return cls(application, server)
 
+    def at_work(self) -> bool:
+        """Whether there is something to wait for before the end."""
+        if self.application.in_flight or self.application.site.tasks:
+            return True
+        return isinstance(self.server, FrontServer) and self.server.at_work()
+
 
 def make_server(application: Latchkey, settings: Settings, max_body: int) -> HTTPServer:
     """The HTTP server, not listening yet."""

@@ -19,7 +19,6 @@ import garbage
 import workers
 from demo import Demo
 from handlers import make_application
-from handlers.base import Latchkey
 from handlers.ops import make_ops_application
 from handlers.site import Site
 from listening import Listening, bind, raise_open_files
@@ -153,14 +152,13 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await stop.wait()
             for one in listening:
                 one.server.stop()
-            applications = [one.application for one in listening]
-            await drain(applications, settings.drain_timeout)
+            await drain(listening, settings.drain_timeout)
             for one in listening:
                 await one.server.close_all_connections()
             for end in tuple(site.endings):
                 end()
             # Streams that are cut now settle what they have delivered.
-            await drain(applications, settings.redis_timeout)
+            await drain(listening, settings.redis_timeout)
         finally:
             watch.cancel()
             await site.models.close()
@@ -171,10 +169,10 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 signal.signal(number, signal.SIG_IGN)
 
 
-async def drain(applications: Sequence[Latchkey], seconds: float) -> None:
+async def drain(listening: Sequence[Listening], seconds: float) -> None:
     """Waits until nothing is at work any more, at most so long."""
     deadline = asyncio.get_running_loop().time() + seconds
-    while any(one.in_flight or one.site.tasks for one in applications) and asyncio.get_running_loop().time() < deadline:
+    while any(one.at_work() for one in listening) and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.02)
 
 

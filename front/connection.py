@@ -110,6 +110,11 @@ class Connection(Outgoing):
         """When it is cut unless something arrives, in the loop's time; None where a request is at work."""
         return self._deadline.at if self._exchange is None and not self._over else None
 
+    @property
+    def at_work(self) -> bool:
+        """Whether there is a request that was not answered yet; its body may still be on the way."""
+        return self._exchange is not None
+
     # Requests.
 
     def data_received(self, data: bytes) -> None:

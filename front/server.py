@@ -104,6 +104,10 @@ class FrontServer(HTTPServer):
             one.close()
         self._listening.clear()
 
+    def at_work(self) -> bool:
+        """Whether a request was begun, with its head, and not answered yet."""
+        return any(one.at_work for one in self._open)
+
     async def close_all_connections(self) -> None:
         """Ends them all, and waits until they are gone. A request at work is cut; an answer that is complete is given
         a moment to reach its client."""

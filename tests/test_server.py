@@ -16,6 +16,7 @@ from store.datadir import Files
 from store.keyring import KeyRing
 from tests.driver import App
 from tests.engines import valkey
+from tests.fronts import request
 from tests.processes import QUICK, Server, processes, refused, wait_until
 from tests.raw_http import SECRET, SignIn, account, listens, seed_file, status_of, store_pid, store_runs
 
@@ -92,6 +93,21 @@ def test_what_is_in_flight_is_answered_and_then_the_store_stops(
         # The answer was no empty promise: the session is in the store.
         with Server(*QUICK, data_dir=server.data_dir) as again:
             assert account(again.ready().port, cookie) == 200
+
+
+def test_a_request_whose_body_is_on_the_way_is_answered_too() -> None:
+    with Server("--redis-url", "memory", "--http", "fast", *QUICK) as server:
+        port = server.ready().port
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+            client.sendall(
+                request("POST", "/api/oauth/token", "Content-Type: application/json", "Content-Length: 2") + b"{"
+            )
+            assert [status_of(port), status_of(port)] == [200, 200]  # as in SignIn
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not listens(port))
+            client.sendall(b"}")
+            assert client.recv(2**16).startswith(b"HTTP/1.1 400 ")
+        assert server.wait() == 0
 
 
 def test_a_drain_has_an_end(seed: str) -> None:
