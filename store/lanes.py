@@ -117,8 +117,9 @@ class Lane(asyncio.Protocol):
             self._fail(error)
         finally:
             self._opening = None
-        if self._gathered:
-            self._flush()
+        # Without another look: a server that hangs up on everybody would be asked for ever.
+        if self._gathered and self._transport is not None:
+            self._send(self._transport)
 
     def data_received(self, data: bytes) -> None:
         """Replies, each for the oldest call that waits."""

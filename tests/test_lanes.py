@@ -192,6 +192,28 @@ async def test_what_is_no_answer_ends_the_connection() -> None:
 
 
 @pytest.mark.gen_test
+async def test_a_server_that_hangs_up_after_the_greeting_fails_the_call() -> None:
+    greeted = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal greeted
+        greeted += 1
+        asked = b""
+        while b"LIB-VER" not in asked:  # the end of what redis-py says first
+            asked += await reader.read(1000)
+            writer.write(b"+OK\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with lane_to(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=1) as lane:
+        with pytest.raises((RedisConnectionError, InvalidResponse)):
+            await asyncio.wait_for(lane.call(b"PING"), 2)
+    assert greeted == 1
+    server.close()
+    await server.wait_closed()
+
+
+@pytest.mark.gen_test
 async def test_closing_fails_what_still_waits(mortal: Engine) -> None:
     client: Redis = await connect(mortal.url)
     lane = Lane(client.connection_pool.make_connection, 5.0)
