@@ -43,10 +43,9 @@ def flat_table(found: Found) -> str:
 
 
 def worst(found: Found) -> tuple[Key, float]:
-    """The endpoint that lost most of what a second of the server's core carries, and what is left of it."""
-    ratios = {
-        key: found.ratio(key._replace(system=EMPTY), key, "server") for key in found.samples if key.system == FULL
-    }
+    """The endpoint that lost most of what a second of a core of server and store carries, and what is left of it."""
+    full = [key for key in found.samples if key.system == FULL]
+    ratios = {key: found.ratio(key._replace(system=EMPTY), key, "cores") for key in full}
     key = min(ratios, key=ratios.__getitem__)
     return key, ratios[key]
 
