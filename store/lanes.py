@@ -19,8 +19,8 @@ from redis.exceptions import InvalidResponse, ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 MOST_CALLS = 10_000
-"""Calls that wait on a lane for their answers, at most: beyond, the store is slower than what comes in. They are bounded
-in bytes by what the HTTP server lets in: so many connections, a body each."""
+"""Calls that wait on a lane for their answers, at most: beyond, the store is slower than what comes in. They are
+bounded in bytes by what the HTTP server lets in: so many connections, a body each."""
 
 _NOTHING = object()
 
