@@ -22,4 +22,4 @@ for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
   end
 end
 return {'ok', row[1], row[2], row[3], row[4], row[5], row[6], rows,
-  redis.call('XREVRANGE', audit, '+', '-', 'COUNT', count)}
+  redis.call('LRANGE', audit, 0, count - 1)}

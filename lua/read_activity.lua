@@ -13,4 +13,4 @@ local idle, count = tonumber(ARGV[1]), ARGV[2]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, redis.call('XREVRANGE', audit, '+', '-', 'COUNT', count)}
+return {'ok', email, verified, name, picture, redis.call('LRANGE', audit, 0, count - 1)}

@@ -120,6 +120,7 @@ def everything(client: Any) -> bytes:
         b"hash": lambda key: [part for pair in client.hgetall(key).items() for part in pair],
         b"set": lambda key: client.smembers(key),
         b"zset": lambda key: client.zrange(key, 0, -1),
+        b"list": lambda key: client.lrange(key, 0, -1),
         b"stream": lambda key: [part for _, entry in client.xrange(key) for pair in entry.items() for part in pair],
     }
     found: list[bytes] = []

@@ -39,7 +39,7 @@ async def test_the_balance(service: Service) -> None:
     assert answer.headers["X-RateLimit-Remaining"] == "299"
     await service.store.credits.grant(spender.user, 10**12)
     answer = await spender.get("/credits/balance")
-    assert b'"paid": 1000000000000,' in answer.body, "no float, no exponent"
+    assert b'"paid":1000000000000,' in answer.body, "no float, no exponent"
     assert json_of(answer)["spendable"] == 10**12
 
 

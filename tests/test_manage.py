@@ -203,9 +203,9 @@ def test_words_show_a_secret_once_with_a_note_and_lists_as_tables(home: Home) ->
 
 def test_what_a_browser_calls_itself_cannot_steer_the_terminal(home: Home) -> None:
     sub = home.user("ada@example.com")["sub"]
-    entry = {"event": "signed_in", "client": "", "address": "192.0.2.1", "agent": "\x1b]0;owned\x07"}
+    entry = "1790000000000 signed_in  192.0.2.1 \x1b]0;owned\x07"
     with home.client() as client:
-        client.xadd(keys.person(sub)["audit"], entry)
+        client.lpush(keys.person(sub)["audit"], entry)
     said = home.words("user", "show", "ada@example.com").out
     assert "192.0.2.1  ?]0;owned?" in said
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", said)

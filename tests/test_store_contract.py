@@ -56,6 +56,7 @@ async def contents(store: Store) -> bytes:
         b"hash": client.hgetall,
         b"set": client.smembers,
         b"zset": lambda key: client.zrange(key, 0, -1),
+        b"list": lambda key: client.lrange(key, 0, -1),
         b"stream": client.xrange,
     }
     parts = [(key, await read[await client.type(key)](key)) for key in await every_key(client)]
