@@ -42,7 +42,7 @@ local current = tonumber(line[1])
 local now = now_ms()
 
 local revoked = line[4] or not connected or line[3] ~= given[1]
-local successor = redis.call('HGET', access, 'scope')
+local successor = redis.call('GET', access)
 -- An answer that was lost may be asked for again: the latest rotation only, whose successor was not used, revoked or old.
 local again = not revoked and generation == current - 1 and retry_ms > 0 and successor
   and now >= tonumber(line[5]) and now - tonumber(line[5]) <= retry_ms

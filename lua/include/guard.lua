@@ -5,7 +5,7 @@
 -- Returns a word; then with 'ok': remaining, reset; with 'rate_limited': reset, retry.
 local function admit(user, grant, family, access, window, needed, limit, period, now)
   if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
-  local scope = redis.call('HGET', access, 'scope')
+  local scope = redis.call('GET', access)
   if not scope then return 'invalid_token' end
   local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'last_used_at')
   local line = redis.call('HMGET', family, 'epoch', 'revoked', 'scope')

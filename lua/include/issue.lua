@@ -5,6 +5,5 @@ local function issue_tokens(family, access, generation, family_scope, access_sco
   redis.call('HSET', family, 'generation', int(generation), 'scope', family_scope, 'epoch', epoch,
     'rotated_at', int(now))
   redis.call('PEXPIREAT', family, int(now + refresh_ttl))
-  redis.call('HSET', access, 'scope', access_scope ~= family_scope and access_scope or '')
-  redis.call('PEXPIREAT', access, int(now + access_ttl))
+  redis.call('SET', access, access_scope ~= family_scope and access_scope or '', 'PXAT', int(now + access_ttl))
 end
