@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-WIDTH = 760
-LABEL = 230
+WIDTH = 790
+LABEL = 260
 """Pixels to the left of the bars."""
 VALUE = 90
 """Pixels for the figure behind the longest one."""
