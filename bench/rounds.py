@@ -20,6 +20,8 @@ from bench.wrk import burst
 FIRST_RATE = 25_000
 """Requests per second that no server here reaches: so many are prepared while nothing was measured."""
 _SPARE = 1.5
+LEAST_RATE = 12_500
+"""And so many at least: what was measured so far may have been disturbed."""
 QUIET = 0.05
 """Of the server's core: a burst during which other work took more is sent again, if patience lasts."""
 _SHRUNK = 0.7
@@ -167,7 +169,8 @@ class Rounds:
         return best
 
     def _burst(self, row: Row, connections: int, seconds: int) -> Sample:
-        most = int((_SPARE * self._best[connections] or FIRST_RATE) * seconds)
+        best = self._best[connections]
+        most = int((max(_SPARE * best, LEAST_RATE) if best else FIRST_RATE) * seconds)
         kind, file, first = row.source.plan(most)
         server, store = row.process.cpu(), row.store.cpu() if row.store else 0.0
         before = _busy(self._cores.server)
