@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -74,8 +74,17 @@ async def list_apps(context: Context, args: Namespace) -> Outcome:
 
 
 async def show_app(context: Context, args: Namespace) -> Outcome:
-    """One app. Raises Refused("not_found")."""
-    return Outcome(_app(await _find_app(context.store, args.client_id)))
+    """One app with its numbers: about how many people have connected it, and by day (UTC) what it did; `spent` is in
+    micro-dollars. Raises Refused("not_found")."""
+    registration = await _find_app(context.store, args.client_id)
+    numbers = await context.store.numbers.of(args.client_id)
+    days = [
+        {**asdict(day), "day": day.day.isoformat()}
+        for day in numbers.days
+        if day.calls or day.spent or day.connected or day.disconnected
+    ]
+    columns = ("day", "calls", "limited", "spent", "connected", "disconnected")
+    return Outcome({**_app(registration), "people": numbers.people, "days": days}, columns)
 
 
 async def update_app(context: Context, args: Namespace) -> Outcome:

@@ -47,8 +47,7 @@ class Registration:
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
         check_app_name(self.name)
-        if self.homepage and not _HOMEPAGE.fullmatch(self.homepage):
-            raise InvalidRegistration("homepage must be an http or https address in ASCII, without spaces")
+        check_homepage(self.homepage)
         if not 1 <= len(self.redirect_uris) <= MAX_REDIRECT_URIS:
             raise InvalidRegistration(f"an app registers 1 to {MAX_REDIRECT_URIS} redirect URIs")
         for uri in self.redirect_uris:
@@ -140,6 +139,29 @@ class Registration:
             owner=row["owner"],
             created_at=row["createdAt"],
         )
+
+
+def check_homepage(address: str) -> None:
+    """Raises InvalidRegistration unless an app may name this address, or none, as its own."""
+    if address and not _HOMEPAGE.fullmatch(address):
+        raise InvalidRegistration("homepage must be an http or https address in ASCII, without spaces")
+
+
+def tombstone(owner: str) -> bytes:
+    """What stands in the place of a registration while what the app left is being freed: who owned it."""
+    packed: bytes = msgpack.packb(owner)
+    return packed
+
+
+def owner_left(packed: bytes) -> str | None:
+    """Who owned the app in whose place a tombstone stands; None for anything but a tombstone."""
+    row = msgpack.unpackb(packed) if packed else None
+    return row if isinstance(row, str) else None
+
+
+def secret_mark(digest: bytes) -> str:
+    """By what a live secret is named on pages: the beginning of its digest, which tells nothing of the secret."""
+    return digest.hex()[:8]
 
 
 def new_secret() -> str:
