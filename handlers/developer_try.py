@@ -25,6 +25,7 @@ from store.tokens import UnknownUser, s256
 
 LASTS = timedelta(minutes=10)
 SHOWN = 14
+SECRET = ("code", "state")
 _COOKIE = re.compile(r"([A-Za-z0-9_-]{1,64})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})")
 
 
@@ -93,8 +94,9 @@ class TryHandler(DeveloperPage):
     async def walk(self, app: Registration, params: Params, verifier: str) -> tuple[list[Step], str | None]:
         """What the app's back end does with the answer. The app is not asked for its secret, which the server does not
         have: who is signed in owns it. Nothing of what is issued here lives on."""
-        came = [f"{name}={shortened(params.get(name) or '')}" for name in ("code", "error", "state", "iss")]
-        came = [line for line in came if not line.endswith("=")]
+        names = ("code", "error", "error_description", "state", "iss")
+        got = {name: params.get(name) for name in names}
+        came = [f"{name}={shortened(text) if name in SECRET else text}" for name, text in got.items() if text]
         code = params.get("code")
         words = "The browser came back to the redirect URI. Your app compares state with the one it made, and iss with "
         words += self.site.base_url + "."

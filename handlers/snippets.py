@@ -77,7 +77,7 @@ curl -sS "$SERVER/api/oauth/userinfo" -H "Authorization: Bearer $ACCESS_TOKEN" -
 
 
 def _python(values: dict[str, str], userinfo: bool) -> str:
-    text = _constants(values, "{name} = {value}\n")
+    text = _constants(values, "", "\n")
     secret = ', "client_secret": CLIENT_SECRET' if values["client_secret"] else ""
     text = f"""\
 import base64, hashlib, json, secrets
@@ -125,7 +125,7 @@ def _javascript(values: dict[str, str], userinfo: bool) -> str:
 import {{ createHash, randomBytes }} from "node:crypto";
 import {{ createInterface }} from "node:readline/promises";
 
-{_constants(values, "const {name} = {value};" + chr(10))}
+{_constants(values, "const ", ";" + chr(10))}
 // 1. Made anew for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
 const state = randomBytes(32).toString("base64url");
 const verifier = randomBytes(48).toString("base64url");
@@ -166,8 +166,8 @@ console.log(await userinfo.json());
     return text
 
 
-def _constants(values: dict[str, str], form: str) -> str:
+def _constants(values: dict[str, str], before: str, behind: str) -> str:
     """The app's values as constants. A JSON string of ASCII is one in Python and in JavaScript."""
     names = {"base_url": "SERVER"}
     lines = {names.get(name, name.upper()): json.dumps(value) for name, value in values.items() if value}
-    return "".join(form.format(name=name, value=value) for name, value in lines.items())
+    return "".join(f"{before}{name} = {value}{behind}" for name, value in lines.items())

@@ -5,6 +5,7 @@
 --- ARGV[1] expected: the tombstone
 --- @reply conflict
 --- @reply ok
+--- @idempotent
 local app, days, people = KEYS[1], KEYS[2], KEYS[3]
 local expected = ARGV[1]
 
