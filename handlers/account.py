@@ -36,6 +36,7 @@ EVENTS = {
     "app_secret_made": "New client secret made for your app",
     "app_secret_ended": "A client secret of your app ended",
     "app_deleted": "Your app deleted",
+    "app_given_by_operator": "App given to you by the operator",
     "exported_by_operator": "Account exported by the operator",
     "tokens_revoked": "App gave back its access",
     "token_minted": "Access given by the operator",

@@ -139,6 +139,13 @@ class OwnedApps:
         await self._note(session, client_id, "app_deleted", visitor)
         await self._apps.begin_deletion(client_id, by=session.user)
 
+    async def give(self, user: str, client_id: str) -> None:
+        """Enters an app in the list of the person who is about to become its owner. Who owned it before loses it with
+        the change of the registration. Raises Refused("not_found")."""
+        reply = await self._scripts.run("give_app", keys.person(user), client=client_id)
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+
     async def _note(self, session: Session, client_id: str, event: str, visitor: Visitor) -> None:
         """Before it is done, so that nothing is done unseen. Raises SignedOut."""
         reply = await self._scripts.run(

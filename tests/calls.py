@@ -154,6 +154,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.owned.delete(w.session, client, VISITOR)
 
 
+@call("owned.give", "give_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.owned.give(w.user, w.app.client_id)
+
+
 @call("numbers.flush", "add_numbers")
 async def _(w: World) -> Call:
     w.store.numbers.called(w.app.client_id, limited=False)

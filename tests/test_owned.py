@@ -279,3 +279,16 @@ async def test_a_creation_that_was_cut_in_the_middle_does_not_bar_the_name(store
     await store.client.zadd(spell.APPS, {"a-name": 1})
     made, _ = await world.register("a-name")
     assert made in await store.apps.list()
+
+
+async def test_the_operator_gives_an_app_to_a_person_and_to_another(store: Store) -> None:
+    world, other = await World.make(store), await World.make(store)
+    client = world.app.client_id
+    for owner, former in ((world, other), (other, world)):
+        await store.owned.give(owner.user, client)
+        assert client not in await listed(owner), "as long as the registration does not name them"
+        await store.apps.update(client, owner=owner.user)
+        assert (await listed(owner), await listed(former)) == ([client], [])
+        assert await refusal_of(store.owned.find(former.session, client)) == "not_found"
+    assert await refusal_of(store.owned.give("0" * 32, client)) == "not_found"
+    assert (await world.events())[-1] == "app_given_by_operator"
