@@ -192,3 +192,22 @@ async def test_a_code_for_the_page_is_worth_nothing_without_the_secret_and_the_v
     assert "This try is over" in text_of(await browser.get(back.headers["Location"]))
     assert (await stranger.exchange(code, code_verifier=VERIFIER)).code == 401
     assert fields_of(await browser.get("/developer/apps/my-app/try"), "/developer/apps/my-app/try")
+
+
+@pytest.mark.trap(24)
+async def test_no_log_holds_what_a_try_was_made_of(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    await own_app(service)
+    browser = await service.signed_in()
+    address = await begin(browser)
+    _, state, verifier = browser.cookies["latchkey_try"].split(".")
+    back = (await browser.consent(address)).headers["Location"]
+    assert (await browser.get(back)).code == 200
+    logged = "\n".join(f"{record.getMessage()} {record.exc_text}" for record in caplog.records)
+    assert "/developer/apps/my-app/try" in logged
+    for secret in (state, verifier, answer_of_url(back)["code"]):
+        assert secret not in logged
+
+
+def answer_of_url(url: str) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(url).query))

@@ -182,13 +182,13 @@ async def test_a_flush_that_finds_the_store_away_loses_its_numbers_and_says_so(
 
 
 @pytest.mark.gen_test(timeout=60)
-async def test_a_server_that_stops_has_flushed() -> None:
-    with Server(*QUICK) as server:
+async def test_the_processes_of_a_server_that_stops_have_flushed() -> None:
+    with Server("--workers", "2", *QUICK) as server:
         server.ready()
         app = child(server.data_dir, "app", "create", *NEW_APP, "--scopes", "profile", "--json").json
         form = {"client_id": app["client_id"], "client_secret": app["client_secret"], "token": "none of ours"}
-        for _ in range(3):
-            assert (await send(f"{server.url}/api/oauth/revoke", "POST", form=form)).code == 200
+        for _ in range(12):
+            assert (await send(f"{server.url}/api/oauth/revoke", "POST", form=form, headers={"Connection": "close"})).code == 200
         assert server.stop() == 0
         shown = child(server.data_dir, "app", "show", app["client_id"], "--json").json
-    assert [(day["calls"], day["limited"]) for day in shown["days"]] == [(3, 0)]
+    assert [(day["calls"], day["limited"]) for day in shown["days"]] == [(12, 0)]
