@@ -200,8 +200,8 @@ class StatusHandler(DeveloperPage):
         """Off, every token of it is refused until it is on again."""
         self.check_same_origin()
         session, status = self.require_session(), self.body().require("status")
-        if status not in ("active", "disabled"):
-            raise Refused("invalid_request", "status is active or disabled.")
+        if status not in ("active", "off"):
+            raise Refused("invalid_request", "status is active or off.")
         event = "app_enabled" if status == "active" else "app_disabled"
         await self.store.owned.update(session, client_id, event, self.visitor, status=status)
         self.see_other(f"/developer/apps/{client_id}?{'on' if status == 'active' else 'off'}")

@@ -147,8 +147,9 @@ class Apps:
 
     async def update(self, client_id: str, by: str | None = None, /, **changes: Any) -> Registration:
         """Changes fields of a registration, where `by` is given only of one that this person owns. Raises
-        Refused("not_found"), ValueError for what may not register."""
-        return await self._change(client_id, lambda present: replace(present, **changes), by)
+        Refused("not_found"), ValueError for what may not register, and as `changed_by_owner`."""
+        change = replace if by is None else changed_by_owner
+        return await self._change(client_id, lambda present: change(present, **changes), by)
 
     async def rotate_secret(
         self, client_id: str, *, drop_old: bool = False, by: str | None = None
@@ -252,6 +253,14 @@ class Apps:
             while not task.done():
                 task.cancel()
                 await asyncio.wait([task], timeout=0.05)
+
+
+def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
+    """The registration with changes of its owner's. Raises Refused("access_denied") where that would let an app act
+    which the operator has disabled."""
+    if "status" in changes and app.status == "disabled":
+        raise Refused("access_denied", "The operator of this server has disabled this app.")
+    return replace(app, **changes)
 
 
 def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:

@@ -117,8 +117,10 @@ class Numbers:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            # Once may not do: the driver swallows a cancellation that comes while it connects.
+            while not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=0.05)
             await self._flush_quietly()
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps import Apps, rotated, without_secret
+from store.apps import Apps, changed_by_owner, rotated, without_secret
 from store.errors import wrapped
 from store.lifetimes import APP_BEGUN, REGISTER_APP
 from store.refused import Refused, let_in, refuse_signed_out
@@ -109,9 +109,10 @@ class OwnedApps:
             return Registered(present, None, again=True)
 
     async def update(self, session: Session, client_id: str, event: str, visitor: Visitor, **changes: Any) -> None:
-        """Changes fields of an app. Raises SignedOut, Refused("not_found"), ValueError for what may not register."""
+        """Changes fields of an app. Raises SignedOut, ValueError for what may not register, Refused("not_found", or
+        "access_denied" for the status of one that the operator has disabled)."""
         _, present = await self.find(session, client_id)
-        replace(present, **changes)
+        changed_by_owner(present, **changes)
         await self._note(session, client_id, event, visitor)
         await self._apps.update(client_id, session.user, **changes)
 

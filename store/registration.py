@@ -26,7 +26,8 @@ class InvalidRegistration(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds."""
+    """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds; `status` is
+    active, off (by its owner) or disabled (by the operator)."""
 
     client_id: str
     name: str
@@ -61,8 +62,8 @@ class Registration:
             raise InvalidRegistration("an app with hosted storage registers data:read or data:write")
         if self.public and self.secrets:
             raise InvalidRegistration("a public app has no secret")
-        if self.status not in ("active", "disabled"):
-            raise InvalidRegistration("status is active or disabled")
+        if self.status not in ("active", "off", "disabled"):
+            raise InvalidRegistration("status is active, off or disabled")
         if not 0 <= self.refresh_retry_seconds <= 60:
             raise InvalidRegistration("refreshRetrySeconds is 0 to 60")
 

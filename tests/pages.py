@@ -134,8 +134,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
 
 def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The same for the pages of developers."""
-    own = Sample(client_id=text, name=text, active=True, public=False, created_at=1_700_000_000_000)
-    off = Sample(**{**vars(own), "active": False, "public": True})
+    own = Sample(client_id=text, name=text, active=True, status="active", public=False, created_at=1_700_000_000_000)
+    off = Sample(**{**vars(own), "active": False, "status": "off", "public": True})
+    disabled = Sample(**{**vars(off), "status": "disabled"})
     errors = {name: [text, text] for name in ("name", "homepage", "redirect_uris", "scopes")}
     wrong = AppForm(text, text, text, ("profile",), False, True, text, errors)
     day = Day(NOW.date(), 5, 1, 2000, 1, 0)
@@ -167,6 +168,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "developer_app.html new": {**page, "secret": text, "fresh": True, "notice": None},
         "developer_app.html wrong": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
         "developer_app.html off": {**page, "app": off, "marks": []},
+        "developer_app.html disabled": {**page, "app": disabled, "marks": []},
         "developer_try.html": {**known, "app": own, "steps": [], "wrong": None},
         "developer_try.html done": {**known, "app": own, "steps": steps, "wrong": None},
         "developer_try.html wrong": {**known, "app": off, "steps": [], "wrong": text},

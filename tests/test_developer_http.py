@@ -229,7 +229,7 @@ async def test_switched_off_its_tokens_are_refused_until_it_is_on_again(service:
     assert (await browser.submit(await browser.get(where), f"{where}/status")).code == 303
     assert (await app.userinfo(tokens["access_token"])).code == 200
     xsrf = fields_of(await browser.get(where), f"{where}/status")["_xsrf"]
-    assert (await browser.send(f"{where}/status", "POST", form={"_xsrf": xsrf, "status": "odd"})).code == 400
+    assert (await browser.send(f"{where}/status", "POST", form={"_xsrf": xsrf, "status": "disabled"})).code == 400
 
 
 @pytest.mark.gen_test(timeout=60)
@@ -271,7 +271,7 @@ async def test_apps_of_others_are_not_there_and_who_is_signed_out_is_sent_to_sig
         assert (await eve.get(path)).code == 404
     form = {"_xsrf": xsrf, "name": "Mine", "redirect_uris": "https://evil.example/", "scope:profile": "on"}
     for action in ("", "/rotate", "/end-secret", "/status", "/delete", "/try"):
-        extra = {"mark": "00000000", "status": "disabled", "confirm": "My App"}
+        extra = {"mark": "00000000", "status": "off", "confirm": "My App"}
         assert (await eve.send(where + action, "POST", form={**form, **extra})).code == 404, action
     registration, _ = await service.store.apps.fresh(app.client_id)
     assert registration is not None
@@ -288,7 +288,7 @@ async def test_every_form_asks_for_its_token_and_for_this_origin(service: Servic
     xsrf = fields_of(await browser.get(where), where)["_xsrf"]
     paths = [where, *(f"{where}/{action}" for action in ("rotate", "end-secret", "status", "delete", "try"))]
     for path in ["/developer/register", *paths]:
-        form = {"mark": "x", "status": "disabled", "confirm": "My App", "name": "X", "redirect_uris": URI}
+        form = {"mark": "x", "status": "off", "confirm": "My App", "name": "X", "redirect_uris": URI}
         assert (await browser.send(path, "POST", form=form)).code == 403
         headers = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "same-origin"}
         assert (await browser.send(path, "POST", form=form, headers=headers)).code == 403

@@ -130,7 +130,7 @@ async def test_a_switched_off_app_is_not_tried(service: Service) -> None:
     page = await browser.get(where)
     await service.store.apps.update("my-app", status="disabled")
     assert (await browser.submit(page, where)).code == 400
-    assert "Switch it on to try it" in text_of(await browser.get(where))
+    assert "can be tried when it is on" in text_of(await browser.get(where))
 
 
 def request_to(page: str, client: str = "my-app") -> str:

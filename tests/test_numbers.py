@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from handlers.plot import HEIGHT, WIDTH, bars
 from store import keys as spell
 from store import numbers
 from store.lifetimes import DAY, OAUTH
@@ -188,7 +189,49 @@ async def test_the_processes_of_a_server_that_stops_have_flushed() -> None:
         app = child(server.data_dir, "app", "create", *NEW_APP, "--scopes", "profile", "--json").json
         form = {"client_id": app["client_id"], "client_secret": app["client_secret"], "token": "none of ours"}
         for _ in range(12):
-            assert (await send(f"{server.url}/api/oauth/revoke", "POST", form=form, headers={"Connection": "close"})).code == 200
+            assert (
+                await send(f"{server.url}/api/oauth/revoke", "POST", form=form, headers={"Connection": "close"})
+            ).code == 200
         assert server.stop() == 0
         shown = child(server.data_dir, "app", "show", app["client_id"], "--json").json
     assert [(day["calls"], day["limited"]) for day in shown["days"]] == [(12, 0)]
+
+
+@pytest.mark.parametrize(
+    ("values", "heights"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([0, 0], [0, 0], id="no calls"),
+        pytest.param([1, 2, 4], [30, 60, 120], id="as high as there are calls"),
+        pytest.param([1, 1_000_000], [2, 120], id="one call beside a million can be seen"),
+    ],
+)
+def test_a_plot_shows_what_there_is(values: list[int], heights: list[float]) -> None:
+    drawn = bars(values)
+    assert [bar.height for bar in drawn] == heights
+    assert all(bar.y + bar.height == HEIGHT for bar in drawn)
+    assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH for bar in drawn)
+
+
+@pytest.mark.gen_test
+async def test_a_flush_under_way_when_the_server_ends_does_not_hold_it_up(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver swallows a cancellation now and then."""
+    monkeypatch.setattr(numbers, "FLUSH_SECONDS", 0)
+    entered, swallowed = asyncio.Event(), 0
+
+    async def stubborn() -> None:
+        nonlocal swallowed
+        if swallowed:
+            return
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            swallowed += 1
+
+    monkeypatch.setattr(memory_store.numbers, "_flush_quietly", stubborn)
+    async with memory_store.numbers.flushing():
+        await entered.wait()
+    assert swallowed == 1

@@ -162,7 +162,7 @@ async def test_what_the_owner_changes_counts_at_once(store: Store) -> None:
     world = await World.make(store)
     client = (await register(world)).registration.client_id
     assert await store.apps.active(client)
-    await store.owned.update(world.session, client, "app_disabled", VISITOR, status="disabled")
+    await store.owned.update(world.session, client, "app_disabled", VISITOR, status="off")
     assert await store.apps.active(client) is None
     await store.owned.update(world.session, client, "app_enabled", VISITOR, status="active")
     assert await store.apps.active(client)
@@ -292,3 +292,17 @@ async def test_the_operator_gives_an_app_to_a_person_and_to_another(store: Store
         assert await refusal_of(store.owned.find(former.session, client)) == "not_found"
     assert await refusal_of(store.owned.give("0" * 32, client)) == "not_found"
     assert (await world.events())[-1] == "app_given_by_operator"
+
+
+async def test_what_the_operator_has_disabled_its_owner_does_not_switch_on(store: Store) -> None:
+    world = await World.make(store)
+    client = (await register(world)).registration.client_id
+    await store.apps.update(client, status="disabled")
+    for status in ("active", "off"):
+        call = store.owned.update(world.session, client, "app_enabled", VISITOR, status=status)
+        assert await refusal_of(call) == "access_denied"
+    await store.owned.update(world.session, client, "app_changed", VISITOR, name="Renamed")
+    assert await store.apps.active(client) is None
+    # Nor when the operator is a moment faster.
+    assert await refusal_of(store.apps.update(client, world.user, status="active")) == "access_denied"
+    assert (await world.events()).count("app_enabled") == 0
