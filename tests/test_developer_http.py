@@ -349,3 +349,37 @@ async def test_a_page_shows_the_numbers_of_its_app(service: Service) -> None:
 async def test_a_program_is_refused_in_json(service: Service) -> None:
     answer = await send(f"{service.base_url}/developer/apps", headers={"Accept": "application/json"})
     assert (answer.code, json_of(answer)["error"]) == (401, "login_required")
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_a_deletion_whose_server_died_goes_on_from_the_list(service: Service, site: Site) -> None:
+    await service.add_person("eve@example.com")
+    browser, eve = await service.signed_in(), await service.signed_in("eve@example.com")
+    app = await own_app(service, browser)
+    await service.store.apps.begin_deletion(app.client_id)
+    listed = await browser.get("/developer/apps")
+    assert "Go on, if it takes too long" in text_of(listed)
+    action = f"/developer/apps/{app.client_id}/delete"
+    xsrf = fields_of(await eve.get("/developer/register"), "/developer/register")["_xsrf"]
+    assert (await eve.send(action, "POST", form={"_xsrf": xsrf})).code == 404
+    assert (await browser.submit(listed, action)).code == 303
+    for task in list(site.tasks):
+        await task
+    assert "You have no app yet" in text_of(await browser.get("/developer/apps"))
+    assert (await browser.submit(listed, action)).code == 404
+
+
+@pytest.mark.gen_test
+async def test_hostile_words_of_an_app_stay_words(service: Service) -> None:
+    """What a stranger may have written stays words, on the page that shows it and in the code to begin with."""
+    browser = await service.signed_in()
+    name = "</pre><script>alert(1)</script>"
+    uri = "https://mine.example/cb?a='&b=$(id)"
+    page = await register(browser, name=name, redirect_uris=uri)
+    assert page.code == 200
+    assert b"<script" not in page.body
+    assert name in text_of_raw(page)
+
+
+def text_of_raw(page: HTTPResponse) -> str:
+    return html.unescape(page.body.decode())
