@@ -7,6 +7,7 @@ import unicodedata
 from types import SimpleNamespace
 
 from handlers.app_form import AppForm
+from handlers.format import counted, money
 from handlers.page import PageHandler
 from handlers.plot import bars
 from handlers.scopes import SCOPE_WORDS
@@ -55,6 +56,11 @@ class DeveloperPage(PageHandler):
         if wrong or (form and form.errors):
             self.set_status(400)
         numbers = await self.store.numbers.of(app.client_id)
+        sums = SimpleNamespace(
+            calls=sum(day.calls for day in numbers.days),
+            limited=sum(day.limited for day in numbers.days),
+            spent=sum(day.spent for day in numbers.days),
+        )
         self.render(
             "developer_app.html",
             title=app.name,
@@ -70,12 +76,11 @@ class DeveloperPage(PageHandler):
             marks=[secret_mark(digest) for digest in app.secrets],
             snippets=snippets_of(app, self.site.base_url, secret),
             numbers=numbers,
-            plot=bars([day.calls for day in numbers.days]),
-            sums=SimpleNamespace(
-                calls=sum(day.calls for day in numbers.days),
-                limited=sum(day.limited for day in numbers.days),
-                spent=sum(day.spent for day in numbers.days),
-            ),
+            plots=[
+                (f"Calls by day, {counted(sums.calls, 'call')} in all", bars([day.calls for day in numbers.days])),
+                (f"Spent by day, {money(sums.spent)} in all", bars([day.spent for day in numbers.days])),
+            ],
+            sums=sums,
         )
 
     def may_register(self) -> bool:

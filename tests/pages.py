@@ -153,7 +153,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "marks": ["0a1b2c3d"],
         "snippets": [Snippet("curl", "curl", text, text), Snippet("python", "Python", text, text)],
         "numbers": AppNumbers(1, (day, day)),
-        "plot": bars([0, 5]),
+        "plots": [(text, bars([0, 5]))],
         "sums": Sample(calls=1, limited=0, spent=2000),
     }
     steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]

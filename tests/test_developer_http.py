@@ -342,7 +342,8 @@ async def test_a_page_shows_the_numbers_of_its_app(service: Service) -> None:
     text = text_of(page)
     assert "About 1 person connected" in text
     assert "Calls 1 Refused as too many 0 Spent by people $0.0015" in text
-    assert len(re.findall(r"<rect ", page.body.decode())) == 30
+    assert "Spent by day, $0.0015 in all" in text
+    assert len(re.findall(r"<rect ", page.body.decode())) == 60
 
 
 @pytest.mark.gen_test
