@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -61,6 +61,8 @@ async def create_app(context: Context, args: Namespace) -> Outcome:
     fields = _app_fields(args)
     _check_redirect_uris(fields["redirect_uris"], fields.get("public", False))
     client_id = args.client_id if args.client_id is not None else new_client_id()
+    Registration(client_id, **fields)  # whoever is to own it, only what may register is theirs
+    fields |= await _given(context.store, client_id, args)
     registration, secret = await context.store.apps.create(Registration(client_id, **fields))
     if secret is None:
         return Outcome(_app(registration))
@@ -74,20 +76,31 @@ async def list_apps(context: Context, args: Namespace) -> Outcome:
 
 
 async def show_app(context: Context, args: Namespace) -> Outcome:
-    """One app. Raises Refused("not_found")."""
-    return Outcome(_app(await _find_app(context.store, args.client_id)))
+    """One app with its numbers: about how many people have connected it, and by day (UTC) what it did; `spent` is in
+    micro-dollars. Raises Refused("not_found")."""
+    registration = await _find_app(context.store, args.client_id)
+    numbers = await context.store.numbers.of(args.client_id)
+    days = [
+        {**asdict(day), "day": day.day.isoformat()}
+        for day in numbers.days
+        if day.calls or day.spent or day.connected or day.disconnected
+    ]
+    columns = ("day", "calls", "limited", "spent", "connected", "disconnected")
+    return Outcome({**_app(registration), "people": numbers.people, "days": days}, columns)
 
 
 async def update_app(context: Context, args: Namespace) -> Outcome:
     """Changes what is given. Raises Refused, ValueError."""
     fields = _app_fields(args)
-    if not fields:
+    if not fields and not hasattr(args, "owner"):
         raise Refused("invalid_request", "Nothing to change is given.")
     present = await _find_app(context.store, args.client_id)
     public = fields.get("public", present.public)
     _check_redirect_uris(fields.get("redirect_uris", present.redirect_uris), public)
     if public:
         fields["secrets"] = ()
+    replace(present, **fields)
+    fields |= await _given(context.store, args.client_id, args)
     changed = await context.store.apps.update(args.client_id, **fields)
     lacks_secret = not changed.public and not changed.secrets
     return Outcome(_app(changed), note="It has no secret yet; `app rotate-secret` makes one." if lacks_secret else "")
@@ -214,6 +227,15 @@ async def _find_app(store: Store, client_id: str) -> Registration:
     if found is None:
         raise Refused("not_found", "No such app.")
     return found
+
+
+async def _given(store: Store, client_id: str, args: Namespace) -> dict[str, Any]:
+    """The owner that is given, in whose list the app stands then. Raises Refused("not_found"), ValueError."""
+    if not hasattr(args, "owner"):
+        return {}
+    person = await store.operator.find(person_named(args.owner), 1)
+    await store.owned.give(person.user, client_id)
+    return {"owner": person.user}
 
 
 def _app_fields(args: Namespace) -> dict[str, Any]:

@@ -47,8 +47,9 @@ async def export_user(context: Context, args: Namespace) -> Outcome:
 async def _as_zip(store: Store, person: Person) -> AsyncIterator[tuple[bytes, int]]:
     """Pieces of the archive, each with the number of documents in it."""
     apps, activity = [_app(grant) for grant in person.grants], list(_activity(person))
+    profile = await _profile(store, person)
     with closing(ZipWriter()) as archive:
-        for path, value in (("profile", _profile(person)), ("apps", apps), ("activity", activity)):
+        for path, value in (("profile", profile), ("apps", apps), ("activity", activity)):
             text = json.dumps(value, ensure_ascii=False, indent=2).encode() + b"\n"
             yield archive.add(f"{path}.json", text, person.created_at), 0
         ledger = Packed()
@@ -63,7 +64,7 @@ async def _as_zip(store: Store, person: Person) -> AsyncIterator[tuple[bytes, in
 
 async def _as_lines(store: Store, person: Person) -> AsyncIterator[tuple[bytes, int]]:
     """Lines, each an object that says its `type`: profile, app, activity, balance, entry, opening or document."""
-    yield json_line({"type": "profile", **_profile(person)}), 0
+    yield json_line({"type": "profile", **await _profile(store, person)}), 0
     for grant in person.grants:
         yield json_line({"type": "app", **_app(grant)}), 0
     for entry in _activity(person):
@@ -96,7 +97,8 @@ async def _credits(store: Store, person: Person) -> AsyncIterator[dict[str, Any]
     yield {"type": "opening", **opening_record(last)}
 
 
-def _profile(person: Person) -> dict[str, Any]:
+async def _profile(store: Store, person: Person) -> dict[str, Any]:
+    registered = [(await store.apps.fresh(client))[0] for client in person.registered]
     return {
         "sub": person.user,
         "email": person.email,
@@ -105,6 +107,7 @@ def _profile(person: Person) -> dict[str, Any]:
         "picture": person.picture,
         "status": person.status,
         "createdAt": timestamp(person.created_at),
+        "registeredApps": [app.record() for app in registered if app and app.owner == person.user],
     }
 
 

@@ -107,6 +107,7 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
     add("--redirect-uri", "may be repeated", metavar="U", action="append", dest="redirect_uris", required=required)
     add("--scopes", 'such as "profile data:read"', metavar="S", required=required)
     add("--homepage", "http or https address", metavar="URL")
+    add("--owner", "who manages it in the browser", metavar="EMAIL|SUB")
     add("--refresh-retry-seconds", "0 to 60: how long a lost rotation is answered again", metavar="N", type=int)
     flag = argparse.BooleanOptionalAction
     add("--public", "no client_secret, PKCE only", action=flag)

@@ -124,12 +124,15 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     settings = runtime.settings
-    async with open_store(runtime.settings, runtime.store_url, runtime.keys) as store, store.apps.following():
+    opened = open_store(runtime.settings, runtime.store_url, runtime.keys)
+    async with opened as store, store.apps.following(), store.numbers.flushing():
         demo = await runtime.prepare(store) if alone else None
         site = Site(
             store,
             runtime.base_url,
             signup=settings.signup,
+            app_registration=settings.app_registration,
+            apps_per_person=settings.apps_per_person,
             trusted_proxies=settings.trusted_proxies,
             max_body=settings.max_body,
             session_lifetime=settings.session_lifetime,

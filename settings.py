@@ -76,6 +76,10 @@ class Settings:
 
     signup: str = declare("Accounts", "WHO", "open", to.one_of("open", "invite", "off"),
         "Who may create an account: open (everybody), invite (who was invited) or off (the operator alone does).")
+    app_registration: str = declare("Accounts", "WHO", "everybody", to.one_of("everybody", "operator"),
+        "Who may register apps: everybody (who is signed in) or operator (with `manage.py` alone).")
+    apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),
+        "Apps that one person may have registered, at most.")
     session_idle: int = declare("Accounts", "SECONDS", str(14 * DAY), to.whole(60, 30 * DAY),
         "Seconds without a request that end a browser session (14 days).")
     session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),

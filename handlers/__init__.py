@@ -37,6 +37,16 @@ from handlers.authorize import AuthorizeHandler
 from handlers.base import Latchkey
 from handlers.credits import BalanceHandler, ConnectedAppsHandler
 from handlers.decide import DecideHandler
+from handlers.developer import (
+    DeleteAppHandler,
+    EndSecretHandler,
+    OwnedAppHandler,
+    OwnedAppsHandler,
+    RegisterHandler,
+    RotateHandler,
+    StatusHandler,
+)
+from handlers.developer_try import TryHandler
 from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
 from handlers.fallback import FallbackHandler, StaticHandler, quote_nothing
 from handlers.health import HealthHandler, ReadyHandler
@@ -86,6 +96,14 @@ ROUTES: list[tuple[str, Any, str]] = [
     (rf"/account/apps/{CLIENT}/export", ExportHandler, "account-export"),
     (r"/account/credits", CreditsHandler, "account-credits"),
     (r"/account/security", SecurityHandler, "account-security"),
+    (r"/developer/apps", OwnedAppsHandler, "developer-apps"),
+    (r"/developer/register", RegisterHandler, "developer-register"),
+    (rf"/developer/apps/{CLIENT}", OwnedAppHandler, "developer-app"),
+    (rf"/developer/apps/{CLIENT}/rotate", RotateHandler, "developer-rotate"),
+    (rf"/developer/apps/{CLIENT}/end-secret", EndSecretHandler, "developer-end-secret"),
+    (rf"/developer/apps/{CLIENT}/status", StatusHandler, "developer-status"),
+    (rf"/developer/apps/{CLIENT}/delete", DeleteAppHandler, "developer-delete"),
+    (rf"/developer/apps/{CLIENT}/try", TryHandler, "developer-try"),
     (r"/healthz", HealthHandler, "healthz"),
     (r"/readyz", ReadyHandler, "readyz"),
 ]

@@ -29,6 +29,14 @@ EVENTS = {
     "spend_limit_set": "Monthly spending limit of an app changed",
     "credit_added": "Credits added",
     "credit_taken": "Credits taken back",
+    "app_registered": "App registered by you",
+    "app_changed": "Your app changed",
+    "app_disabled": "Your app switched off",
+    "app_enabled": "Your app switched on",
+    "app_secret_made": "New client secret made for your app",
+    "app_secret_ended": "A client secret of your app ended",
+    "app_deleted": "Your app deleted",
+    "app_given_by_operator": "App given to you by the operator",
     "exported_by_operator": "Account exported by the operator",
     "tokens_revoked": "App gave back its access",
     "token_minted": "Access given by the operator",
@@ -139,6 +147,7 @@ class RevokeAppHandler(PageHandler):
         """Every token of the app for this person dies at once; its data is kept 30 days."""
         self.check_same_origin()
         await self.store.grants.revoke(self.require_session(), client_id, self.visitor)
+        self.store.numbers.disconnected(client_id)
         self.see_other("/account/apps")
 
 

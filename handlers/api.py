@@ -50,6 +50,7 @@ class ApiHandler(BaseHandler):
         app = await self.store.apps.active(token.client) if token is not None else None
         if token is None or app is None:
             raise Refused("invalid_token")
+        self.counted_app = token.client
         return Caller.of(token, app.scopes)
 
     async def refuse_unknown(self, refusal: Refused) -> NoReturn:
@@ -70,6 +71,8 @@ class ApiHandler(BaseHandler):
         app = await self.store.apps.active(client_id)
         if app is None or not (_is_authentic(app, secret) or (optional and secret is None)):
             await self.refuse_unknown(Refused("invalid_client"))
+        else:
+            self.counted_app = app.client_id
         return app
 
     def _credentials(self, params: Params) -> tuple[str | None, str | None]:

@@ -29,7 +29,7 @@ class AuthorizeHandler(PageHandler):
         pairs = parse_pairs(self.request.query)
         # Nothing is sent to an address before app and address are known to belong together: errors are a page.
         app = await self.check_client(pairs)
-        redirect_uri = check_redirect_uri(app, pairs)
+        redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs)
         state = _first(pairs, "state")
         try:
             params = once(pairs)
@@ -50,6 +50,13 @@ class AuthorizeHandler(PageHandler):
         if app is None:
             raise Refused("invalid_request", "The app that sent you here is not known to this server.")
         return app
+
+    def own_try_page(self, app: Registration, pairs: list[tuple[str, str]]) -> str | None:
+        """The page of ours on which the owner of an app tries it out, if that is where this goes back to. It is nobody
+        else's redirect URI: the code goes to the browser of the one person who may open the page, for that person."""
+        page, session = try_page(self.site.base_url, app.client_id), self.session()
+        asked = [value for name, value in pairs if name == "redirect_uri"]
+        return page if asked == [page] and session is not None and app.owner == session.user else None
 
     async def begin(
         self, app: Registration, request: AuthorizationRequest, prompts: set[str], pairs: list[tuple[str, str]]
@@ -104,6 +111,11 @@ class AuthorizeHandler(PageHandler):
     def send_back(self, app: Registration, redirect_uri: str, answer: dict[str, str], state: str | None) -> None:
         """Redirects to the app with the answer, its `state`, and `iss` (RFC 9207)."""
         self.see_other(answer_url(app, self.site.base_url, redirect_uri, answer, state))
+
+
+def try_page(base_url: str, client_id: str) -> str:
+    """The address of that page."""
+    return f"{base_url}/developer/apps/{client_id}/try"
 
 
 def answer_url(app: Registration, issuer: str, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:

@@ -103,6 +103,8 @@ class BaseHandler(RequestHandler):
         return request_id(self.request)
 
     too_large = "payload_too_large"
+    counted_app = ""
+    """The client id of the app whose call this turns out to be, for its numbers."""
 
     @property
     def needed(self) -> str:
@@ -159,6 +161,8 @@ class BaseHandler(RequestHandler):
     def on_finish(self) -> None:
         """The drain waits for what is in flight."""
         self.application.in_flight -= 1
+        if self.counted_app:
+            self.application.site.store.numbers.called(self.counted_app, self._status_code == 429)
         # Tornado's templates leave a cycle, which holds the request until the next garbage collection.
         self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}
 

@@ -40,6 +40,8 @@ class DecideHandler(PageHandler):
             visitor=self.visitor,
             spend_limit=limit,
         )
+        if decided.connected:
+            self.store.numbers.connected(app.client_id)
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
         url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
         self.write_window(decided.window)

@@ -26,6 +26,8 @@ class Site:
     store: Store
     base_url: str
     signup: str = "open"
+    app_registration: str = "everybody"
+    apps_per_person: int = 20
     trusted_proxies: tuple[Network, ...] = ()
     max_body: int = 65536
     session_lifetime: int = 30 * 86400

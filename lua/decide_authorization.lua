@@ -30,7 +30,7 @@
 --- @reply gone remaining reset
 --- @reply invalid_scope remaining reset
 --- @reply denied remaining reset redirect_uri state
---- @reply allowed remaining reset redirect_uri state
+--- @reply allowed remaining reset redirect_uri state connected
 --- @include "session"
 --- @include "scope"
 --- @include "window"
@@ -64,11 +64,12 @@ if scopes ~= '*' then
   if scopes == '' or not covers(scope, scopes) then return {'invalid_scope', remaining, reset} end
   scope = intersect(scope, scopes)
 end
-local epoch = open_grant(grant, grants, app_users, {docs, meta, index, usage}, client, user_id, scope, fresh_epoch, now)
+local epoch, connected =
+  open_grant(grant, grants, app_users, {docs, meta, index, usage}, client, user_id, scope, fresh_epoch, now)
 if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
   'terms', terms)
 redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)
 record(audit, 'consent_given', client, address, agent)
-return {'allowed', remaining, reset, asked[1], asked[4]}
+return {'allowed', remaining, reset, asked[1], asked[4], connected}

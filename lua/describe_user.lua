@@ -2,13 +2,14 @@
 --- KEYS[1] user
 --- KEYS[2] grants
 --- KEYS[3] audit
+--- KEYS[4] apps
 --- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
 --- ARGV[2] count: of audit entries
 --- @reply not_found
---- @reply ok email email_verified name picture status created_at rows entries
+--- @reply ok email email_verified name picture status created_at rows entries registered
 --- @derives grant_prefix
 --- @idempotent
-local user, grants, audit = KEYS[1], KEYS[2], KEYS[3]
+local user, grants, audit, apps = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local grant_prefix, count = ARGV[1], ARGV[2]
 
 local row = redis.call('HMGET', user, 'email', 'email_verified', 'name', 'picture', 'status', 'created_at')
@@ -22,4 +23,4 @@ for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
   end
 end
 return {'ok', row[1], row[2], row[3], row[4], row[5], row[6], rows,
-  redis.call('LRANGE', audit, 0, count - 1)}
+  redis.call('LRANGE', audit, 0, count - 1), redis.call('ZRANGE', apps, 0, -1)}

@@ -18,7 +18,15 @@ from store import keys
 from store.errors import StoreUnavailable, wrapped
 from store.names import check_client_id
 from store.refused import Refused
-from store.registration import LIVE_SECRETS, Registration, new_secret, secret_digest
+from store.registration import (
+    LIVE_SECRETS,
+    Registration,
+    new_secret,
+    owner_left,
+    secret_digest,
+    secret_mark,
+    tombstone,
+)
 from store.scripts import Scripts
 
 log = logging.getLogger("latchkey.apps")
@@ -81,7 +89,15 @@ class Apps:
     async def _read(self, client_id: str) -> tuple[bytes, Registration | None]:
         with wrapped():
             packed = await self._client.get(keys.app(client_id))
-        return (packed, Registration.unpack(packed)) if isinstance(packed, bytes) else (b"", None)
+        if not isinstance(packed, bytes):
+            return b"", None
+        return packed, Registration.unpack(packed) if owner_left(packed) is None else None
+
+    async def fresh(self, client_id: str) -> tuple[Registration | None, str | None]:
+        """The registration as it stands in the store; where the app is being deleted, who owned it instead. Raises
+        StoreUnavailable."""
+        packed, registration = await self._read(client_id)
+        return registration, owner_left(packed)
 
     def forget(self, client_id: str | None = None) -> None:
         """Drops one cached registration, or all."""
@@ -116,38 +132,45 @@ class Apps:
         app). Raises Refused("invalid_request") when the client id is taken."""
         with wrapped():
             seconds, micros = await self._client.time()
-            listed = await self._client.zadd(keys.APPS, {registration.client_id: seconds}, nx=True)
-        if not listed and (await self._read(registration.client_id))[1] is None:
-            # What an app left behind must never fall to another one of the same name.
-            raise Refused("invalid_request", "The deletion of this client_id is not finished: delete it once more.")
+            # First the list: cut behind this step, a name stands in it for nothing, which the next attempt passes over.
+            await self._client.zadd(keys.APPS, {registration.client_id: seconds}, nx=True)
         if not registration.public:
             secret = secret or new_secret()
             registration = replace(registration, secrets=(secret_digest(secret),))
         registration = replace(registration, created_at=seconds * 1000 + micros // 1000)
         if not await self._save(registration.client_id, b"", registration.pack()):
+            if owner_left((await self._read(registration.client_id))[0]) is not None:
+                # What an app left behind must never fall to another one of the same name.
+                raise Refused("invalid_request", "The deletion of this client_id is not finished: delete it once more.")
             raise Refused("invalid_request", "This client_id is registered already.")
         return registration, secret
 
-    async def update(self, client_id: str, **changes: Any) -> Registration:
-        """Changes fields of a registration. Raises Refused("not_found"), ValueError for what may not register."""
-        return await self._change(client_id, lambda present: replace(present, **changes))
+    async def update(self, client_id: str, by: str | None = None, /, **changes: Any) -> Registration:
+        """Changes fields of a registration, where `by` is given only of one that this person owns. Raises
+        Refused("not_found"), ValueError for what may not register, and as `changed_by_owner`."""
+        change = replace if by is None else changed_by_owner
+        return await self._change(client_id, lambda present: change(present, **changes), by)
 
-    async def rotate_secret(self, client_id: str, *, drop_old: bool = False) -> tuple[Registration, str]:
-        """Gives the app a new secret; the one before it stays valid unless `drop_old`."""
+    async def rotate_secret(
+        self, client_id: str, *, drop_old: bool = False, by: str | None = None
+    ) -> tuple[Registration, str]:
+        """Gives the app a new secret; the one before it stays valid unless `drop_old`. Of two live ones the older goes;
+        for an owner (`by`), who may be using it, Refused("invalid_request") instead: one is dropped first."""
         secret = new_secret()
+        changed = await self._change(client_id, lambda app: rotated(app, secret, drop_old, by is not None), by)
+        return changed, secret
 
-        def rotated(present: Registration) -> Registration:
-            if present.public:
-                raise Refused("invalid_request", "A public app has no secret.")
-            kept = () if drop_old else present.secrets[: LIVE_SECRETS - 1]
-            return replace(present, secrets=(secret_digest(secret), *kept))
+    async def drop_secret(self, client_id: str, mark: str, *, by: str | None = None) -> Registration:
+        """Ends one of two live secrets, named by its mark. Raises Refused("not_found", or "invalid_request" for the
+        last one)."""
+        return await self._change(client_id, lambda app: without_secret(app, mark), by)
 
-        return await self._change(client_id, rotated), secret
-
-    async def _change(self, client_id: str, change: Callable[[Registration], Registration]) -> Registration:
+    async def _change(
+        self, client_id: str, change: Callable[[Registration], Registration], by: str | None = None
+    ) -> Registration:
         for _ in range(10):
             packed, present = await self._read(client_id)
-            if present is None:
+            if present is None or by not in (None, present.owner):
                 raise Refused("not_found", "No such app.")
             changed = change(present)
             if await self._save(client_id, packed, changed.pack()):
@@ -167,15 +190,26 @@ class Apps:
         return reply.word == "ok"
 
     async def delete(self, client_id: str) -> None:
-        """Deletes an app: the registration first, with which every token of it is dead, then what it left in each
-        shard, in bounded steps that can be begun again. Raises Refused("not_found")."""
+        """Deletes an app, its owner's or not: the registration first, with which every token of it is dead, then what
+        it left in each shard, in bounded steps that can be begun again. Raises Refused("not_found")."""
+        await self.begin_deletion(client_id)
+        await self.finish_deletion(client_id)
+
+    async def begin_deletion(self, client_id: str, *, by: str | None = None) -> None:
+        """The first step: a tombstone takes the place of the registration; where `by` is given, only of one that this
+        person owns. Raises Refused("not_found")."""
         packed, present = await self._read(client_id)
+        owner = present.owner if present else owner_left(packed)
         with wrapped():
-            listed = await self._client.zscore(keys.APPS, client_id)
-        if present is None and listed is None:
+            listed = bool(packed) or await self._client.zscore(keys.APPS, client_id) is not None
+        if not listed or by not in (None, owner):
             raise Refused("not_found", "No such app.")
-        if present and not await self._save(client_id, packed, b""):
+        buried = present is None and owner is not None
+        if not buried and not await self._save(client_id, packed, tombstone(owner or "")):
             raise StoreUnavailable("the registration changed meanwhile")
+
+    async def finish_deletion(self, client_id: str) -> None:
+        """The rest, behind `begin_deletion`; may be begun again."""
         # A process that has not heard of it may act on its copy a little longer; what comes of that is freed as well.
         await asyncio.sleep(self.settle)
         for shard in keys.SHARDS:
@@ -189,9 +223,17 @@ class Apps:
                     steps=PURGE_STEP,
                 )
                 word = reply.word
-        # The list goes last: a deletion that was cut short is found there and can go on.
+        packed, _ = await self._read(client_id)
+        owner = owner_left(packed)
+        if owner is None:
+            return  # somebody else finished meanwhile
+        # The tombstone outlives the list, and the owner's list the tombstone: a deletion that was cut short is found.
         with wrapped():
             await self._client.zrem(keys.APPS, client_id)
+        await self._scripts.run("remove_app", keys.numbers(client_id), expected=packed)
+        if owner:
+            with wrapped():
+                await self._client.zrem(keys.person(owner)["apps"], client_id)
 
     async def list(self) -> list[Registration]:
         """Every registration, oldest first."""
@@ -211,6 +253,34 @@ class Apps:
             while not task.done():
                 task.cancel()
                 await asyncio.wait([task], timeout=0.05)
+
+
+def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
+    """The registration with changes of its owner's. Raises Refused("access_denied") where that would let an app act
+    which the operator has disabled."""
+    if "status" in changes and app.status == "disabled":
+        raise Refused("access_denied", "The operator of this server has disabled this app.")
+    return replace(app, **changes)
+
+
+def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:
+    """The registration with a new secret in front; of two the older goes, unless it is spared: then Refused."""
+    if app.public:
+        raise Refused("invalid_request", "A public app has no secret.")
+    if spare and len(app.secrets) >= LIVE_SECRETS:
+        raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
+    kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
+    return replace(app, secrets=(secret_digest(secret), *kept))
+
+
+def without_secret(app: Registration, mark: str) -> Registration:
+    """The registration without the secret of this mark. Raises Refused as `Apps.drop_secret`."""
+    kept = tuple(digest for digest in app.secrets if secret_mark(digest) != mark)
+    if len(kept) == len(app.secrets):
+        raise Refused("not_found", "This app has no such secret any more.")
+    if not kept:
+        raise Refused("invalid_request", "This is the only secret of the app. Make a new one first.")
+    return replace(app, secrets=kept)
 
 
 def new_client_id() -> str:

@@ -50,12 +50,14 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where to send the browser; `code` is None when the person said no."""
+    """Where to send the browser; `code` is None when the person said no. `connected`: the app was not connected
+    before."""
 
     redirect_uri: str
     state: str
     code: str | None
     window: Window
+    connected: bool = False
 
 
 def fresh_epoch() -> str:
@@ -166,7 +168,8 @@ class Authorizations:
             )
         if reply.word == "invalid_scope":
             raise Refused("invalid_scope", "Choose among what the app asks for, and at least one.", window=window)
-        code = None
+        code, connected = None, False
         if reply.word == "allowed":
             code = self._sealer.seal(Token(Kind.CODE, user, client, code_id, 0))
-        return Decision(reply.text("redirect_uri"), reply.text("state"), code, window)
+            connected = reply.text("connected") == "1"
+        return Decision(reply.text("redirect_uri"), reply.text("state"), code, window, connected)

@@ -13,6 +13,7 @@ from store.cipher import Cipher
 from store.credits import Bookkeeping
 from store.guard import admitted
 from store.lifetimes import AI, AI_MODELS, AI_REPLY
+from store.numbers import Numbers
 from store.refused import Refused
 from store.results import Caller, Window
 from store.scripts import Scripts
@@ -105,7 +106,8 @@ class Replayed:
 class Calls:
     """The life of a hold, one script a step."""
 
-    def __init__(self, scripts: Scripts, cipher: Cipher, books: Bookkeeping) -> None:
+    def __init__(self, scripts: Scripts, cipher: Cipher, books: Bookkeeping, numbers: Numbers | None = None) -> None:
+        self._numbers = numbers
         self._scripts = scripts
         self._cipher = cipher
         self._books = books
@@ -194,7 +196,10 @@ class Calls:
         )
         if answer.word == "ended":
             return None
-        return Charge(answer.number("charged"), answer.number("left"))
+        charge = Charge(answer.number("charged"), answer.number("left"))
+        if self._numbers is not None:
+            self._numbers.spent(hold.client, charge.charged)
+        return charge
 
     async def release(self, hold: Hold) -> None:
         """Ends a hold without a charge; its idempotency key may be used again. May be called again."""

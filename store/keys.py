@@ -18,6 +18,11 @@ def app(client: str) -> str:
     return f"{{app:{client}}}"
 
 
+def numbers(client: str) -> dict[str, str]:
+    """A registration, and in its slot the numbers of the app: by day, and how many people have connected it."""
+    return {"app": app(client), "days": f"{app(client)}:days", "people": f"{app(client)}:people"}
+
+
 def email(address: str) -> str:
     """The entry of an e-mail address in the index."""
     return f"{{email:{address}}}"
@@ -67,6 +72,7 @@ def person(user: str) -> dict[str, str]:
         "users": shard_users(user[:3]),
         "sessions": base + "sessions",
         "grants": base + "grants",
+        "apps": base + "apps",
         "audit": audit(user),
     }
 

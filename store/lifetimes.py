@@ -11,6 +11,7 @@ DAY = 24 * 60 * MINUTE
 ACCESS_TOKEN = 60 * MINUTE  # SPEC 8.3
 REFRESH_TOKEN = 30 * DAY  # SPEC 8.3
 GRACE = 30 * DAY  # SPEC 8.3
+APP_BEGUN = 10 * MINUTE  # a name in an owner's list without a registration behind it is one that is being made
 CODE = 60 * SECOND  # RFC 6749 4.1.2: at most ten minutes
 REQUEST = 10 * MINUTE
 EMAIL_RESERVATION = 60 * SECOND
@@ -36,6 +37,7 @@ ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknow
 SIGN_IN_ADDRESS = Group("signin-address", 20)
 SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
 SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
+REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in every shard
 # SPEC 8.1: per (app, user) pair.
 DATA_READ = Group("data-read", 300)
 DATA_WRITE = Group("data-write", 60)

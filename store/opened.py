@@ -18,7 +18,9 @@ from store.identity import Identity
 from store.keyring import Keys
 from store.keystate import KeyState
 from store.limits import Limits
+from store.numbers import Numbers
 from store.operations import Operator
+from store.owned import OwnedApps
 from store.passwords import PasswordHasher
 from store.people import People
 from store.reencryption import Reencryption
@@ -49,6 +51,8 @@ class Store:
         self.sealer = sealer = Sealer(keys)
         idle = session_idle * 1000
         self.apps = Apps(client, scripts)
+        self.numbers = Numbers(scripts)
+        self.owned = OwnedApps(client, scripts, self.apps, idle)
         self.limits = Limits(scripts)
         self.people = People(client, scripts, sealer, hasher)
         self.sessions = Sessions(scripts, sealer, hasher, idle, session_lifetime * 1000)
@@ -60,7 +64,7 @@ class Store:
         self.documents = Documents(scripts, self.cipher, quotas or Quotas())
         self.holdings = Holdings(scripts, self.cipher, idle)
         self.credits = Credits(scripts, idle, books or Bookkeeping())
-        self.calls = Calls(scripts, self.cipher, books or Bookkeeping())
+        self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), self.numbers)
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(client, scripts, self.cipher, keys, self.key_state)

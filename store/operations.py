@@ -26,7 +26,7 @@ SHARDS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person as the operator sees them."""
+    """A person as the operator sees them; `registered` are the client ids in the list of their own apps."""
 
     user: str
     email: str
@@ -37,6 +37,7 @@ class Person:
     created_at: datetime
     grants: tuple[Grant, ...]
     activity: tuple[Activity, ...]
+    registered: tuple[str, ...] = ()
 
     @property
     def apps(self) -> tuple[str, ...]:
@@ -146,6 +147,7 @@ def _person(user: str, reply: Reply) -> Person:
         at(reply.number("created_at")),
         tuple(_grant(row) for row in reply.rows("rows")),
         tuple(activity_of(entry) for entry in reply.rows("entries")),
+        tuple(client.decode() for client in reply.rows("registered")),
     )
 
 

@@ -26,7 +26,8 @@ class InvalidRegistration(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds."""
+    """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds; `status` is
+    active, off (by its owner) or disabled (by the operator)."""
 
     client_id: str
     name: str
@@ -47,8 +48,7 @@ class Registration:
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
         check_app_name(self.name)
-        if self.homepage and not _HOMEPAGE.fullmatch(self.homepage):
-            raise InvalidRegistration("homepage must be an http or https address in ASCII, without spaces")
+        check_homepage(self.homepage)
         if not 1 <= len(self.redirect_uris) <= MAX_REDIRECT_URIS:
             raise InvalidRegistration(f"an app registers 1 to {MAX_REDIRECT_URIS} redirect URIs")
         for uri in self.redirect_uris:
@@ -62,8 +62,8 @@ class Registration:
             raise InvalidRegistration("an app with hosted storage registers data:read or data:write")
         if self.public and self.secrets:
             raise InvalidRegistration("a public app has no secret")
-        if self.status not in ("active", "disabled"):
-            raise InvalidRegistration("status is active or disabled")
+        if self.status not in ("active", "off", "disabled"):
+            raise InvalidRegistration("status is active, off or disabled")
         if not 0 <= self.refresh_retry_seconds <= 60:
             raise InvalidRegistration("refreshRetrySeconds is 0 to 60")
 
@@ -140,6 +140,29 @@ class Registration:
             owner=row["owner"],
             created_at=row["createdAt"],
         )
+
+
+def check_homepage(address: str) -> None:
+    """Raises InvalidRegistration unless an app may name this address, or none, as its own."""
+    if address and not _HOMEPAGE.fullmatch(address):
+        raise InvalidRegistration("homepage must be an http or https address in ASCII, without spaces")
+
+
+def tombstone(owner: str) -> bytes:
+    """What stands in the place of a registration while what the app left is being freed: who owned it."""
+    packed: bytes = msgpack.packb(owner)
+    return packed
+
+
+def owner_left(packed: bytes) -> str | None:
+    """Who owned the app in whose place a tombstone stands; None for anything but a tombstone."""
+    row = msgpack.unpackb(packed) if packed else None
+    return row if isinstance(row, str) else None
+
+
+def secret_mark(digest: bytes) -> str:
+    """By what a live secret is named on pages: the beginning of its digest, which tells nothing of the secret."""
+    return digest.hex()[:8]
 
 
 def new_secret() -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from store.apps import new_client_id
 from store.documents import Conditions
 from store.opened import Store
-from store.registration import Registration
+from store.registration import Registration, secret_mark
 from store.results import Caller, Visitor
 from tests.holding import connect_app, rotated, stock, write
 from tests.spending import DOLLAR, REPLY, SPENDING, Spender
@@ -81,7 +81,96 @@ async def _(w: World) -> Call:
     return lambda: w.store.apps.rotate_secret(w.app.client_id)
 
 
-@call("apps.delete", "save_app", "forget_app")
+@call("apps.fresh")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.fresh(w.app.client_id)
+
+
+@call("apps.drop_secret", "save_app")
+async def _(w: World) -> Call:
+    app, _ = await w.store.apps.rotate_secret(w.app.client_id)
+    return lambda: w.store.apps.drop_secret(w.app.client_id, secret_mark(app.secrets[1]))
+
+
+@call("apps.begin_deletion", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.begin_deletion(w.app.client_id)
+
+
+@call("apps.finish_deletion", "forget_app", "remove_app")
+async def _(w: World) -> Call:
+    await w.store.apps.begin_deletion(w.app.client_id)
+    return lambda: w.store.apps.finish_deletion(w.app.client_id)
+
+
+OWN: dict[str, Any] = {"name": "My App", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
+
+
+async def own_app(w: World) -> str:
+    """The client id of an app that the person has registered."""
+    made = await w.store.owned.register(w.session, "a nonce", VISITOR, most=9, **OWN)
+    return made.registration.client_id
+
+
+@call("owned.list", "list_owned")
+async def _(w: World) -> Call:
+    await own_app(w)
+    return lambda: w.store.owned.list(w.session)
+
+
+@call("owned.find", "read_session")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.find(w.session, client)
+
+
+@call("owned.register", "claim_app", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.owned.register(w.session, "a nonce", VISITOR, most=9, **OWN)
+
+
+@call("owned.update", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.update(w.session, client, "app_changed", VISITOR, name="Renamed")
+
+
+@call("owned.rotate", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.rotate(w.session, client, VISITOR)
+
+
+@call("owned.drop_secret", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    app, _ = await w.store.owned.rotate(w.session, client, VISITOR)
+    return lambda: w.store.owned.drop_secret(w.session, client, secret_mark(app.secrets[1]), VISITOR)
+
+
+@call("owned.delete", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.delete(w.session, client, VISITOR)
+
+
+@call("owned.give", "give_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.owned.give(w.user, w.app.client_id)
+
+
+@call("numbers.flush", "add_numbers")
+async def _(w: World) -> Call:
+    w.store.numbers.called(w.app.client_id, limited=False)
+    return w.store.numbers.flush
+
+
+@call("numbers.of", "read_numbers")
+async def _(w: World) -> Call:
+    return lambda: w.store.numbers.of(w.app.client_id)
+
+
+@call("apps.delete", "save_app", "forget_app", "remove_app")
 async def _(w: World) -> Call:
     await w.tokens()
     return lambda: w.store.apps.delete(w.app.client_id)

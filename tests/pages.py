@@ -12,8 +12,12 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.web import Application, RequestHandler
 
 from handlers.account_credits import by_app
+from handlers.app_form import AppForm
+from handlers.plot import bars
 from handlers.scopes import SCOPE_WORDS
+from handlers.snippets import Snippet
 from store.credits import Account, Entry, Holding
+from store.numbers import AppNumbers, Day
 
 ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
@@ -120,10 +124,54 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "account_document.html": {**known, "app": app, "found": document, "text": text},
         "account_security.html": {**known, "error": text, "notice": None, "activity": [entry, bare]},
         "account_security.html changed": {**known, "error": None, "notice": text, "activity": []},
+        **portal_pages(text, known),
         "message.html": {**message, "status": 400},
         "message.html short": {**message, "status": 200},
         "home.html": {**stranger},
         "home.html signed in": known,
+    }
+
+
+def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same for the pages of developers."""
+    own = Sample(client_id=text, name=text, active=True, status="active", public=False, created_at=1_700_000_000_000)
+    off = Sample(**{**vars(own), "active": False, "status": "off", "public": True})
+    disabled = Sample(**{**vars(off), "status": "disabled"})
+    errors = {name: [text, text] for name in ("name", "homepage", "redirect_uris", "scopes")}
+    wrong = AppForm(text, text, text, ("profile",), False, True, text, errors)
+    day = Day(NOW.date(), 5, 1, 2000, 1, 0)
+    page: dict[str, Any] = {
+        **known,
+        "words": SCOPE_WORDS,
+        "kind_open": False,
+        "app": own,
+        "form": AppForm(text, "", text),
+        "secret": None,
+        "fresh": False,
+        "wrong": None,
+        "notice": text,
+        "marks": ["0a1b2c3d"],
+        "snippets": [Snippet("curl", "curl", text, text), Snippet("python", "Python", text, text)],
+        "numbers": AppNumbers(1, (day, day)),
+        "plots": [(text, bars([0, 5]))],
+        "sums": Sample(calls=1, limited=0, spent=2000),
+    }
+    steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]
+    listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "notice": None}
+    return {
+        "developer_apps.html": {**listed, "owned": Sample(apps=(own, off), deleting=(text,)), "notice": text},
+        "developer_apps.html empty": {**listed, "owned": Sample(apps=(), deleting=()), "open": False},
+        "developer_apps.html full": {**listed, "owned": Sample(apps=(own,), deleting=()), "full": True},
+        "developer_register.html": {**page, "kind_open": True},
+        "developer_register.html wrong": {**page, "kind_open": True, "form": wrong},
+        "developer_app.html": page,
+        "developer_app.html new": {**page, "secret": text, "fresh": True, "notice": None},
+        "developer_app.html wrong": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
+        "developer_app.html off": {**page, "app": off, "marks": []},
+        "developer_app.html disabled": {**page, "app": disabled, "marks": []},
+        "developer_try.html": {**known, "app": own, "steps": [], "wrong": None},
+        "developer_try.html done": {**known, "app": own, "steps": steps, "wrong": None},
+        "developer_try.html wrong": {**known, "app": off, "steps": [], "wrong": text},
     }
 
 

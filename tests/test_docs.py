@@ -188,6 +188,8 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     assert f"password | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
     assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
+    assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most." in HTTP
+    assert lifetimes.REGISTER_APP.period == 60 * lifetimes.MINUTE
     code, refresh = lifetimes.CODE // lifetimes.SECOND, lifetimes.REFRESH_TOKEN // lifetimes.DAY
     lives = f"A code lives {code} seconds, an access token 1 hour, a refresh token {refresh} days."
     assert lives in " ".join(HTTP.split())
@@ -205,7 +207,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
     spelt = {
         keys.APPS,
         keys.KEYRING,
-        keys.app(client),
+        *keys.numbers(client).values(),
         keys.email("<address>"),
         keys.invite("<address>"),
         keys.window("<group>", "<what>"),

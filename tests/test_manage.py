@@ -30,7 +30,7 @@ def test_alone_it_starts_the_store_stops_it_and_the_data_is_kept(data_dir: Path)
     assert running_socket(data_dir) is None
     assert not (data_dir / "store.json").exists()
     shown = child(data_dir, "--json", "app", "show", made["client_id"]).json
-    assert made == {**shown, "client_secret": made["client_secret"]}
+    assert {**made, "people": 0, "days": []} == {**shown, "client_secret": made["client_secret"]}
     # Nothing waits for a server that does not run, and the ids of keys go on from the file's.
     before = time.monotonic()
     assert child(data_dir, "keys", "rotate", "--json").json == {"id": 2, "front": True}
@@ -117,7 +117,7 @@ def test_the_record_of_an_app_has_the_fields_of_the_interface(home: Home) -> Non
         "owner": "",
         "createdAt": made["createdAt"],
     }
-    assert home.json("app", "show", "web") == made
+    assert home.json("app", "show", "web") == {**made, "people": 0, "days": []}
     assert home.json("app", "list") == {"apps": [made]}
 
     async def matches(store: Store) -> bool:
@@ -282,3 +282,32 @@ def test_the_operator_sets_a_forgotten_password(home: Home) -> None:
 
     assert home.with_store(who_gets_in) == [False, True]
     assert home.json("user", "show", "ada@example.com")["activity"][0]["event"] == "password_set_by_operator"
+
+
+def test_an_app_is_given_to_a_person_who_manages_it(home: Home) -> None:
+    sub = home.json("user", "create", "--email", "dev@example.com", "--name", "Dev")["sub"]
+    made = home.app("theirs", "--owner", "dev@example.com")
+    assert made["owner"] == sub
+    home.app("later")
+    assert home.json("app", "update", "later", "--owner", sub)["owner"] == sub
+    assert home.with_store(lambda store: store.operator.find("dev@example.com")).registered == ("theirs", "later")
+    wrong = home.error("app", "update", "later", "--owner", "nobody@example.com")
+    assert wrong == (1, "not_found", "No such person.")
+
+
+def test_show_tells_the_numbers_of_an_app(home: Home) -> None:
+    home.app("web")
+
+    async def count(store: Store) -> None:
+        store.numbers.called("web", limited=True)
+        store.numbers.connected("web")
+        await store.numbers.flush()
+
+    home.with_store(count)
+    shown = home.json("app", "show", "web")
+    assert shown["people"] == 1
+    (day,) = shown["days"]
+    assert {**day, "day": ""} == {
+        "day": "", "calls": 1, "limited": 1, "spent": 0, "connected": 1, "disconnected": 0
+    }  # fmt: skip
+    assert day["day"] in home.words("app", "show", "web").out

@@ -17,7 +17,7 @@ every_page = pytest.mark.parametrize("name", pages(""))
 
 
 def test_every_template_is_rendered_here() -> None:
-    shared = {"layout.html", "account_tabs.html"}
+    shared = {"layout.html", "account_tabs.html", "developer_form.html"}
     assert {path.name for path in (ROOT / "templates").iterdir()} - shared == {name.split()[0] for name in pages("")}
 
 
@@ -49,7 +49,7 @@ def test_it_can_be_read_aloud(name: str) -> None:
     ids = [element.get("id") for element in page.elements if "id" in element.attributes]
     assert len(ids) == len(set(ids))
     labelled = {label.get("for") for label in page.all("label")}
-    for field in page.all("input"):
+    for field in page.all("input", "textarea"):
         if field.get("type") != "hidden":
             wrapped = any(parent.tag == "label" for parent in field.parents)
             assert wrapped or field.get("id") in labelled or field.get("aria-label")
@@ -65,7 +65,9 @@ def test_every_form_posts_with_its_xsrf_token_and_repeats_no_field(name: str) ->
     page = render(name)
     for form in page.all("form"):
         assert form.get("method") == "post"
-        names = [field.get("name") for field in page.inside(form, "input")]
+        fields = page.inside(form, "input", "textarea")
+        names = [field.get("name") for field in fields if field.get("type") != "radio"]
+        names += {field.get("name") for field in fields if field.get("type") == "radio"}  # of which one is sent
         assert names.count("_xsrf") == 1
         assert len(names) == len(set(names)), "a repeated parameter is refused"
 

@@ -47,6 +47,8 @@ def person(home: Home) -> str:
         session = store.sessions.open(await store.sessions.start(credentials, Visitor()))
         assert session is not None
         await store.grants.revoke(session, "gone-app", Visitor())
+        own: Record = {"name": "Their own", "redirect_uris": ("https://own.example/",), "scopes": ("profile",)}
+        await store.owned.register(session, "a nonce", Visitor(), most=1, **own)
 
     home.with_store(fill)
     return sub
@@ -57,7 +59,17 @@ Record = dict[str, Any]
 
 def check_records(sub: str, profile: Record, apps: list[Record], activity: list[Record]) -> None:
     assert (profile["sub"], profile["email"], profile["email_verified"]) == (sub, EMAIL, True)
-    assert set(profile) == {"sub", "email", "email_verified", "name", "picture", "status", "createdAt"}
+    assert set(profile) == {
+        "sub",
+        "email",
+        "email_verified",
+        "name",
+        "picture",
+        "status",
+        "createdAt",
+        "registeredApps",
+    }
+    assert [app["name"] for app in profile["registeredApps"]] == ["Their own"]
     by_id = {app["client_id"]: app for app in apps}
     assert set(by_id) == {"first-app", "gone-app"}
     assert by_id["first-app"]["scopes"] == ["profile", "data:read", "data:write"]

@@ -1,10 +1,12 @@
 --- @include "now"
 -- Makes the grant live with exactly these scopes and ends a grace window, whatever the scopes (SPEC 3.1).
--- `kept` lists the four keys of hosted data. Returns the epoch that tokens are born in.
+-- `kept` lists the four keys of hosted data. Returns the epoch that tokens are born in, and
+-- whether the app was not connected before: '1' or '0'.
 local function open_grant(grant, grants, app_users, kept, client, user_id, scope, fresh_epoch, now)
   local row = redis.call('HMGET', grant, 'epoch', 'revoked_at')
   local epoch = row[1]
-  if not epoch or row[2] then
+  local connects = not epoch or row[2]
+  if connects then
     epoch = fresh_epoch
     redis.call('HSET', grant, 'epoch', epoch, 'connected_at', int(now))
     redis.call('HDEL', grant, 'revoked_at', 'last_used_at')
@@ -14,7 +16,7 @@ local function open_grant(grant, grants, app_users, kept, client, user_id, scope
   redis.call('HSET', grant, 'scope', scope)
   redis.call('ZADD', grants, int(now), client)
   redis.call('SADD', app_users, user_id)
-  return epoch
+  return epoch, connects and '1' or '0'
 end
 
 -- Every token of the pair dies at once: none was born in the fresh epoch (SPEC 3.1).

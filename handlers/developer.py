@@ -1,0 +1,241 @@
+"""/developer: apps in the hands of the people who registered them."""
+
+from __future__ import annotations
+
+import secrets
+import unicodedata
+from types import SimpleNamespace
+
+from handlers.app_form import AppForm
+from handlers.format import counted, money
+from handlers.page import PageHandler
+from handlers.plot import bars
+from handlers.scopes import SCOPE_WORDS
+from handlers.snippets import snippets_of
+from store.refused import Refused
+from store.registration import Registration, secret_mark
+from store.results import Profile
+
+NOTICES = {
+    "saved": "Saved. It counts from now on.",
+    "again": "This form was sent before: the app is registered already. Its secret was shown then and is not shown "
+    "again; if you have lost it, make a new one below.",
+    "off": "The app is switched off: it gets no new access, and its tokens are refused.",
+    "on": "The app is switched on. Tokens that have not expired work again.",
+    "ended": "That secret is refused from now on.",
+}
+
+
+class DeveloperPage(PageHandler):
+    """What the pages of the portal share."""
+
+    def show_form(self, profile: Profile, form: AppForm) -> None:
+        """The form of a new app."""
+        if form.errors:
+            self.set_status(400)
+        self.render(
+            "developer_register.html",
+            title="Register an app",
+            signed_in=profile,
+            form=form,
+            words=SCOPE_WORDS,
+            kind_open=True,
+        )
+
+    async def show_app(
+        self,
+        profile: Profile,
+        app: Registration,
+        form: AppForm | None = None,
+        secret: str | None = None,
+        fresh: bool = False,
+        wrong: str | None = None,
+    ) -> None:
+        """The page of an app. `secret` is shown this once; `fresh`: it was registered just now; `wrong` is what was
+        not done, and why."""
+        if wrong or (form and form.errors):
+            self.set_status(400)
+        numbers = await self.store.numbers.of(app.client_id)
+        sums = SimpleNamespace(
+            calls=sum(day.calls for day in numbers.days),
+            limited=sum(day.limited for day in numbers.days),
+            spent=sum(day.spent for day in numbers.days),
+        )
+        self.render(
+            "developer_app.html",
+            title=app.name,
+            signed_in=profile,
+            app=app,
+            form=form or AppForm.of(app),
+            words=SCOPE_WORDS,
+            kind_open=False,
+            secret=secret,
+            fresh=fresh,
+            wrong=wrong,
+            notice=NOTICES.get(self.request.query) if self.request.method in ("GET", "HEAD") else None,
+            marks=[secret_mark(digest) for digest in app.secrets],
+            snippets=snippets_of(app, self.site.base_url, secret),
+            numbers=numbers,
+            plots=[
+                (f"Calls by day, {counted(sums.calls, 'call')} in all", bars([day.calls for day in numbers.days])),
+                (f"Spent by day, {money(sums.spent)} in all", bars([day.spent for day in numbers.days])),
+            ],
+            sums=sums,
+        )
+
+    def may_register(self) -> bool:
+        """Whether this person may register apps at all."""
+        return self.site.app_registration == "everybody"
+
+
+class OwnedAppsHandler(DeveloperPage):
+    """The list."""
+
+    async def get(self) -> None:
+        """Shows the person's own apps."""
+        owned = await self.store.owned.list(self.require_session())
+        self.render(
+            "developer_apps.html",
+            title="Your apps",
+            signed_in=owned.profile,
+            owned=owned,
+            open=self.may_register(),
+            full=len(owned.apps) + len(owned.deleting) >= self.site.apps_per_person,
+            most=self.site.apps_per_person,
+            notice="The app is deleted. What it kept for people is being removed." if self.request.query else None,
+        )
+
+
+class RegisterHandler(DeveloperPage):
+    """Registers an app."""
+
+    def prepare(self) -> None:
+        """Raises Refused("access_denied") where the operator alone registers apps."""
+        super().prepare()
+        if not self.may_register():
+            raise Refused("access_denied", "Apps are registered by the operator of this server. Ask them for yours.")
+
+    async def get(self) -> None:
+        """Shows the form."""
+        profile = await self.store.sessions.profile(self.require_session())
+        self.show_form(profile, AppForm(nonce=secrets.token_urlsafe(16)))
+
+    async def post(self) -> None:
+        """Answers with the page of the app, on which its secret stands this once. The same form sent again, as a
+        browser does that loads the page anew, registers nothing and shows no secret."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        kind = params.get("kind") or "confidential"
+        if kind not in ("confidential", "public"):
+            raise Refused("invalid_request", "kind is confidential or public.")
+        profile = await self.store.sessions.profile(session)
+        form = AppForm.read(params, kind == "public")
+        if not 16 <= len(form.nonce) <= 64:
+            raise Refused("invalid_request", "The form is not whole: open it again.")
+        if form.errors:
+            return self.show_form(profile, form)
+        made = await self.store.owned.register(
+            session,
+            form.nonce,
+            self.visitor,
+            most=self.site.apps_per_person,
+            public=form.public,
+            **form.fields(),
+        )
+        if made.again:
+            return self.see_other(f"/developer/apps/{made.registration.client_id}?again")
+        await self.show_app(profile, made.registration, secret=made.secret, fresh=True)
+
+
+class OwnedAppHandler(DeveloperPage):
+    """One app."""
+
+    async def get(self, client_id: str) -> None:
+        """Shows it."""
+        await self.show_app(*await self.store.owned.find(self.require_session(), client_id))
+
+    async def post(self, client_id: str) -> None:
+        """Changes it. What is wrong is said beside its field."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        profile, app = await self.store.owned.find(session, client_id)
+        form = AppForm.read(params, app.public)
+        if not form.errors:
+            try:
+                await self.store.owned.update(session, client_id, "app_changed", self.visitor, **form.fields())
+            except ValueError as error:
+                form.errors["scopes"] = [f"This cannot be: {error}."]  # an app with hosted storage, set by the operator
+        if form.errors:
+            return await self.show_app(profile, app, form)
+        self.see_other(f"/developer/apps/{client_id}?saved")
+
+
+class RotateHandler(DeveloperPage):
+    """Makes a second secret."""
+
+    async def post(self, client_id: str) -> None:
+        """Answers with the page on which it stands this once. Sent again it is refused: there are two then."""
+        self.check_same_origin()
+        session = self.require_session()
+        profile, app = await self.store.owned.find(session, client_id)
+        try:
+            app, secret = await self.store.owned.rotate(session, client_id, self.visitor)
+        except Refused as refusal:
+            if refusal.code != "invalid_request" or self.wants_json():
+                raise
+            return await self.show_app(profile, app, wrong=refusal.description)
+        await self.show_app(profile, app, secret=secret)
+
+
+class EndSecretHandler(DeveloperPage):
+    """Ends one of two secrets."""
+
+    async def post(self, client_id: str) -> None:
+        """It is refused from then on."""
+        self.check_same_origin()
+        session, mark = self.require_session(), self.body().require("mark")
+        await self.store.owned.drop_secret(session, client_id, mark, self.visitor)
+        self.see_other(f"/developer/apps/{client_id}?ended")
+
+
+class StatusHandler(DeveloperPage):
+    """Switches an app off and on."""
+
+    async def post(self, client_id: str) -> None:
+        """Off, every token of it is refused until it is on again."""
+        self.check_same_origin()
+        session, status = self.require_session(), self.body().require("status")
+        if status not in ("active", "off"):
+            raise Refused("invalid_request", "status is active or off.")
+        event = "app_enabled" if status == "active" else "app_disabled"
+        await self.store.owned.update(session, client_id, event, self.visitor, status=status)
+        self.see_other(f"/developer/apps/{client_id}?{'on' if status == 'active' else 'off'}")
+
+
+class DeleteAppHandler(DeveloperPage):
+    """Deletes an app."""
+
+    async def post(self, client_id: str) -> None:
+        """Where its name was typed; what it left is freed when the answer is on its way. Sent for an app whose
+        deletion is not finished, it goes on."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        registration, _ = await self.store.apps.fresh(client_id)
+        if registration is not None:
+            profile, app = await self.store.owned.find(session, client_id)
+            if same_name(params.get("confirm") or "", app.name):
+                return await self.delete_app(client_id)
+            return await self.show_app(profile, app, wrong="Nothing was deleted: what you typed is not the app's name.")
+        await self.delete_app(client_id)
+
+    async def delete_app(self, client_id: str) -> None:
+        """Its tokens are dead when this returns."""
+        await self.store.owned.delete(self.require_session(), client_id, self.visitor)
+        self.site.beside(self.store.apps.finish_deletion(client_id))
+        self.see_other("/developer/apps?deleted")
+
+
+def same_name(typed: str, name: str) -> bool:
+    """Whether a person typed the name, however their keyboard writes it."""
+    typed, name = (" ".join(unicodedata.normalize("NFKC", text).casefold().split()) for text in (typed, name))
+    return typed == name

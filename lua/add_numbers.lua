@@ -1,0 +1,34 @@
+--- Add what a process has counted of an app to today's numbers. An app that is gone has none.
+--- KEYS[1] app
+--- KEYS[2] days: by 'day:name', where a day is a number of days since 1970; pruned: the day that last saw old ones go
+--- KEYS[3] people
+--- ARGV[1] calls
+--- ARGV[2] limited
+--- ARGV[3] spent: micro-dollars
+--- ARGV[4] connected
+--- ARGV[5] disconnected
+--- ARGV[6] keep: days
+--- @reply gone
+--- @reply ok
+--- @include "now"
+local app, days, people = KEYS[1], KEYS[2], KEYS[3]
+local calls, limited, spent, connected, disconnected = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local keep = tonumber(ARGV[6])
+
+if redis.call('EXISTS', app) == 0 then return {'gone'} end
+local now = now_ms()
+local today = math.floor(now / 86400000)
+local counted = {calls = calls, limited = limited, spent = spent, connected = connected, disconnected = disconnected}
+for name, number in pairs(counted) do
+  if number ~= '0' then redis.call('HINCRBY', days, int(today) .. ':' .. name, number) end
+end
+if redis.call('HGET', days, 'pruned') ~= int(today) then
+  for _, field in ipairs(redis.call('HKEYS', days)) do
+    local day = tonumber(string.match(field, '^(%d+):'))
+    if day and day <= today - keep then redis.call('HDEL', days, field) end
+  end
+  redis.call('HSET', days, 'pruned', int(today))
+end
+redis.call('PEXPIREAT', days, int(now + keep * 86400000))
+if connected ~= disconnected then redis.call('INCRBY', people, int(tonumber(connected) - tonumber(disconnected))) end
+return {'ok'}

@@ -1,0 +1,34 @@
+--- Enter an app that is about to be registered in its owner's list, as long as there is room.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] apps
+--- KEYS[4] audit
+--- KEYS[5] window
+--- ARGV[1] client
+--- ARGV[2] most: apps of one person
+--- ARGV[3] limit
+--- ARGV[4] period: ms
+--- ARGV[5] idle: ms
+--- ARGV[6] address
+--- ARGV[7] agent
+--- @reply signed_out
+--- @reply full
+--- @reply rate_limited reset retry
+--- @reply ok
+--- @include "session"
+--- @include "window"
+--- @include "audit"
+local user, session, apps, audit, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local client, most, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local idle, address, agent = tonumber(ARGV[5]), ARGV[6], ARGV[7]
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+-- A form that is sent once more.
+if redis.call('ZSCORE', apps, client) then return {'ok'} end
+if redis.call('ZCARD', apps) >= most then return {'full'} end
+local admitted, remaining, reset, retry = take_window(window, limit, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
+redis.call('ZADD', apps, int(now), client)
+record(audit, 'app_registered', client, address, agent)
+return {'ok'}

@@ -1,0 +1,9 @@
+--- Read the numbers of an app.
+--- KEYS[1] days
+--- KEYS[2] people
+--- @reply ok today people rows
+--- @idempotent
+--- @include "now"
+local days, people = KEYS[1], KEYS[2]
+
+return {'ok', int(math.floor(now_ms() / 86400000)), redis.call('GET', people) or '0', redis.call('HGETALL', days)}

@@ -1,0 +1,155 @@
+"""Apps in the hands of the people who registered them.
+
+Registration and owner's list lie in two slots. The list is written first and taken off last: cut short anywhere, an
+app is never out of its owner's sight, and a name that stands for nothing is dropped when the list is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.apps import Apps, changed_by_owner, rotated, without_secret
+from store.errors import wrapped
+from store.lifetimes import APP_BEGUN, REGISTER_APP
+from store.refused import Refused, let_in, refuse_signed_out
+from store.registration import Registration
+from store.results import Profile, Visitor, profile_of
+from store.scripts import Scripts
+from store.sessions import Session
+
+
+class Registered(NamedTuple):
+    """An app that was registered, with its secret; None for a public app, and when the same form had come before."""
+
+    registration: Registration
+    secret: str | None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The apps of a person, oldest first, and the ids of those whose deletion is not finished."""
+
+    profile: Profile
+    apps: tuple[Registration, ...]
+    deleting: tuple[str, ...]
+
+
+class OwnedApps:
+    """What a person does with apps of their own. Apps of others are not there: Refused("not_found"). `idle` is the idle
+    lifetime of a session in ms."""
+
+    def __init__(self, client: Redis, scripts: Scripts, apps: Apps, idle: int) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._apps = apps
+        self._idle = idle
+
+    async def list(self, session: Session) -> Owned:
+        """The apps. Raises SignedOut."""
+        reply = await self._scripts.run("list_owned", session.keys(), idle=self._idle)
+        refuse_signed_out(reply)
+        rows, now = reply.rows("rows"), reply.number("now")
+        ids = [client.decode() for client in rows[::2]]
+        since = [int(float(score)) for score in rows[1::2]]
+        found = await asyncio.gather(*(self._apps.fresh(client) for client in ids))
+        apps, deleting = [], []
+        for client, began, (registration, left_by) in zip(ids, since, found, strict=True):
+            if registration and registration.owner == session.user:
+                apps.append(registration)
+            elif left_by == session.user:
+                deleting.append(client)
+            elif began + APP_BEGUN < now:
+                with wrapped():
+                    await self._client.zrem(session.keys()["apps"], client)
+        return Owned(profile_of(session.user, reply), tuple(apps), tuple(deleting))
+
+    async def find(self, session: Session, client_id: str) -> tuple[Profile, Registration]:
+        """One app as it stands in the store. Raises SignedOut, Refused("not_found")."""
+        reply = await self._scripts.run("read_session", session.keys(), idle=self._idle)
+        refuse_signed_out(reply)
+        registration, _ = await self._apps.fresh(client_id)
+        if registration is None or registration.owner != session.user:
+            raise Refused("not_found", "You have no such app.")
+        return profile_of(session.user, reply), registration
+
+    async def register(self, session: Session, nonce: str, visitor: Visitor, *, most: int, **fields: Any) -> Registered:
+        """Registers an app of this person's, who may have `most`. The client id comes from person and `nonce`, so a
+        form that is sent again registers nothing more. Raises SignedOut, ValueError for what may not register,
+        Refused("access_denied") where there are as many already, Refused("rate_limited")."""
+        client_id = hashlib.sha256(f"{session.user}:{nonce}".encode()).hexdigest()[:32]
+        registration = Registration(client_id, **fields, owner=session.user)
+        reply = await self._scripts.run(
+            "claim_app",
+            {**session.keys(), "window": keys.limit(session.user, REGISTER_APP.name)},
+            client=client_id,
+            most=most,
+            limit=REGISTER_APP.limit,
+            period=REGISTER_APP.period,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "full":
+            raise Refused("access_denied", f"You have {most} apps, which is as many as one person may have here.")
+        if reply.word == "rate_limited":
+            let_in(REGISTER_APP, reply)
+        try:
+            return Registered(*await self._apps.create(registration))
+        except Refused:
+            present, _ = await self._apps.fresh(client_id)
+            if present is None or present.owner != session.user:
+                raise
+            return Registered(present, None, again=True)
+
+    async def update(self, session: Session, client_id: str, event: str, visitor: Visitor, **changes: Any) -> None:
+        """Changes fields of an app. Raises SignedOut, ValueError for what may not register, Refused("not_found", or
+        "access_denied" for the status of one that the operator has disabled)."""
+        _, present = await self.find(session, client_id)
+        changed_by_owner(present, **changes)
+        await self._note(session, client_id, event, visitor)
+        await self._apps.update(client_id, session.user, **changes)
+
+    async def rotate(self, session: Session, client_id: str, visitor: Visitor) -> tuple[Registration, str]:
+        """Gives an app a second secret beside the one it has. Raises SignedOut, Refused("not_found", or
+        "invalid_request" where it has two, or is public)."""
+        _, present = await self.find(session, client_id)
+        rotated(present, "", spare=True)
+        await self._note(session, client_id, "app_secret_made", visitor)
+        return await self._apps.rotate_secret(client_id, by=session.user)
+
+    async def drop_secret(self, session: Session, client_id: str, mark: str, visitor: Visitor) -> None:
+        """Ends one of two secrets. Raises SignedOut, Refused("not_found", or "invalid_request" for the last one)."""
+        _, present = await self.find(session, client_id)
+        without_secret(present, mark)
+        await self._note(session, client_id, "app_secret_ended", visitor)
+        await self._apps.drop_secret(client_id, mark, by=session.user)
+
+    async def delete(self, session: Session, client_id: str, visitor: Visitor) -> None:
+        """Ends an app: every token of it is dead. `Apps.finish_deletion` frees the rest. Raises SignedOut,
+        Refused("not_found")."""
+        registration, left_by = await self._apps.fresh(client_id)
+        if session.user not in (registration.owner if registration else None, left_by):
+            raise Refused("not_found", "You have no such app.")
+        await self._note(session, client_id, "app_deleted", visitor)
+        await self._apps.begin_deletion(client_id, by=session.user)
+
+    async def give(self, user: str, client_id: str) -> None:
+        """Enters an app in the list of the person who is about to become its owner. Who owned it before loses it with
+        the change of the registration. Raises Refused("not_found")."""
+        reply = await self._scripts.run("give_app", keys.person(user), client=client_id)
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+
+    async def _note(self, session: Session, client_id: str, event: str, visitor: Visitor) -> None:
+        """Before it is done, so that nothing is done unseen. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "note_app", session.keys(), event=event, client=client_id, idle=self._idle, **visitor.fields()
+        )
+        refuse_signed_out(reply)

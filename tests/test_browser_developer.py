@@ -1,0 +1,74 @@
+"""A developer registers an app and tries it, in a real browser, without reading anything but the pages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import demo
+from tests.processes import QUICK, Server
+from tests.webdriver import Chromium
+
+SHOTS = os.environ.get("LATCHKEY_SHOTS")
+ENTER = "\ue007"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server("--demo", "--redis-url", "memory", *QUICK) as made:
+        yield made.ready()
+
+
+@pytest.fixture
+def browser(server: Server) -> Iterator[Chromium]:
+    """A browser in which the demo person is signed in; at the end it must have had nothing to complain about."""
+    with Chromium() as made:
+        made.open(f"{server.url}/signin?next=/developer/apps")
+        made.type("email", demo.EMAIL)
+        made.type("password", demo.PASSWORD + ENTER)
+        made.wait_for("You have no app yet", at=f"{server.url}/developer/apps")
+        made.console()
+        yield made
+        assert made.console() == []
+
+
+def picture(browser: Chromium, name: str) -> None:
+    """Keeps a screenshot where LATCHKEY_SHOTS names a directory."""
+    if SHOTS:
+        browser.screenshot(Path(SHOTS) / f"{name}.png")
+
+
+def test_from_the_first_page_to_an_app_that_works_and_is_deleted(server: Server, browser: Chromium) -> None:
+    browser.click("Register an app")
+    browser.wait_for("What kind of app is it?")
+    browser.type("redirect_uris", "https://weather.example/callback")
+    picture(browser, "developer-register")
+    browser.type("name", "Weather Diary" + ENTER)
+    browser.wait_for("this once")
+    assert "CLIENT_SECRET=lk_cs_" in browser.text
+    picture(browser, "developer-app")
+
+    browser.click("Try it")
+    browser.wait_for("See what a person sees")
+    browser.click("Begin")
+    browser.wait_for("Allow Weather Diary", at=f"{server.url}/oauth/authorize")
+    browser.click("Allow")
+    browser.wait_for("4. The end", at=f"{server.url}/developer/apps/")
+    assert demo.EMAIL in browser.text
+    picture(browser, "developer-try")
+
+    browser.click("Weather Diary")
+    browser.wait_for("Change it")
+    assert "lk_cs_" not in browser.text
+    browser.click("Make a second secret")
+    browser.wait_for("lk_cs_")
+    browser.click("End the older one")
+    browser.wait_for("That secret is refused from now on")
+    browser.click("Switch off")
+    browser.wait_for("The app is switched off")
+    browser.click("Delete…")
+    browser.type("confirm", "weather diary" + ENTER)
+    browser.wait_for("The app is deleted", at=f"{server.url}/developer/apps")

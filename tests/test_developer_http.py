@@ -1,0 +1,386 @@
+"""The developer portal over HTTP: as the owner, as somebody else, signed out, and with hostile input."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from handlers.site import Site
+from store.opened import Store
+from tests.driver import App, Browser, Service, fields_of, json_of, send
+
+URI = "https://mine.example/callback"
+
+
+@pytest.fixture
+def facts() -> dict[str, Any]:
+    """What a test wants the server to be; parametrised where it matters."""
+    return {}
+
+
+@pytest.fixture
+def site(memory_store: Store, base_url: str, facts: dict[str, Any]) -> Site:
+    return Site(memory_store, base_url, **facts)
+
+
+async def register(browser: Browser, **fields: str) -> HTTPResponse:
+    """Through the page."""
+    page = await browser.get("/developer/register")
+    assert page.code == 200
+    filled = {"name": "My App", "redirect_uris": URI, "kind": "confidential", **fields}
+    return await browser.submit(page, "/developer/register", **filled)
+
+
+def text_of(page: HTTPResponse) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page.body.decode())).split())
+
+
+def client_id_of(page: HTTPResponse) -> str:
+    found = re.search(r"<dt>Client id</dt><dd><code>(\w+)</code>", page.body.decode())
+    assert found, text_of(page)
+    return found[1]
+
+
+def secret_of(page: HTTPResponse) -> str:
+    found = re.search(r'aria-labelledby="secret">(lk_cs_[\w-]{43})</pre>', page.body.decode())
+    assert found, text_of(page)
+    return found[1]
+
+
+async def own_app(service: Service, browser: Browser, **fields: str) -> App:
+    """A registered app, as its back end knows it."""
+    page = await register(browser, **fields)
+    return App(service.base_url, client_id_of(page), secret_of(page), URI)
+
+
+@pytest.mark.gen_test
+async def test_a_developer_registers_an_app_and_people_use_it(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await register(browser, **{"scope:data:read": "on", "homepage": "https://mine.example/"})
+    assert page.code == 200
+    assert page.headers["Cache-Control"] == "no-store"
+    app = App(service.base_url, client_id_of(page), secret_of(page), URI)
+    tokens = await service.tokens(app, scope="profile data:read")
+    assert (await app.userinfo(tokens["access_token"])).code == 200
+    listed = await browser.get("/developer/apps")
+    assert f'href="/developer/apps/{app.client_id}"' in listed.body.decode()
+    assert "1 of 20" in text_of(listed)
+
+
+@pytest.mark.gen_test
+async def test_the_secret_stands_on_one_page_and_loading_it_anew_shows_no_other(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await browser.get("/developer/register")
+    form = {**fields_of(page, "/developer/register"), "name": "My App", "redirect_uris": URI}
+    made = await browser.send("/developer/register", "POST", form=form)
+    secret, client_id = secret_of(made), client_id_of(made)
+    again = await browser.send("/developer/register", "POST", form=form)
+    assert again.code == 303
+    shown = await browser.get(again.headers["Location"])
+    assert client_id_of(shown) == client_id
+    assert "was shown then" in text_of(shown)
+    for other in (again, shown, await browser.get(f"/developer/apps/{client_id}")):
+        assert secret not in other.body.decode()
+        assert "lk_cs_" not in other.body.decode()
+    assert len((await service.store.owned.list(session_of(service, browser))).apps) == 1
+
+
+def session_of(service: Service, browser: Browser) -> Any:
+    return service.store.sessions.open(browser.cookies["latchkey_session"])
+
+
+@pytest.mark.gen_test
+async def test_each_redirect_uri_that_is_refused_is_named_by_its_line_and_reason(service: Service) -> None:
+    browser = await service.signed_in()
+    lines = ["https://fine.example/cb", "http://far.example/cb", "", "javascript:alert(1)", "https://a.example/#x"]
+    page = await register(browser, redirect_uris="\r\n".join(lines), name="", homepage="ftp://x")
+    assert page.code == 400
+    text = text_of(page)
+    for words in ("Line 2: http is for loopback", "Line 4: ", "Line 5: A redirect URI has no fragment", "A name has 1"):
+        assert words.replace("A name", "An app's name") in text or words in text
+    assert "Line 1" not in text
+    assert "https://fine.example/cb\r\nhttp://far.example/cb" in html.unescape(page.body.decode())
+    assert (await service.store.owned.list(session_of(service, browser))).apps == ()
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"redirect_uris": ""}, id="no redirect URI"),
+        pytest.param({"redirect_uris": "\n".join(f"https://a.example/{n}" for n in range(21))}, id="too many"),
+        pytest.param({"redirect_uris": "https://a.example/" + "x" * 3000}, id="an endless one"),
+        pytest.param({"redirect_uris": "com.example.app:/cb"}, id="a custom scheme with a secret"),
+        pytest.param({"name": "\u202eppA"}, id="a name that turns writing around"),
+        pytest.param({"name": "x" * 101}, id="an endless name"),
+        pytest.param({"homepage": "javascript:alert(1)"}, id="a script for a home page"),
+        pytest.param({"kind": "odd"}, id="an unknown kind"),
+        pytest.param({"nonce": "short"}, id="a form that is not ours"),
+        pytest.param({"nonce": "x" * 65}, id="an endless nonce"),
+    ],
+)
+async def test_what_may_not_register_does_not(service: Service, fields: dict[str, str]) -> None:
+    browser = await service.signed_in()
+    page = await register(browser, **fields)
+    assert page.code == 400
+    assert b"lk_cs_" not in page.body
+    assert (await service.store.owned.list(session_of(service, browser))).apps == ()
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(21)
+async def test_broken_text_is_refused(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await browser.get("/developer/register")
+    xsrf = fields_of(page, "/developer/register")["_xsrf"]
+    for name in (b"%00", b"%ff", b"x&name=y"):
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        body = (
+            b"_xsrf="
+            + xsrf.encode()
+            + b"&nonce=aaaaaaaaaaaaaaaaaaaa&redirect_uris=https%3A%2F%2Fa.example%2F&name="
+            + name
+        )
+        answer = await browser.send("/developer/register", "POST", body=body, headers=headers)
+        assert answer.code == 400
+
+
+@pytest.mark.gen_test
+async def test_an_app_without_a_secret_has_none(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await register(browser, kind="public", redirect_uris="com.example.app:/cb\nhttp://127.0.0.1/cb")
+    assert page.code == 200
+    assert b"lk_cs_" not in page.body
+    registration, _ = await service.store.apps.fresh(client_id_of(page))
+    assert registration is not None
+    assert (registration.public, registration.secrets, registration.pkce_required) == (True, (), True)
+    assert b"/rotate" not in page.body
+
+
+@pytest.mark.gen_test
+async def test_an_app_is_changed_and_it_shows_at_once(service: Service) -> None:
+    browser = await service.signed_in()
+    app = await own_app(service, browser)
+    where = f"/developer/apps/{app.client_id}"
+    page = await browser.get(where)
+    form = fields_of(page, where)
+    assert form["scope:profile"] == "on"
+    new = "https://mine.example/other"
+    changed = await browser.send(where, "POST", form={**form, "name": "Other", "redirect_uris": new})
+    assert (changed.code, changed.headers["Location"]) == (303, f"{where}?saved")
+    assert "It counts from now on" in text_of(await browser.get(f"{where}?saved"))
+    assert (await browser.get(app.authorize_url(scope="profile"))).code == 400
+    app.redirect_uri = new
+    assert (await browser.get(app.authorize_url(scope="profile"))).code == 200
+    wrong = await browser.send(where, "POST", form={**form, "name": "Third", "redirect_uris": "nonsense"})
+    assert wrong.code == 400
+    assert "Line 1: " in text_of(wrong)
+    registration, _ = await service.store.apps.fresh(app.client_id)
+    assert registration is not None
+    assert registration.name == "Other"
+    del form["scope:profile"]
+    assert "at least one thing" in text_of(await browser.send(where, "POST", form={**form, "redirect_uris": new}))
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(35)
+async def test_two_secrets_are_valid_until_the_old_one_is_ended(service: Service) -> None:
+    browser = await service.signed_in()
+    app = await own_app(service, browser)
+    where = f"/developer/apps/{app.client_id}"
+    page = await browser.submit(await browser.get(where), f"{where}/rotate")
+    assert page.code == 200
+    newer = App(app.base_url, app.client_id, secret_of(page), URI)
+
+    async def valid() -> list[int]:
+        return [
+            (await one.revoke("none", client_id=one.client_id, client_secret=one.secret or "")).code
+            for one in (app, newer)
+        ]
+
+    assert await valid() == [200, 200]
+    # The browser loads the answer anew: the secret in use must not go.
+    form = {"_xsrf": fields_of(page, f"{where}/end-secret")["_xsrf"]}
+    again = await browser.send(f"{where}/rotate", "POST", form=form)
+    assert again.code == 400
+    assert b"lk_cs_" not in again.body
+    assert await valid() == [200, 200]
+    marks = re.findall(r'name="mark" value="(\w+)"', page.body.decode())
+    ended = await browser.send(f"{where}/end-secret", "POST", form={**form, "mark": marks[1]})
+    assert ended.code == 303
+    assert await valid() == [401, 200]
+    assert (await browser.send(f"{where}/end-secret", "POST", form={**form, "mark": marks[1]})).code == 404
+    assert (await browser.send(f"{where}/end-secret", "POST", form={**form, "mark": marks[0]})).code == 400
+
+
+@pytest.mark.gen_test
+async def test_switched_off_its_tokens_are_refused_until_it_is_on_again(service: Service) -> None:
+    browser = await service.signed_in()
+    app = await own_app(service, browser)
+    tokens = await service.tokens(app, browser, scope="profile")
+    where = f"/developer/apps/{app.client_id}"
+    assert (await browser.submit(await browser.get(where), f"{where}/status")).code == 303
+    assert (await app.userinfo(tokens["access_token"])).code == 401
+    assert "Switched off" in text_of(await browser.get("/developer/apps"))
+    assert (await browser.submit(await browser.get(where), f"{where}/status")).code == 303
+    assert (await app.userinfo(tokens["access_token"])).code == 200
+    xsrf = fields_of(await browser.get(where), f"{where}/status")["_xsrf"]
+    assert (await browser.send(f"{where}/status", "POST", form={"_xsrf": xsrf, "status": "disabled"})).code == 400
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_an_app_is_deleted_where_its_name_was_typed(service: Service, site: Site) -> None:
+    browser = await service.signed_in()
+    app = await own_app(service, browser)
+    tokens = await service.tokens(app, browser, scope="profile")
+    where = f"/developer/apps/{app.client_id}"
+    page = await browser.get(where)
+    refused = await browser.submit(page, f"{where}/delete", confirm="Not My App")
+    assert refused.code == 400
+    assert "Nothing was deleted" in text_of(refused)
+    assert (await app.userinfo(tokens["access_token"])).code == 200
+    site.store.apps.settle = 0.2
+    done = await browser.submit(page, f"{where}/delete", confirm=" my  app")
+    assert (done.code, done.headers["Location"]) == (303, "/developer/apps?deleted")
+    assert (await app.userinfo(tokens["access_token"])).code == 401
+    assert "is being removed" in text_of(await browser.get("/developer/apps"))
+    for task in list(site.tasks):
+        await task
+    assert app.client_id not in text_of(await browser.get("/developer/apps"))
+    assert (await browser.get(where)).code == 404
+
+
+@pytest.mark.gen_test
+async def test_apps_of_others_are_not_there_and_who_is_signed_out_is_sent_to_sign_in(service: Service) -> None:
+    await service.add_person("eve@example.com")
+    owner, eve = await service.signed_in(), await service.signed_in("eve@example.com")
+    app = await own_app(service, owner)
+    where = f"/developer/apps/{app.client_id}"
+    stranger = service.browser()
+    for path in ("/developer/apps", "/developer/register", where, f"{where}/try"):
+        answer = await stranger.get(path)
+        assert answer.code == 303
+        assert answer.headers["Location"].startswith("/signin?next=%2Fdeveloper")
+    xsrf = fields_of(await eve.get("/developer/register"), "/developer/register")["_xsrf"]
+    other = await own_app(service, eve)
+    for path in (where, f"{where}/try", f"/developer/apps/{service.web.client_id}"):
+        assert (await eve.get(path)).code == 404
+    form = {"_xsrf": xsrf, "name": "Mine", "redirect_uris": "https://evil.example/", "scope:profile": "on"}
+    for action in ("", "/rotate", "/end-secret", "/status", "/delete", "/try"):
+        extra = {"mark": "00000000", "status": "off", "confirm": "My App"}
+        assert (await eve.send(where + action, "POST", form={**form, **extra})).code == 404, action
+    registration, _ = await service.store.apps.fresh(app.client_id)
+    assert registration is not None
+    assert (registration.name, registration.redirect_uris, registration.active) == ("My App", (URI,), True)
+    assert other.client_id not in text_of(await owner.get("/developer/apps"))
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(22)
+async def test_every_form_asks_for_its_token_and_for_this_origin(service: Service) -> None:
+    browser = await service.signed_in()
+    app = await own_app(service, browser)
+    where = f"/developer/apps/{app.client_id}"
+    xsrf = fields_of(await browser.get(where), where)["_xsrf"]
+    paths = [where, *(f"{where}/{action}" for action in ("rotate", "end-secret", "status", "delete", "try"))]
+    for path in ["/developer/register", *paths]:
+        form = {"mark": "x", "status": "off", "confirm": "My App", "name": "X", "redirect_uris": URI}
+        assert (await browser.send(path, "POST", form=form)).code == 403
+        headers = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "same-origin"}
+        assert (await browser.send(path, "POST", form=form, headers=headers)).code == 403
+        evil = {"Origin": "https://evil.example"}
+        assert (await browser.send(path, "POST", form={**form, "_xsrf": xsrf}, headers=evil)).code == 403
+    assert await service.store.apps.active(app.client_id)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("facts", [{"app_registration": "operator"}])
+async def test_where_the_operator_registers_apps_nobody_else_does(service: Service) -> None:
+    browser = await service.signed_in()
+    assert (await browser.get("/developer/register")).code == 403
+    listed = await browser.get("/developer/apps")
+    assert "registered by the operator" in text_of(listed)
+    assert b'href="/developer/register"' not in listed.body
+    xsrf = fields_of(listed, "/signout")["_xsrf"]
+    form = {"_xsrf": xsrf, "nonce": "a" * 20, "name": "X", "redirect_uris": URI, "scope:profile": "on"}
+    assert (await browser.send("/developer/register", "POST", form=form)).code == 403
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("facts", [{"apps_per_person": 2}])
+async def test_a_person_has_as_many_apps_as_the_setting_says(service: Service) -> None:
+    browser = await service.signed_in()
+    for _ in range(2):
+        assert (await register(browser)).code == 200
+    assert (await register(browser)).code == 403
+    assert "as many as one person may have" in text_of(await browser.get("/developer/apps"))
+
+
+@pytest.mark.gen_test
+async def test_what_was_done_stands_in_the_activity_of_the_owner(service: Service) -> None:
+    browser = await service.signed_in()
+    app = await own_app(service, browser)
+    where = f"/developer/apps/{app.client_id}"
+    await browser.submit(await browser.get(where), f"{where}/status")
+    text = text_of(await browser.get("/account/security"))
+    assert "App registered by you · My App" in text
+    assert "Your app switched off · My App" in text
+
+
+@pytest.mark.gen_test
+async def test_a_page_shows_the_numbers_of_its_app(service: Service) -> None:
+    browser = await service.signed_in()
+    app = await own_app(service, browser)
+    await service.tokens(app, browser, scope="profile")
+    service.store.numbers.spent(app.client_id, 1500)
+    await service.store.numbers.flush()
+    page = await browser.get(f"/developer/apps/{app.client_id}")
+    text = text_of(page)
+    assert "About 1 person connected" in text
+    assert "Calls 1 Refused as too many 0 Spent by people $0.0015" in text
+    assert "Spent by day, $0.0015 in all" in text
+    assert len(re.findall(r"<rect ", page.body.decode())) == 60
+
+
+@pytest.mark.gen_test
+async def test_a_program_is_refused_in_json(service: Service) -> None:
+    answer = await send(f"{service.base_url}/developer/apps", headers={"Accept": "application/json"})
+    assert (answer.code, json_of(answer)["error"]) == (401, "login_required")
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_a_deletion_whose_server_died_goes_on_from_the_list(service: Service, site: Site) -> None:
+    await service.add_person("eve@example.com")
+    browser, eve = await service.signed_in(), await service.signed_in("eve@example.com")
+    app = await own_app(service, browser)
+    await service.store.apps.begin_deletion(app.client_id)
+    listed = await browser.get("/developer/apps")
+    assert "Go on, if it takes too long" in text_of(listed)
+    action = f"/developer/apps/{app.client_id}/delete"
+    xsrf = fields_of(await eve.get("/developer/register"), "/developer/register")["_xsrf"]
+    assert (await eve.send(action, "POST", form={"_xsrf": xsrf})).code == 404
+    assert (await browser.submit(listed, action)).code == 303
+    for task in list(site.tasks):
+        await task
+    assert "You have no app yet" in text_of(await browser.get("/developer/apps"))
+    assert (await browser.submit(listed, action)).code == 404
+
+
+@pytest.mark.gen_test
+async def test_hostile_words_of_an_app_stay_words(service: Service) -> None:
+    """What a stranger may have written stays words, on the page that shows it and in the code to begin with."""
+    browser = await service.signed_in()
+    name = "</pre><script>alert(1)</script>"
+    uri = "https://mine.example/cb?a='&b=$(id)"
+    page = await register(browser, name=name, redirect_uris=uri)
+    assert page.code == 200
+    assert b"<script" not in page.body
+    assert name in text_of_raw(page)
+
+
+def text_of_raw(page: HTTPResponse) -> str:
+    return html.unescape(page.body.decode())
