@@ -8,6 +8,9 @@
 --- KEYS[7] holds
 --- KEYS[8] ledger
 --- KEYS[9] replies
+--- KEYS[10] factors
+--- KEYS[11] passkeys
+--- KEYS[12] recovery
 --- ARGV[1] user_id
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
@@ -19,9 +22,11 @@
 --- @include "step"
 local user, users, grants, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local balance, holds, ledger, replies = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local factors, passkeys, recovery = KEYS[10], KEYS[11], KEYS[12]
 local user_id, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 redis.call('DEL', user)
+redis.call('DEL', factors, passkeys, recovery)
 local freed = 0
 for _, client in ipairs(redis.call('ZRANGE', grants, 0, steps - 1)) do
   freed = freed + tonumber(redis.call('HGET', prefix .. 'usage:' .. client, 'bytes') or '0')

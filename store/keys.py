@@ -68,6 +68,9 @@ def person(user: str) -> dict[str, str]:
         "sessions": base + "sessions",
         "grants": base + "grants",
         "audit": audit(user),
+        "factors": base + "factors",
+        "passkeys": base + "passkeys",
+        "recovery": base + "recovery",
     }
 
 
@@ -78,7 +81,17 @@ def audit(user: str) -> str:
 
 def session(user: str, session_id: str) -> str:
     """A browser session."""
-    return f"{prefix(user)}session:{session_id}"
+    return f"{session_prefix(user)}{session_id}"
+
+
+def session_prefix(user: str) -> str:
+    """What stands before a session id in the keys of a person's sessions."""
+    return f"{prefix(user)}session:"
+
+
+def used_challenge(user: str, challenge_id: str) -> str:
+    """The mark of a passkey's challenge that was answered."""
+    return f"{prefix(user)}challenge:{challenge_id}"
 
 
 def request(user: str, request_id: str) -> str:

@@ -14,7 +14,7 @@ from store import keys
 from store.credits import Credits, Granted
 from store.errors import wrapped
 from store.grants import Grant, at
-from store.lifetimes import GRACE
+from store.lifetimes import FACTOR, GRACE
 from store.names import normalise_email
 from store.people import People
 from store.refused import Refused
@@ -111,6 +111,14 @@ class Operator:
         person = await self.find(who)
         reply = await self._scripts.run("set_password", keys.person(person.user), password=hashed)
         if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+        return person
+
+    async def reset_factors(self, who: str) -> Person:
+        """Takes authenticator app, passkeys and recovery codes from a person. Raises Refused("not_found")."""
+        person = await self.find(who)
+        known = {**keys.person(person.user), "window": keys.limit(person.user, FACTOR.name)}
+        if (await self._scripts.run("reset_factors", known)).word == "not_found":
             raise Refused("not_found", "No such person.")
         return person
 
