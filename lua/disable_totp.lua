@@ -36,8 +36,8 @@ if redis.call('EXISTS', factors) == 0 then return {'absent'} end
 local admitted, reset, retry = take_guess(window, audit, limit, period, address, agent, now)
 if not admitted then return {'rate_limited', reset, retry} end
 if not take_code(factors, recovery, secret, step, digest) then return {'wrong'} end
-redis.call('DEL', window)
-redis.call('DEL', factors)
-end_recovery(factors, passkeys, recovery)
+-- With the last factor the recovery codes go.
+if redis.call('EXISTS', passkeys) == 0 then redis.call('DEL', recovery) end
+redis.call('DEL', window, factors)
 record(audit, 'totp_disabled', '', address, agent)
 return {'ok'}

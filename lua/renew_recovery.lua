@@ -25,7 +25,8 @@ local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 if not proved(session, proof, now) then return {'unproved'} end
 if not has_factor(factors, passkeys) then return {'absent'} end
-redis.call('DEL', recovery)
-begin_recovery(recovery, digests)
+local before = redis.call('SMEMBERS', recovery)
+for _, digest in ipairs(digests) do redis.call('SADD', recovery, digest) end
+for _, digest in ipairs(before) do redis.call('SREM', recovery, digest) end
 record(audit, 'recovery_renewed', '', address, agent)
 return {'ok'}

@@ -19,7 +19,7 @@ from store.results import Visitor
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.sessions import Session
-from store.totp import Typed, TotpSecrets, new_recovery_codes, read_typed
+from store.totp import TotpSecrets, Typed, new_recovery_codes, read_typed
 
 REGISTER = "register"
 
@@ -199,7 +199,7 @@ class OwnFactors:
             {"used": opened.used},
             credential=made.credential,
             facts=made.facts,
-            count=made.count,
+            count=made.counter,
             issued=opened.issued,
             lasts=CHALLENGE,
             most=MOST,

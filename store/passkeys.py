@@ -50,7 +50,7 @@ class Made(NamedTuple):
 
     credential: str
     facts: bytes
-    count: int
+    counter: int
 
 
 class Passkey(NamedTuple):

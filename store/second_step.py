@@ -134,7 +134,7 @@ class SecondStep:
         if reply.word == "used":
             raise Refused("access_denied", "That took too long. Try again.")
         if reply.word == "regressed":
-            raise Refused("access_denied", "That passkey may have been copied, so it was not let in. Sign in otherwise.")
+            raise Refused("access_denied", "That passkey may have been copied, and was not let in. Sign in otherwise.")
         return self._sessions.seal(session)
 
 

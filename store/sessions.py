@@ -134,7 +134,6 @@ class Sessions:
         reply = await self._scripts.run(
             "end_other_sessions",
             session.keys(),
-            session_id=session.session_id,
             idle=self.idle,
             **visitor.fields(),
         )
@@ -146,9 +145,7 @@ class Sessions:
         right = await self._hasher.verify(password, credentials.password if credentials else None)
         if not right or credentials is None or credentials.user != session.user:
             raise Refused("access_denied", "The password is not right.")
-        reply = await self._scripts.run(
-            "prove_session", session.keys(), password=credentials.password, idle=self.idle
-        )
+        reply = await self._scripts.run("prove_session", session.keys(), password=credentials.password, idle=self.idle)
         refuse_signed_out(reply)
         if reply.word == "stale":
             raise Refused("access_denied", "The password was changed meanwhile.")

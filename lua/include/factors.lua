@@ -29,11 +29,6 @@ local function begin_recovery(recovery, digests)
   return 1
 end
 
--- With the last factor the recovery codes go.
-local function end_recovery(factors, passkeys, recovery)
-  if not has_factor(factors, passkeys) then redis.call('DEL', recovery) end
-end
-
 -- A challenge is answered within `lasts` ms of its issue, and once.
 local function take_challenge(used, issued, lasts, now)
   if now - issued > lasts then return false end
