@@ -25,8 +25,8 @@ def safe_next(target: str | None) -> str:
 
 
 class PageHandler(BaseHandler):
-    """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere. `uses_scripts`: it has scripts of this
-    server, without which it works as well."""
+    """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere. `uses_scripts`: it has a script of
+    this server, without which it works as well."""
 
     uses_scripts = False
 

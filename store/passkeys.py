@@ -79,7 +79,8 @@ def party_of(base_url: str) -> Party | None:
 def options_for_new(
     party: Party, product: str, user: str, email: str, name: str, challenge: str, present: Iterable[str]
 ) -> dict[str, Any]:
-    """What a browser is asked to make: a passkey that it can offer without a name typed, and that checks who holds it."""
+    """What a browser is asked to make: a passkey that it can offer before a name is typed, and that checks who holds
+    it."""
     return {
         "rp": {"id": party.rp_id, "name": product},
         "user": {"id": encode(bytes.fromhex(user)), "name": email, "displayName": name},

@@ -10,6 +10,7 @@ from tests.authenticator import Authenticator
 from tests.world import PASSWORD, VISITOR, World
 
 ORIGIN = "http://localhost:8080"
+MARGIN = 2_000  # ms, in which a test presents the code that it asked for
 PARTY = Party("localhost", ORIGIN)
 
 
@@ -36,8 +37,8 @@ class App:
         return app
 
     async def code(self, beside: int = 0) -> str:
-        """The code that it shows now, or so many steps beside it."""
-        return code_at(self.secret, await store_now(self.world) // STEP + beside)
+        """The code that it shows now, or so many steps beside it; of the next step when that is about to begin."""
+        return code_at(self.secret, (await store_now(self.world) + MARGIN) // STEP + beside)
 
 
 async def add_passkey(world: World, device: Authenticator | None = None) -> Authenticator:

@@ -15,6 +15,7 @@ from store.totp import STEP, code_at
 from tests.authenticator import Authenticator
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
 from tests.engines import FakeClock
+from tests.factoring import MARGIN
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -56,7 +57,7 @@ class Person:
 
     async def code(self, beside: int = 0) -> str:
         seconds, _ = await self.service.store.client.time()
-        return code_at(self.secret, seconds * 1000 // STEP + beside)
+        return code_at(self.secret, (seconds * 1000 + MARGIN) // STEP + beside)
 
     async def options(self, path: str, browser: Browser | None = None, page: str = SECURITY) -> dict[str, Any]:
         """What the page's script fetches."""
