@@ -46,6 +46,7 @@ class SecurityPage(PageHandler):
                     app=app.name if app else entry.client,
                     address=entry.address,
                     agent=entry.agent,
+                    device=device_words(entry.agent) if entry.agent else "",
                 )
             )
         devices = [

@@ -18,6 +18,8 @@ NO_PASSKEYS = "Passkeys do not work at this address."
 class PasskeyPage(SignInPage):
     """What the two have in common: challenges in a cookie, answers in a form."""
 
+    uses_scripts = True
+
     def half(self) -> Half | None:
         """The sign-in whose password was right, as the cookie names it."""
         return self.store.second_step.open(self.read_cookie(HALF_COOKIE))
@@ -46,7 +48,6 @@ class PasskeyOptionsHandler(PasskeyPage):
     async def post(self) -> None:
         """Any passkey that the browser has for this server."""
         self.check_same_origin()
-        await self.store.limits.passkey(self.counted_address)
         await self.give_options(None, [])
 
 

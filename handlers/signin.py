@@ -20,8 +20,6 @@ CHALLENGE_COOKIE = "challenge"
 class SignInPage(PageHandler):
     """What sign-in, its second step and sign-up share: where to go on to, and the right to go there."""
 
-    uses_scripts = True
-
     def query(self) -> Params:
         """The parameters of the address."""
         return once(parse_pairs(self.request.query))
@@ -74,6 +72,8 @@ class SignInPage(PageHandler):
 
 class SignInHandler(SignInPage):
     """The sign-in page."""
+
+    uses_scripts = True
 
     async def get(self) -> None:
         """Shows the form."""

@@ -41,7 +41,7 @@ class Kind(enum.Enum):
     SESSION = "ss"
     REQUEST = "rq"
     INVITE = "in"
-    SECOND_STEP = "s2"
+    SECOND_STEP = "hs"
     CHALLENGE = "ch"
 
     prefix: str

@@ -45,8 +45,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     holds = (Holding(text, 20_000, NOW),)
     credits = Account(4_999_850, 20_000, 1, NOW, holds, ())
     nothing = Account(0, 0, 0, None, (), ())
-    entry = Sample(at=NOW, text=text, app=text, address=text, agent=text)
-    bare = Sample(at=NOW, text=text, app=None, address="", agent="")
+    entry = Sample(at=NOW, text=text, app=text, address=text, agent=text, device=text)
+    bare = Sample(at=NOW, text=text, app=None, address="", agent="", device="")
     scopes = [Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items()]
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
     stranger: dict[str, Any] = {"signed_in": None, "next": text}

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Awaitable
 from typing import Any
 
+import cbor2
 import pytest
 
+from handlers.account import EVENTS
 from store import keys
 from store.cipher import OVERHEAD_BYTES
 from store.errors import StoreError
 from store.factors import Unproved
 from store.lifetimes import FACTOR
 from store.opened import Store
-from store.passkeys import MOST, decode, options_for_new, options_for_use, party_of, read_answer
+from store.passkeys import MOST, decode, encode, options_for_new, options_for_use, party_of, read_answer
 from store.refused import Refused, SignedOut
 from store.second_step import Half
-from store.sessions import Session
+from store.sessions import SecondStepNeeded, Session
 from store.totp import STEP, TotpSecrets, code_at, key_uri, read_typed, step_of
 from tests.authenticator import PRESENT, VERIFIED, Authenticator
 from tests.engines import FakeClock
 from tests.factoring import ORIGIN, PARTY, App, add_passkey, half_of, use_passkey
 from tests.holding import rotated
+from tests.pages import ROOT
 from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -217,7 +222,7 @@ async def test_half_a_sign_in_is_no_session_and_a_session_no_half(store: Store) 
     challenge = await store.second_step.challenge(None)
     assert store.sessions.open(challenge) is None
     assert store.second_step.open(challenge) is None
-    assert store.second_step.open("lk_s2_" + challenge[6:]) is None
+    assert store.second_step.open("lk_hs_" + challenge[6:]) is None
 
 
 async def test_an_app_is_removed_with_a_code_and_the_recovery_codes_go_with_it(store: Store) -> None:
@@ -235,6 +240,36 @@ async def test_a_second_app_takes_the_removal_of_the_first(store: Store) -> None
     world = await World.make(store)
     await App.add(world)
     assert await outcome(App.add(world)) == "invalid_request"
+
+
+async def test_a_code_of_a_removed_app_is_none_of_the_next_one(store: Store) -> None:
+    world = await World.make(store)
+    first = await App.add(world)
+    half = await half_of(world)
+    await store.factors.disable_totp(world.session, first.codes[0], VISITOR)
+    second = await App.add(world)
+    assert second.secret != first.secret
+    assert await outcome(store.second_step.with_code(half, await first.code(), VISITOR)) == "access_denied"
+    assert await outcome(store.second_step.with_code(half, first.codes[1], VISITOR)) == "access_denied"
+    assert await outcome(store.second_step.with_code(half, await second.code(), VISITOR)) == "in"
+
+
+async def test_a_sign_in_that_is_under_way_when_the_first_factor_comes_needs_it(store: Store) -> None:
+    world = await World.make(store)
+    credentials = await store.people.verify(world.email, PASSWORD)
+    assert credentials is not None
+    await App.add(world)
+    with pytest.raises(SecondStepNeeded):
+        await store.sessions.start(credentials, VISITOR)
+
+
+async def test_every_event_has_its_words() -> None:
+    recorded = set()
+    for path in (ROOT / "lua").glob("**/*.lua"):
+        for arguments in re.findall(r"record\(\w+, ([^\n]*?), '', ", path.read_text()):
+            recorded |= set(re.findall(r"'(\w+)'", arguments))
+    assert {"totp_enabled", "signed_in_by_recovery", "codes_guessed"} <= recorded
+    assert recorded - {"active"} <= set(EVENTS)  # a status that one of them is compared with
 
 
 async def test_a_secret_made_for_another_person_is_refused(store: Store) -> None:
@@ -390,6 +425,34 @@ async def test_a_new_passkey_that_does_not_hold_is_refused(memory_store: Store, 
 async def test_what_no_browser_sends_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         read_answer(text)
+
+
+BROKEN_OBJECTS = {
+    "no CBOR": b"\xff",
+    "nothing": b"",
+    "deep arrays": b"\x81" * 40_000 + b"\x00",
+    "deep tags": b"\xd8\x1c" * 20_000,
+    "an endless array": b"\x9b" + b"\xff" * 8,
+    "an endless string": b"\x5b\x00\x00\x00\x0f" + b"\xff" * 4,
+    "a huge number": b"\xc2\x59\xa0\x00" + b"\xff" * 40_960,
+    "no statement": cbor2.dumps({"fmt": "none", "authData": bytes(37)}),
+    "no data": cbor2.dumps({"fmt": "none", "attStmt": {}}),
+    "data of another type": cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": 5}),
+    "an unknown format": cbor2.dumps({"fmt": ["x"], "attStmt": {}, "authData": bytes(37)}),
+    "a statement nobody can read": cbor2.dumps({"fmt": "packed", "attStmt": {"x5c": [b"x"]}, "authData": bytes(37)}),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN_OBJECTS)
+async def test_broken_attestations_are_refused(memory_store: Store, broken: str) -> None:
+    world = await World.make(memory_store)
+    challenge = await memory_store.factors.challenge(world.session)
+    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    text = json.loads(Authenticator(ORIGIN).create(options))
+    text["response"]["attestationObject"] = encode(BROKEN_OBJECTS[broken])
+    answer = read_answer(json.dumps(text))
+    call = memory_store.factors.add_passkey(world.session, PARTY, challenge, answer, "x", VISITOR)
+    assert await outcome(call) == "access_denied"
 
 
 async def test_another_persons_passkey_is_nobodys_second_step(store: Store) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import json
+import logging
 import re
 from typing import Any
 
@@ -11,7 +13,7 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.agents import device_words
 from handlers.site import Site
-from store.totp import STEP, code_at
+from store.totp import STEP, code_at, in_base32
 from tests.authenticator import Authenticator
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
 from tests.engines import FakeClock
@@ -327,7 +329,9 @@ async def test_scripts_run_only_on_the_pages_that_have_one(service: Service) -> 
         policy = (await ada.browser.get(path)).headers["Content-Security-Policy"]
         assert ("script-src 'self'" in policy) is runs
         assert "unsafe" not in policy
-    assert "script-src 'self'" in (await service.browser().get("/signin")).headers["Content-Security-Policy"]
+    for path, runs in (("/signin", True), ("/signup", False), ("/", False)):
+        policy = (await service.browser().get(path)).headers["Content-Security-Policy"]
+        assert ("script-src 'self'" in policy) is runs
 
 
 async def test_devices_are_listed_in_words_and_signed_out(service: Service) -> None:
@@ -381,6 +385,40 @@ async def test_everywhere_else_is_signed_out_in_one_click(service: Service) -> N
 )
 async def test_a_device_in_words(agent: str, words: str) -> None:
     assert device_words(agent) == words
+
+
+@pytest.mark.trap(24)
+async def test_no_code_secret_or_cookie_is_logged(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    ada = await Person.arrive(service)
+    await ada.add_app()
+    await ada.add_passkey()
+    browser = await ada.half()
+    half = browser.cookies["latchkey_half"]
+    page = await browser.get("/signin/second")
+    options = await ada.options("/signin/second/options", browser, "/signin/second")
+    lie = ada.device.get(options, origin="https://evil.example")
+    await browser.submit(page, "/signin/second", credential=lie)
+    await browser.submit(page, "/signin/second", code="314159")
+    code = await ada.code()
+    assert (await browser.submit(page, "/signin/second", code=code)).code == 303
+    said = caplog.text
+    for secret in (
+        half,
+        options["challenge"],
+        "314159",
+        code,
+        in_base32(ada.secret),
+        *ada.codes,
+        json_of_signature(lie),
+    ):
+        assert secret not in said
+
+
+def json_of_signature(answer: str) -> str:
+    """The signature in a passkey's answer."""
+    found: str = json.loads(answer)["response"]["signature"]
+    return found
 
 
 async def test_wrong_codes_end_in_a_refusal_for_a_while(service: Service) -> None:
