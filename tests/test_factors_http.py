@@ -144,6 +144,47 @@ async def test_the_second_step_without_a_first_leads_to_the_password(service: Se
         assert answer.code == 303
 
 
+async def test_half_a_sign_in_and_challenges_stay_with_the_browser_for_five_minutes(service: Service) -> None:
+    ada = await Person.arrive(service)
+    await ada.add_app()
+    browser = service.browser()
+    answer = await browser.sign_in()
+    xsrf = fields_of(await browser.get("/signin"), "/signin")["_xsrf"]
+    options = await browser.send("/signin/passkey/options", "POST", form={"_xsrf": xsrf})
+    for response, name in ((answer, "half"), (options, "challenge")):
+        (cookie,) = (line for line in response.headers.get_list("Set-Cookie") if line.startswith(f"latchkey_{name}="))
+        flags = {flag.strip() for flag in cookie.split(";")[1:]}
+        assert flags == {"HttpOnly", "Max-Age=300", "Path=/", "SameSite=Lax"}
+
+
+async def test_a_sign_in_over_another_persons_session_ends_that(service: Service) -> None:
+    await service.add_person("grace@example.com")
+    ada = await Person.arrive(service)
+    await ada.add_app()
+    browser = await service.signed_in("grace@example.com")
+    graces = browser.cookies["latchkey_session"]
+    await browser.sign_in()
+    assert b"grace@example.com" in (await browser.get("/account")).body, "half a sign-in changes nothing"
+    await browser.submit(await browser.get("/signin/second"), "/signin/second", code=await ada.code())
+    assert EMAIL.encode() in (await browser.get("/account")).body
+    other = service.browser()
+    other.cookies["latchkey_session"] = graces
+    assert (await other.get("/account")).code == 303
+
+
+async def test_one_persons_code_is_not_anothers(service: Service) -> None:
+    await service.add_person("grace@example.com")
+    ada = await Person.arrive(service)
+    await ada.add_app()
+    grace = Person(service, await service.signed_in("grace@example.com"))
+    page = await grace.browser.get(APP)
+    refused = await grace.browser.submit(page, APP, secret=service.store.factors.new_secret(service.ada), code="000000")
+    assert refused.code == 400
+    browser = await ada.half()
+    page = await browser.get("/signin/second")
+    assert (await browser.submit(page, "/signin/second", code=await ada.code(-3))).code == 400
+
+
 async def test_too_late_for_the_second_step(clock: FakeClock, service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
