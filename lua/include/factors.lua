@@ -29,8 +29,8 @@ local function begin_recovery(recovery, digests)
   return 1
 end
 
--- A challenge is answered within `lasts` ms of its issue, and once.
+-- A challenge is answered within `lasts` ms of its issue, and once: the mark outlives it, also when the clock steps back.
 local function take_challenge(used, issued, lasts, now)
   if now - issued > lasts then return false end
-  return redis.call('SET', used, '1', 'NX', 'PX', int(lasts + 60000)) and true or false
+  return redis.call('SET', used, '1', 'NX', 'PX', int(math.max(0, issued + lasts - now) + 60000)) and true or false
 end
