@@ -16,10 +16,12 @@ from store.errors import wrapped
 from store.grants import Grant, at
 from store.lifetimes import FACTOR, GRACE
 from store.names import normalise_email
+from store.passkeys import passkeys_of
 from store.people import People
 from store.refused import Refused
 from store.scripts import Reply, Scripts
-from store.sessions import ACTIVITY_SHOWN, Activity, activity_of
+from store.security import Security
+from store.sessions import ACTIVITY_SHOWN, Activity, activity_of, live_session
 
 SHARDS_AT_ONCE = 256
 
@@ -113,6 +115,21 @@ class Operator:
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
         return person
+
+    async def security(self, user: str) -> Security:
+        """How the person with this user id signs in, and where they are signed in. Raises Refused("not_found")."""
+        reply = await self._scripts.run(
+            "describe_security", keys.person(user), session_prefix=keys.session_prefix(user)
+        )
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+        since = reply.number("since")
+        return Security(
+            at(since) if since else None,
+            reply.number("codes"),
+            passkeys_of(reply.rows("rows")),
+            tuple(live_session(row) for row in reply.rows("live")),
+        )
 
     async def reset_factors(self, who: str) -> Person:
         """Takes authenticator app, passkeys and recovery codes from a person. Raises Refused("not_found")."""

@@ -113,10 +113,7 @@ class Sessions:
             idle=self.idle,
         )
         refuse_signed_out(reply)
-        return [
-            LiveSession(one.decode(), _at(created), _at(seen), address.decode(), agent.decode("utf-8", "replace"))
-            for one, created, seen, address, agent in reply.rows("rows")
-        ]
+        return [live_session(row) for row in reply.rows("rows")]
 
     async def end_other(self, session: Session, session_id: str, visitor: Visitor) -> None:
         """Ends another session of the same person, if there is such a one. Raises SignedOut."""
@@ -194,6 +191,12 @@ def activity_of(entry: bytes) -> Activity:
     spaces."""
     at, *words = entry.decode("utf-8", "replace").split(" ", 4)
     return Activity(_at(at), *words)
+
+
+def live_session(row: list[bytes]) -> LiveSession:
+    """A session in the answer of a script."""
+    one, created, seen, address, agent = row
+    return LiveSession(one.decode(), _at(created), _at(seen), address.decode(), agent.decode("utf-8", "replace"))
 
 
 def _at(milliseconds: str | bytes) -> datetime:

@@ -375,6 +375,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator.set_password(w.email, b"a-hash")
 
 
+@call("operator.security", "describe_security")
+async def _(w: World) -> Call:
+    await App.add(w)
+    return lambda: w.store.operator.security(w.user)
+
+
 @call("operator.reset_factors", "describe_user", "reset_factors")
 async def _(w: World) -> Call:
     await App.add(w)
