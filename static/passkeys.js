@@ -76,6 +76,7 @@
     const alert = form.querySelector("[role=alert]");
     const button = form.querySelector("button");
     form.hidden = false;
+    window.addEventListener("pageshow", () => (button.disabled = false)); // going back to a page as it was left
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       alert.hidden = true;

@@ -18,6 +18,7 @@ from tests.webdriver import Chromium
 
 ADA = {"email": "ada@example.com", "name": "Ada Lovelace", "password": "correct horse battery"}
 GRACE = {"email": "grace@example.com", "name": "Grace Hopper", "password": "correct horse battery"}
+ENTER = "\ue007"
 SHOTS = os.environ.get("LATCHKEY_SHOTS")
 
 
@@ -115,8 +116,7 @@ def test_an_authenticator_app_is_set_up_and_asked_for(server: Server, browser: C
     sign_in(browser, server, GRACE)
     browser.wait_for("Code from your authenticator app", at=f"{server.url}/signin/second")
     picture(browser, "second-step-app")
-    browser.type("code", codes[0])
-    browser.click("Sign in")
+    browser.type("code", codes[0] + ENTER)
     browser.wait_for("You have 9 codes left.", at=f"{server.url}/account/security")
     assert browser.console() == []
 
