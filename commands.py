@@ -174,6 +174,11 @@ async def set_password(context: Context, args: Namespace) -> Outcome:
     return Outcome({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
 
 
+async def reset_factors(context: Context, args: Namespace) -> Outcome:
+    """Takes what a person signs in with beside the password. Raises Refused("not_found"), ValueError."""
+    return Outcome(_user(await context.store.operator.reset_factors(person_named(args.email))))
+
+
 async def enable_user(context: Context, args: Namespace) -> Outcome:
     """Lets a person in again. Raises Refused("not_found"), ValueError."""
     return Outcome(_user(await context.store.operator.set_status(person_named(args.email), "active")))

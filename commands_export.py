@@ -21,14 +21,16 @@ from store.grants import Grant
 from store.opened import Store
 from store.operations import Person, person_named
 from store.refused import Refused
+from store.security import security_record
 from store.sessions import ACTIVITY_KEPT
 
 STANDARD_OUTPUT = "-"
 
 
 async def export_user(context: Context, args: Namespace) -> Outcome:
-    """Writes the profile, the connected apps, the activity, the credits and every document of every app, those in their
-    grace window too. Raises Refused("not_found"), ValueError, OSError; a file is there whole or not at all."""
+    """Writes the profile, how and where the person is signed in, the connected apps, the activity, the credits and
+    every document of every app, those in their grace window too. Raises Refused("not_found"), ValueError, OSError; a
+    file is there whole or not at all."""
     if args.output == STANDARD_OUTPUT and getattr(args, "json", False):
         raise Refused("invalid_request", "--json and --output - both write to standard output; give a file.")
     person = await context.store.operator.find(person_named(args.email), ACTIVITY_KEPT)
@@ -48,8 +50,12 @@ async def _as_zip(store: Store, person: Person) -> AsyncIterator[tuple[bytes, in
     """Pieces of the archive, each with the number of documents in it."""
     apps, activity = [_app(grant) for grant in person.grants], list(_activity(person))
     profile = await _profile(store, person)
+    security = security_record(await store.operator.security(person.user))
     with closing(ZipWriter()) as archive:
-        for path, value in (("profile", profile), ("apps", apps), ("activity", activity)):
+        for path, value in (
+            *(("profile", profile), ("security", security)),
+            *(("apps", apps), ("activity", activity)),
+        ):
             text = json.dumps(value, ensure_ascii=False, indent=2).encode() + b"\n"
             yield archive.add(f"{path}.json", text, person.created_at), 0
         ledger = Packed()
@@ -63,8 +69,10 @@ async def _as_zip(store: Store, person: Person) -> AsyncIterator[tuple[bytes, in
 
 
 async def _as_lines(store: Store, person: Person) -> AsyncIterator[tuple[bytes, int]]:
-    """Lines, each an object that says its `type`: profile, app, activity, balance, entry, opening or document."""
+    """Lines, each an object that says its `type`: profile, security, app, activity, balance, entry, opening or
+    document."""
     yield json_line({"type": "profile", **await _profile(store, person)}), 0
+    yield json_line({"type": "security", **security_record(await store.operator.security(person.user))}), 0
     for grant in person.grants:
         yield json_line({"type": "app", **_app(grant)}), 0
     for entry in _activity(person):

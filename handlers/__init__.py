@@ -14,7 +14,6 @@ from handlers.account import (
     AppsHandler,
     HomeHandler,
     RevokeAppHandler,
-    SecurityHandler,
     SpendLimitHandler,
 )
 from handlers.account_credits import CreditsHandler
@@ -24,6 +23,20 @@ from handlers.account_data import (
     DeleteDocumentHandler,
     DocumentPageHandler,
     ExportHandler,
+)
+from handlers.account_factors import (
+    AddPasskeyHandler,
+    AuthenticatorHandler,
+    NewPasskeyOptionsHandler,
+    RecoveryHandler,
+    RemoveAuthenticatorHandler,
+    RemovePasskeyHandler,
+)
+from handlers.account_security import (
+    ConfirmHandler,
+    EndOtherSessionsHandler,
+    EndSessionHandler,
+    SecurityHandler,
 )
 from handlers.ai import (
     MessagesHandler,
@@ -53,6 +66,12 @@ from handlers.health import HealthHandler, ReadyHandler
 from handlers.metadata import MetadataHandler
 from handlers.policy import OPEN, POLICIES, check_policies
 from handlers.revoke import RevokeHandler
+from handlers.second_step import (
+    PasskeyOptionsHandler,
+    PasskeySignInHandler,
+    SecondOptionsHandler,
+    SecondStepHandler,
+)
 from handlers.signin import SignInHandler, SignOutHandler, SignUpHandler
 from handlers.site import Site
 from handlers.token import TokenHandler
@@ -83,6 +102,10 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/api/v1/ai/v1/models", SdkModelsHandler, "ai-sdk-models"),
     (r"/api/v1/ai/v1/models/([^/]+)", SdkModelHandler, "ai-sdk-model"),
     (r"/signin", SignInHandler, "signin"),
+    (r"/signin/second", SecondStepHandler, "signin-second"),
+    (r"/signin/second/options", SecondOptionsHandler, "signin-second-options"),
+    (r"/signin/passkey", PasskeySignInHandler, "signin-passkey"),
+    (r"/signin/passkey/options", PasskeyOptionsHandler, "signin-passkey-options"),
     (r"/signup", SignUpHandler, "signup"),
     (r"/signout", SignOutHandler, "signout"),
     (r"/account", AccountHandler, "account"),
@@ -104,6 +127,15 @@ ROUTES: list[tuple[str, Any, str]] = [
     (rf"/developer/apps/{CLIENT}/status", StatusHandler, "developer-status"),
     (rf"/developer/apps/{CLIENT}/delete", DeleteAppHandler, "developer-delete"),
     (rf"/developer/apps/{CLIENT}/try", TryHandler, "developer-try"),
+    (r"/account/security/confirm", ConfirmHandler, "account-confirm"),
+    (r"/account/security/sessions/end", EndSessionHandler, "account-session-end"),
+    (r"/account/security/sessions/end-others", EndOtherSessionsHandler, "account-sessions-end"),
+    (r"/account/security/authenticator", AuthenticatorHandler, "account-authenticator"),
+    (r"/account/security/authenticator/remove", RemoveAuthenticatorHandler, "account-authenticator-remove"),
+    (r"/account/security/recovery", RecoveryHandler, "account-recovery"),
+    (r"/account/security/passkeys", AddPasskeyHandler, "account-passkeys"),
+    (r"/account/security/passkeys/options", NewPasskeyOptionsHandler, "account-passkeys-options"),
+    (r"/account/security/passkeys/remove", RemovePasskeyHandler, "account-passkeys-remove"),
     (r"/healthz", HealthHandler, "healthz"),
     (r"/readyz", ReadyHandler, "readyz"),
 ]

@@ -10,14 +10,25 @@ from handlers.format import money_field
 from handlers.page import PRODUCT, PageHandler
 from handlers.scopes import SCOPE_WORDS
 from store.grants import Grant
-from store.passwords import check_password
 from store.refused import Refused
 
 EVENTS = {
     "signed_up": "Account created",
     "created_by_operator": "Account created by the operator",
     "signed_in": "Signed in",
+    "signed_in_by_passkey": "Signed in with a passkey",
+    "signed_in_by_recovery": "Signed in with a recovery code",
     "signed_out": "Signed out",
+    "session_ended": "Another device signed out",
+    "other_sessions_ended": "All other devices signed out",
+    "totp_enabled": "Authenticator app added",
+    "totp_disabled": "Authenticator app removed",
+    "passkey_added": "Passkey added",
+    "passkey_removed": "Passkey removed",
+    "passkey_copied": "A passkey that may have been copied was refused",
+    "recovery_renewed": "New recovery codes made",
+    "codes_guessed": "Several wrong codes, with the right password",
+    "factors_reset_by_operator": "Authenticator app, passkeys and recovery codes removed by the operator",
     "password_changed": "Password changed; other sessions ended",
     "password_set_by_operator": "Password set by the operator; all sessions ended",
     "consent_given": "App connected",
@@ -149,50 +160,3 @@ class RevokeAppHandler(PageHandler):
         await self.store.grants.revoke(self.require_session(), client_id, self.visitor)
         self.store.numbers.disconnected(client_id)
         self.see_other("/account/apps")
-
-
-class SecurityHandler(PageHandler):
-    """Password and activity."""
-
-    async def get(self) -> None:
-        """Shows the form and the audit trail."""
-        await self.show(notice="Your password was changed." if self.request.query == "changed" else None)
-
-    async def show(self, error: str | None = None, notice: str | None = None) -> None:
-        """The page, with what happened."""
-        profile, entries = await self.store.sessions.activity(self.require_session())
-        activity = []
-        for entry in entries:
-            app = await self.store.apps.find(entry.client) if entry.client else None
-            activity.append(
-                SimpleNamespace(
-                    at=entry.at,
-                    text=EVENTS.get(entry.event, entry.event),
-                    app=app.name if app else entry.client,
-                    address=entry.address,
-                    agent=entry.agent,
-                )
-            )
-        self.render(
-            "account_security.html", title="Security", signed_in=profile, error=error, notice=notice, activity=activity
-        )
-
-    async def post(self) -> None:
-        """Changes the password; every other session ends."""
-        self.check_same_origin()
-        session = self.require_session()
-        params = self.body()
-        current, new = params.get("current_password") or "", params.get("new_password") or ""
-        profile = await self.store.sessions.profile(session)
-        try:
-            check_password(new, profile.email)
-            await self.store.limits.sign_in(self.counted_address, profile.email)
-            credentials = await self.store.people.credentials(profile.email)
-            cookie = await self.store.sessions.change_password(session, current, new, credentials, self.visitor)
-        except (ValueError, Refused) as error:
-            if isinstance(error, Refused) and error.code != "access_denied":
-                raise
-            self.set_status(400)
-            return await self.show(error=error.description if isinstance(error, Refused) else str(error))
-        self.write_session(cookie)
-        self.see_other("/account/security?changed")

@@ -25,7 +25,10 @@ def safe_next(target: str | None) -> str:
 
 
 class PageHandler(BaseHandler):
-    """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere."""
+    """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere. `uses_scripts`: it has a script of
+    this server, without which it works as well."""
+
+    uses_scripts = False
 
     def set_default_headers(self) -> None:
         """RFC 9700 4.16 and what browsers offer beside: no framing, no foreign content, no referrer to others."""
@@ -41,9 +44,10 @@ class PageHandler(BaseHandler):
         """The Content-Security-Policy. Browsers hold the redirects that follow a form against `form-action`, so the
         app's origin, once validated, is named there."""
         also = f" {form_action_source(redirect_uri)}" if redirect_uri else ""
+        scripts = "script-src 'self'; connect-src 'self'; " if self.uses_scripts else ""
         self.set_header(
             "Content-Security-Policy",
-            "default-src 'none'; style-src 'self'; img-src 'self' data:; "
+            f"default-src 'none'; {scripts}style-src 'self'; img-src 'self' data:; "
             f"form-action 'self'{also}; base-uri 'none'; frame-ancestors 'none'",
         )
 
@@ -81,6 +85,18 @@ class PageHandler(BaseHandler):
                 self.site.cookie("session"), cookie, expires_days=self.site.session_lifetime / 86400, **flags
             )
         self.clear_cookie(self.site.cookie("xsrf"), **flags)
+
+    def read_cookie(self, name: str) -> str | None:
+        """One of our cookies, by its short name."""
+        return self.get_cookie(self.site.cookie(name))
+
+    def write_cookie(self, name: str, value: str | None, lasts: int = 0) -> None:
+        """Sets a short-lived cookie of ours for `lasts` ms, or clears it."""
+        flags: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
+        if value is None:
+            self.clear_cookie(self.site.cookie(name), **flags)
+        else:
+            self.set_cookie(self.site.cookie(name), value, max_age=lasts // 1000, **flags)
 
     def see_other(self, url: str) -> None:
         """RFC 9700 4.12: a redirect after a POST is 303."""

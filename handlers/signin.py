@@ -6,14 +6,19 @@ from urllib.parse import quote, urlsplit
 
 from handlers.page import PageHandler, safe_next
 from handlers.params import Params, once, parse_pairs
+from store.lifetimes import SECOND_STEP
 from store.names import check_person_name, normalise_email
 from store.passwords import MIN_PASSWORD_LENGTH, check_password
 from store.redirect_uris import match_redirect_uri
 from store.refused import Refused, SignedOut
+from store.sessions import SecondStepNeeded
+
+HALF_COOKIE = "half"
+CHALLENGE_COOKIE = "challenge"
 
 
 class SignInPage(PageHandler):
-    """What sign-in and sign-up share: where to go on to, and the right to go there."""
+    """What sign-in, its second step and sign-up share: where to go on to, and the right to go there."""
 
     def query(self) -> Params:
         """The parameters of the address."""
@@ -25,6 +30,29 @@ class SignInPage(PageHandler):
         if before:
             await self.store.sessions.end(before, self.visitor)
         self.write_session(cookie)
+        self.write_cookie(HALF_COOKIE, None)
+
+    async def signed_in(self, cookie: str, target: str) -> None:
+        """Signs this browser in and goes on: the end of every way to sign in."""
+        await self.replace_session(cookie)
+        self.see_other(target)
+
+    async def show_sign_in(
+        self, target: str, email: str = "", error: str | None = None, passkey_error: str | None = None
+    ) -> None:
+        """The sign-in page, with what went wrong."""
+        await self.allow_redirect_of(target)
+        self.render(
+            "signin.html",
+            title="Sign in",
+            next=target,
+            email=email,
+            error=error,
+            passkey_error=passkey_error,
+            passkeys=self.site.party is not None,
+            signup_open=self.site.signup == "open",
+            next_query=f"?next={quote(target, safe='')}",
+        )
 
     async def allow_redirect_of(self, target: str) -> None:
         """When the person goes on to an authorization that needs no page, the redirect to the app follows this form:
@@ -45,25 +73,17 @@ class SignInPage(PageHandler):
 class SignInHandler(SignInPage):
     """The sign-in page."""
 
+    uses_scripts = True
+
     async def get(self) -> None:
         """Shows the form."""
-        await self.show(safe_next(self.query().get("next")))
-
-    async def show(self, target: str, email: str = "", error: str | None = None) -> None:
-        """The form, with what went wrong."""
-        await self.allow_redirect_of(target)
-        self.render(
-            "signin.html",
-            title="Sign in",
-            next=target,
-            email=email,
-            error=error,
-            signup_open=self.site.signup == "open",
-            next_query=f"?next={quote(target, safe='')}",
-        )
+        query = self.query()
+        late = "That took too long. Sign in again." if query.get("late") else None
+        await self.show_sign_in(safe_next(query.get("next")), error=late)
 
     async def post(self) -> None:
-        """Checks the password off the event loop and starts a new session; one that was there before ends."""
+        """Checks the password off the event loop. Then a new session starts, and one that was there before ends; or,
+        where the password is not enough, the second step is asked for."""
         self.check_same_origin()
         params = self.body()
         target = safe_next(params.get("next"))
@@ -80,9 +100,11 @@ class SignInHandler(SignInPage):
             cookie = await self.store.sessions.start(credentials, self.visitor)
         except SignedOut:
             self.set_status(400)
-            return await self.show(target, typed, "That e-mail address and password do not fit an account.")
-        await self.replace_session(cookie)
-        self.see_other(target)
+            return await self.show_sign_in(target, typed, "That e-mail address and password do not fit an account.")
+        except SecondStepNeeded as needed:
+            self.write_cookie(HALF_COOKIE, needed.text, SECOND_STEP)
+            return self.see_other(f"/signin/second?next={quote(target, safe='')}")
+        await self.signed_in(cookie, target)
 
 
 class SignUpHandler(SignInPage):
@@ -142,8 +164,7 @@ class SignUpHandler(SignInPage):
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut
-        await self.replace_session(await self.store.sessions.start(credentials, self.visitor))
-        self.see_other(target)
+        await self.signed_in(await self.store.sessions.start(credentials, self.visitor), target)
 
 
 class SignOutHandler(PageHandler):

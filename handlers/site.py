@@ -14,6 +14,7 @@ from outbound.echo import echo_model
 from outbound.models import Models
 from store.errors import StoreUnavailable
 from store.opened import Store
+from store.passkeys import Party, party_of
 
 Network = IPv4Network | IPv6Network
 
@@ -43,6 +44,11 @@ class Site:
     def secure(self) -> bool:
         """Whether browsers reach this server over TLS."""
         return self.base_url.startswith("https://")
+
+    @property
+    def party(self) -> Party | None:
+        """Who asks browsers for passkeys; None where they offer none for this address."""
+        return party_of(self.base_url)
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Does what no request waits for; the drain does. A store that is away ends it."""

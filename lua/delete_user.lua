@@ -9,6 +9,9 @@
 --- KEYS[8] ledger
 --- KEYS[9] replies
 --- KEYS[10] apps: registered by the person; the registrations stay, and are the operator's
+--- KEYS[11] factors
+--- KEYS[12] passkeys
+--- KEYS[13] recovery
 --- ARGV[1] user_id
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
@@ -20,9 +23,11 @@
 --- @include "step"
 local user, users, grants, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local balance, holds, ledger, replies, apps = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local factors, passkeys, recovery = KEYS[11], KEYS[12], KEYS[13]
 local user_id, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 redis.call('DEL', user)
+redis.call('DEL', factors, passkeys, recovery)
 local freed = 0
 for _, client in ipairs(redis.call('ZRANGE', grants, 0, steps - 1)) do
   freed = freed + tonumber(redis.call('HGET', prefix .. 'usage:' .. client, 'bytes') or '0')

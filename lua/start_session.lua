@@ -1,8 +1,11 @@
---- Sign a person in: a new session, never one that was there before. (RFC 9700 4.7, session fixation)
+--- Sign a person in by password: a new session, never one that was there before, or on to the second step.
+--- (RFC 9700 4.7, session fixation)
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] sessions
 --- KEYS[4] audit
+--- KEYS[5] factors
+--- KEYS[6] passkeys
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: as read beside the password that was verified
 --- ARGV[3] idle: ms
@@ -11,10 +14,12 @@
 --- ARGV[6] agent
 --- ARGV[7] rehash: the raw hash at the present cost, or empty where it has that already
 --- @reply stale
+--- @reply second_step at
 --- @reply ok
 --- @include "session"
 --- @include "audit"
-local user, session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+--- @include "factors"
+local user, session, sessions, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local session_id, session_epoch, idle, lifetime = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local address, agent, rehash = ARGV[5], ARGV[6], ARGV[7]
 
@@ -22,6 +27,8 @@ local address, agent, rehash = ARGV[5], ARGV[6], ARGV[7]
 local row = redis.call('HMGET', user, 'status', 'session_epoch')
 if row[1] ~= 'active' or row[2] ~= session_epoch then return {'stale'} end
 if rehash ~= '' then redis.call('HSET', user, 'password', rehash) end
-write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now_ms())
+local now = now_ms()
+if has_factor(factors, passkeys) then return {'second_step', int(now)} end
+write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 record(audit, 'signed_in', '', address, agent)
 return {'ok'}

@@ -74,6 +74,9 @@ def person(user: str) -> dict[str, str]:
         "grants": base + "grants",
         "apps": base + "apps",
         "audit": audit(user),
+        "factors": base + "factors",
+        "passkeys": base + "passkeys",
+        "recovery": base + "recovery",
     }
 
 
@@ -84,7 +87,17 @@ def audit(user: str) -> str:
 
 def session(user: str, session_id: str) -> str:
     """A browser session."""
-    return f"{prefix(user)}session:{session_id}"
+    return f"{session_prefix(user)}{session_id}"
+
+
+def session_prefix(user: str) -> str:
+    """What stands before a session id in the keys of a person's sessions."""
+    return f"{prefix(user)}session:"
+
+
+def used_challenge(user: str, challenge_id: str) -> str:
+    """The mark of a passkey's challenge that was answered."""
+    return f"{prefix(user)}challenge:{challenge_id}"
 
 
 def request(user: str, request_id: str) -> str:

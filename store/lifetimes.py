@@ -16,6 +16,9 @@ CODE = 60 * SECOND  # RFC 6749 4.1.2: at most ten minutes
 REQUEST = 10 * MINUTE
 EMAIL_RESERVATION = 60 * SECOND
 INVITE = 7 * DAY
+SECOND_STEP = 5 * MINUTE  # from the password to the second step
+CHALLENGE = 5 * MINUTE  # for a passkey to answer
+PROOF = 10 * MINUTE  # for which a sign-in or a password typed again lets a person change how they sign in
 AI_REPLY = DAY  # an idempotency key of an AI call, and the reply under it
 CREDIT_KEY = 90 * DAY  # an idempotency key of the operator's: payment back ends try again for days
 # Sealed things live at most this long, and a server notes hourly which key it seals with.
@@ -36,6 +39,7 @@ AUTHORIZE = Group("authorize", 60)  # each leaves a pending request for ten minu
 ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknown
 SIGN_IN_ADDRESS = Group("signin-address", 20)
 SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
+FACTOR = Group("factor", 10, 15 * MINUTE)  # codes of the second step that were wrong, per person
 SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
 REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in every shard
 # SPEC 8.1: per (app, user) pair.

@@ -40,6 +40,11 @@ class Limits:
         await self._take(SIGN_IN_ADDRESS, address)
         await self._take(SIGN_IN_ACCOUNT, fingerprint(email))
 
+    async def passkey(self, address: str) -> None:
+        """An attempt to sign in with a passkey, which nobody guesses: counted for the address alone, so that nobody
+        locks a person out."""
+        await self._take(SIGN_IN_ADDRESS, address)
+
     async def sign_up(self, address: str) -> None:
         """An attempt to sign up."""
         await self._take(SIGN_UP_ADDRESS, address)

@@ -12,6 +12,7 @@ from store.connect import check_store, connect
 from store.credits import Bookkeeping, Credits
 from store.documents import Documents, Quotas
 from store.errors import StartupError, StoreError, wrapped
+from store.factors import Challenges, OwnFactors
 from store.grants import Grants
 from store.holdings import Holdings
 from store.identity import Identity
@@ -26,8 +27,10 @@ from store.people import People
 from store.reencryption import Reencryption
 from store.scripts import Scripts
 from store.seal import Sealer
+from store.second_step import SecondStep
 from store.sessions import Sessions
 from store.tokens import Tokens
+from store.totp import TotpSecrets
 
 
 class Store:
@@ -56,6 +59,9 @@ class Store:
         self.limits = Limits(scripts)
         self.people = People(client, scripts, sealer, hasher)
         self.sessions = Sessions(scripts, sealer, hasher, idle, session_lifetime * 1000)
+        secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
+        self.factors = OwnFactors(scripts, secrets, challenges, idle)
+        self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions)
         self.authorizations = Authorizations(scripts, sealer, idle)
         self.tokens = Tokens(scripts, sealer, self.limits)
         self.identity = Identity(scripts)
@@ -67,7 +73,7 @@ class Store:
         self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), self.numbers)
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
-        self.reencryption = Reencryption(client, scripts, self.cipher, keys, self.key_state)
+        self.reencryption = Reencryption(client, scripts, self.cipher, secrets, keys, self.key_state)
 
     @classmethod
     async def open(

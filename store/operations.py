@@ -14,12 +14,14 @@ from store import keys
 from store.credits import Credits, Granted
 from store.errors import wrapped
 from store.grants import Grant, at
-from store.lifetimes import GRACE
+from store.lifetimes import FACTOR, GRACE
 from store.names import normalise_email
+from store.passkeys import passkeys_of
 from store.people import People
 from store.refused import Refused
 from store.scripts import Reply, Scripts
-from store.sessions import ACTIVITY_SHOWN, Activity, activity_of
+from store.security import Security
+from store.sessions import ACTIVITY_SHOWN, Activity, activity_of, live_session
 
 SHARDS_AT_ONCE = 256
 
@@ -112,6 +114,29 @@ class Operator:
         person = await self.find(who)
         reply = await self._scripts.run("set_password", keys.person(person.user), password=hashed)
         if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+        return person
+
+    async def security(self, user: str) -> Security:
+        """How the person with this user id signs in, and where they are signed in. Raises Refused("not_found")."""
+        reply = await self._scripts.run(
+            "describe_security", keys.person(user), session_prefix=keys.session_prefix(user)
+        )
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+        since = reply.number("since")
+        return Security(
+            at(since) if since else None,
+            reply.number("codes"),
+            passkeys_of(reply.rows("rows")),
+            tuple(live_session(row) for row in reply.rows("live")),
+        )
+
+    async def reset_factors(self, who: str) -> Person:
+        """Takes authenticator app, passkeys and recovery codes from a person. Raises Refused("not_found")."""
+        person = await self.find(who)
+        known = {**keys.person(person.user), "window": keys.limit(person.user, FACTOR.name)}
+        if (await self._scripts.run("reset_factors", known)).word == "not_found":
             raise Refused("not_found", "No such person.")
         return person
 

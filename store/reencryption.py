@@ -1,4 +1,5 @@
-"""Brings every document under the front key while servers run: one compare-and-set each.
+"""Brings every document, and the secrets of authenticator apps, under the front key while servers run: one
+compare-and-set each.
 
 Interrupted, it is simply begun again and skips what is done. One that went all the way is noted in the store: of what
 was sealed before it began nothing is left under any other key, which is what `retire_key.lua` asks for.
@@ -20,6 +21,7 @@ from store.holdings import PAST_ALL
 from store.keyring import Keys
 from store.keystate import KeyState
 from store.scripts import Scripts
+from store.totp import TotpSecrets
 
 SHARDS_AT_ONCE = 256
 PEOPLE_AT_ONCE = 256
@@ -47,8 +49,11 @@ class Progress:
 class Reencryption:
     """The walk over shards, people, apps and documents."""
 
-    def __init__(self, client: Redis, scripts: Scripts, cipher: Cipher, ring: Keys, state: KeyState) -> None:
+    def __init__(
+        self, client: Redis, scripts: Scripts, cipher: Cipher, secrets: TotpSecrets, ring: Keys, state: KeyState
+    ) -> None:
         self._client = client
+        self._secrets = secrets
         self._scripts = scripts
         self._cipher = cipher
         self._keys = ring
@@ -71,6 +76,7 @@ class Reencryption:
                         await self._state.note_sealing(front)
                         noted = time.monotonic()
                     yield progress
+            await self._renew_secrets(users, progress)
             progress.done += len(users)
             yield progress
         if not progress.unreadable:
@@ -109,6 +115,21 @@ class Reencryption:
         renewed = self._cipher.seal(user, client, name, document)
         reply = await self._scripts.run("reseal_document", hosted, document=name, expected=sealed, sealed=renewed)
         progress.renewed += reply.word == "ok"
+
+    async def _renew_secrets(self, users: Sequence[str], progress: Progress) -> None:
+        """The secrets of these people's authenticator apps."""
+        found = await self._batch([("HGET", keys.person(user)["factors"], "secret") for user in users])
+        for user, sealed in zip(users, found, strict=True):
+            if sealed is None or self._secrets.is_front(sealed):
+                continue
+            try:
+                renewed = self._secrets.seal(user, self._secrets.open(user, sealed))
+            except StoreError:
+                progress.unreadable += 1
+                if len(progress.named) < MOST_NAMED:
+                    progress.named.append(f"{user} (authenticator app)")
+                continue
+            await self._scripts.run("reseal_secret", keys.person(user), expected=sealed, sealed=renewed)
 
     async def _people(self) -> AsyncIterator[Sequence[str]]:
         """Every user id, some at a time."""

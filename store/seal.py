@@ -41,6 +41,8 @@ class Kind(enum.Enum):
     SESSION = "ss"
     REQUEST = "rq"
     INVITE = "in"
+    SECOND_STEP = "hs"
+    CHALLENGE = "ch"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

@@ -40,6 +40,25 @@ class Activity:
     agent: str
 
 
+@dataclass(frozen=True, slots=True)
+class LiveSession:
+    """A session as its person sees it."""
+
+    session_id: str
+    created_at: datetime
+    seen_at: datetime
+    address: str
+    agent: str
+
+
+class SecondStepNeeded(Exception):
+    """The password was right and is not enough: `text` stands for the sign-in, for 5 minutes, and is no session."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
 class Sessions:
     """Sign-in, sign-out and what a signed-in person reads of the account. `idle` and `lifetime` are in ms."""
 
@@ -55,12 +74,13 @@ class Sessions:
         token = self._sealer.open(Kind.SESSION, cookie)
         return Session(token.user, token.id) if token else None
 
-    def _seal(self, user: str, session_id: str) -> str:
-        return self._sealer.seal(Token(Kind.SESSION, user, "", session_id, 0))
+    def seal(self, session: Session) -> str:
+        """The cookie of a session."""
+        return self._sealer.seal(Token(Kind.SESSION, session.user, "", session.session_id, 0))
 
     async def start(self, credentials: Credentials, visitor: Visitor) -> str:
         """Starts a new session for verified credentials and returns its cookie. Raises SignedOut when the password
-        or the person's status changed while it was being verified."""
+        or the person's status changed while it was being verified, SecondStepNeeded where it is not enough."""
         session_id = new_id()
         session = Session(credentials.user, session_id)
         reply = await self._scripts.run(
@@ -75,11 +95,57 @@ class Sessions:
         )
         if reply.word == "stale":
             raise SignedOut
-        return self._seal(credentials.user, session_id)
+        if reply.word == "second_step":
+            born = f"{credentials.session_epoch} {reply.number('at')}"
+            raise SecondStepNeeded(self._sealer.seal(Token(Kind.SECOND_STEP, credentials.user, born, new_id(), 0)))
+        return self.seal(session)
 
     async def end(self, session: Session, visitor: Visitor) -> None:
         """Ends a session at once."""
         await self._scripts.run("end_session", session.keys(), session_id=session.session_id, **visitor.fields())
+
+    async def live(self, session: Session) -> list[LiveSession]:
+        """The sessions of the person, newest first, this one among them. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "list_sessions",
+            session.keys(),
+            session_prefix=keys.session_prefix(session.user),
+            idle=self.idle,
+        )
+        refuse_signed_out(reply)
+        return [live_session(row) for row in reply.rows("rows")]
+
+    async def end_other(self, session: Session, session_id: str, visitor: Visitor) -> None:
+        """Ends another session of the same person, if there is such a one. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "end_other_session",
+            {**session.keys(), "other": keys.session(session.user, session_id)},
+            other_id=session_id,
+            idle=self.idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+
+    async def end_others(self, session: Session, visitor: Visitor) -> None:
+        """Ends every session of the person but this one. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "end_other_sessions",
+            session.keys(),
+            idle=self.idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+
+    async def prove(self, session: Session, password: str, credentials: Credentials | None) -> None:
+        """Notes that the person sits there, by the password; `credentials` are those of the person's address. Raises
+        Refused("access_denied") when it is wrong, SignedOut, HasherBusy."""
+        right = await self._hasher.verify(password, credentials.password if credentials else None)
+        if not right or credentials is None or credentials.user != session.user:
+            raise Refused("access_denied", "The password is not right.")
+        reply = await self._scripts.run("prove_session", session.keys(), password=credentials.password, idle=self.idle)
+        refuse_signed_out(reply)
+        if reply.word == "stale":
+            raise Refused("access_denied", "The password was changed meanwhile.")
 
     async def profile(self, session: Session) -> Profile:
         """Who is signed in. Raises SignedOut."""
@@ -117,11 +183,21 @@ class Sessions:
         refuse_signed_out(reply)
         if reply.word == "stale":
             raise Refused("access_denied", "The password was changed meanwhile.")
-        return self._seal(session.user, session_id)
+        return self.seal(Session(session.user, session_id))
 
 
 def activity_of(entry: bytes) -> Activity:
     """An entry of a trail: the millisecond it was written, event, client, address, and the agent, which alone may hold
     spaces."""
     at, *words = entry.decode("utf-8", "replace").split(" ", 4)
-    return Activity(datetime.fromtimestamp(int(at) / 1000, UTC), *words)
+    return Activity(_at(at), *words)
+
+
+def live_session(row: list[bytes]) -> LiveSession:
+    """A session in the answer of a script."""
+    one, created, seen, address, agent = row
+    return LiveSession(one.decode(), _at(created), _at(seen), address.decode(), agent.decode("utf-8", "replace"))
+
+
+def _at(milliseconds: str | bytes) -> datetime:
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)

@@ -10,8 +10,11 @@ from typing import Any
 from store.apps import new_client_id
 from store.documents import Conditions
 from store.opened import Store
+from store.passkeys import options_for_new, options_for_use, read_answer
 from store.registration import Registration, secret_mark
 from store.results import Caller, Visitor
+from tests.authenticator import Authenticator
+from tests.factoring import ORIGIN, PARTY, App, add_passkey, half_of
 from tests.holding import connect_app, rotated, stock, write
 from tests.spending import DOLLAR, REPLY, SPENDING, Spender
 from tests.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World
@@ -201,6 +204,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_in("192.0.2.1", w.email)
 
 
+@call("limits.passkey", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.passkey("192.0.2.1")
+
+
 @call("limits.sign_up", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_up("192.0.2.1")
@@ -258,6 +266,99 @@ async def _(w: World) -> Call:
 @call("sessions.profile", "read_session")
 async def _(w: World) -> Call:
     return lambda: w.store.sessions.profile(w.session)
+
+
+@call("sessions.live", "list_sessions")
+async def _(w: World) -> Call:
+    return lambda: w.store.sessions.live(w.session)
+
+
+@call("sessions.end_other", "end_other_session")
+async def _(w: World) -> Call:
+    other = await w.sign_in()
+    return lambda: w.store.sessions.end_other(w.session, other.session_id, VISITOR)
+
+
+@call("sessions.end_others", "end_other_sessions")
+async def _(w: World) -> Call:
+    return lambda: w.store.sessions.end_others(w.session, VISITOR)
+
+
+@call("sessions.prove", "prove_session")
+async def _(w: World) -> Call:
+    credentials = await w.store.people.credentials(w.email)
+    return lambda: w.store.sessions.prove(w.session, PASSWORD, credentials)
+
+
+@call("factors.of", "read_factors")
+async def _(w: World) -> Call:
+    return lambda: w.store.factors.of(w.session)
+
+
+@call("factors.enable_totp", "read_factors", "enable_totp")
+async def _(w: World) -> Call:
+    app = App(w, w.store.factors.new_secret(w.user))
+    code = await app.code()
+    return lambda: w.store.factors.enable_totp(w.session, app.sealed, code, VISITOR)
+
+
+@call("factors.disable_totp", "read_factors", "disable_totp")
+async def _(w: World) -> Call:
+    app = await App.add(w)
+    return lambda: w.store.factors.disable_totp(w.session, app.codes[0], VISITOR)
+
+
+@call("factors.renew_recovery", "renew_recovery")
+async def _(w: World) -> Call:
+    await App.add(w)
+    return lambda: w.store.factors.renew_recovery(w.session, VISITOR)
+
+
+@call("factors.challenge", "read_factors")
+async def _(w: World) -> Call:
+    return lambda: w.store.factors.challenge(w.session)
+
+
+@call("factors.add_passkey", "add_passkey")
+async def _(w: World) -> Call:
+    challenge = await w.store.factors.challenge(w.session)
+    options = options_for_new(PARTY, "Latchkey", w.user, w.email, "Ada", challenge, [])
+    answer = read_answer(Authenticator(ORIGIN).create(options))
+    return lambda: w.store.factors.add_passkey(w.session, PARTY, challenge, answer, "My phone", VISITOR)
+
+
+@call("factors.remove_passkey", "remove_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    return lambda: w.store.factors.remove_passkey(w.session, device.credential, VISITOR)
+
+
+@call("second_step.asked", "read_second_step")
+async def _(w: World) -> Call:
+    await App.add(w)
+    half = await half_of(w)
+    return lambda: w.store.second_step.asked(half)
+
+
+@call("second_step.with_code", "read_second_step", "finish_with_code")
+async def _(w: World) -> Call:
+    app = await App.add(w)
+    half = await half_of(w)
+    return lambda: w.store.second_step.with_code(half, app.codes[0], VISITOR)
+
+
+@call("second_step.challenge")
+async def _(w: World) -> Call:
+    return lambda: w.store.second_step.challenge(None)
+
+
+@call("second_step.with_passkey", "read_second_step", "read_passkey", "finish_with_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    half = await half_of(w)
+    challenge = await w.store.second_step.challenge(half)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge)))
+    return lambda: w.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)
 
 
 @call("sessions.activity", "read_activity")
@@ -361,6 +462,18 @@ async def _(w: World) -> Call:
 @call("operator.set_password", "describe_user", "set_password")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.set_password(w.email, b"a-hash")
+
+
+@call("operator.security", "describe_security")
+async def _(w: World) -> Call:
+    await App.add(w)
+    return lambda: w.store.operator.security(w.user)
+
+
+@call("operator.reset_factors", "describe_user", "reset_factors")
+async def _(w: World) -> Call:
+    await App.add(w)
+    return lambda: w.store.operator.reset_factors(w.email)
 
 
 @call("operator.delete", "delete_user", "release_email")
@@ -551,9 +664,13 @@ async def _(w: World) -> Call:
     return lambda: drained(w.store.holdings.copy(w.user, client))
 
 
-@call("reencryption.run", "note_sealing", "list_stale_documents", "reseal_document", "record_reencryption")
+@call(
+    "reencryption.run",
+    *("note_sealing", "list_stale_documents", "reseal_document", "reseal_secret", "record_reencryption"),
+)
 async def _(w: World) -> Call:
     await held(w)
+    await App.add(w)
     newer = rotated(w.store, 2)
     return lambda: drained(newer.reencryption.run(0))
 

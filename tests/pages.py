@@ -49,17 +49,44 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     holds = (Holding(text, 20_000, NOW),)
     credits = Account(4_999_850, 20_000, 1, NOW, holds, ())
     nothing = Account(0, 0, 0, None, (), ())
-    entry = Sample(at=NOW, text=text, app=text, address=text, agent=text)
-    bare = Sample(at=NOW, text=text, app=None, address="", agent="")
+    entry = Sample(at=NOW, text=text, app=text, address=text, agent=text, device=text)
+    bare = Sample(at=NOW, text=text, app=None, address="", agent="", device="")
     scopes = [Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items()]
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
     stranger: dict[str, Any] = {"signed_in": None, "next": text}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     message: dict[str, Any] = {**stranger, "heading": text, "text": text}
     known: dict[str, Any] = {"signed_in": person}
+    passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
+    unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
+    device = Sample(session_id=text, device=text, agent=text, address=text, created_at=NOW, seen_at=NOW, here=True)
+    security: dict[str, Any] = {
+        **known,
+        "devices": [device, Sample(**{**vars(device), "here": False, "agent": "", "address": ""})],
+        "passkeys_offered": True,
+        "here": text,
+    }
     return {
-        "signin.html": {**stranger, "email": text, "error": text, "signup_open": True, "next_query": "?next=%2F"},
-        "signin.html first": {**stranger, "email": "", "error": None, "signup_open": False, "next_query": ""},
+        "signin.html": {
+            **stranger,
+            "email": text,
+            "error": text,
+            "passkey_error": text,
+            "passkeys": True,
+            "signup_open": True,
+            "next_query": "?next=%2F",
+        },
+        "signin.html first": {
+            **stranger,
+            "email": "",
+            "error": None,
+            "passkey_error": None,
+            "passkeys": False,
+            "signup_open": False,
+            "next_query": "",
+        },
+        "signin_second.html": {**stranger, "error": text, "has_app": True, "has_passkey": True},
+        "signin_second.html recovery": {**stranger, "error": None, "has_app": False, "has_passkey": False},
         "signup.html": {**sign_up, "error": None, "invite": None},
         "signup.html invited": {**sign_up, "error": text, "invite": text},
         "consent.html": {
@@ -122,9 +149,39 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "onward": None,
         },
         "account_document.html": {**known, "app": app, "found": document, "text": text},
-        "account_security.html": {**known, "error": text, "notice": None, "activity": [entry, bare]},
-        "account_security.html changed": {**known, "error": None, "notice": text, "activity": []},
         **portal_pages(text, known),
+        "account_security.html": {
+            **security,
+            "errors": dict.fromkeys(("confirm", "password", "passkeys", "authenticator", "recovery"), text),
+            "notice": None,
+            "activity": [entry, bare],
+            "factors": Sample(proved=False, secret=b"sealed", since=NOW, codes=9, passkeys=(passkey, unused_passkey)),
+        },
+        "account_security.html proved": {
+            **security,
+            "errors": {},
+            "notice": text,
+            "activity": [],
+            "factors": Sample(proved=True, secret=None, since=None, codes=10, passkeys=(passkey,)),
+        },
+        "account_security.html changed": {
+            **security,
+            "errors": {},
+            "notice": text,
+            "activity": [],
+            "passkeys_offered": False,
+            "devices": [device],
+            "factors": Sample(proved=True, secret=None, since=None, codes=0, passkeys=()),
+        },
+        "account_authenticator.html": {
+            **known,
+            "sealed": text,
+            "uri": "otpauth://totp/" + text,
+            "secret": text,
+            "picture": "<svg></svg>",
+            "error": text,
+        },
+        "account_recovery.html": {**known, "codes": [text, text], "notice": text},
         "message.html": {**message, "status": 400},
         "message.html short": {**message, "status": 200},
         "home.html": {**stranger},

@@ -186,6 +186,8 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     assert f"password | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
     minutes = lifetimes.SIGN_IN_ACCOUNT.period // lifetimes.MINUTE
     assert f"password | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
+    minutes = lifetimes.FACTOR.period // lifetimes.MINUTE
+    assert f"second step | {lifetimes.FACTOR.limit} in {minutes} minutes;" in HTTP
     assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
     assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most." in HTTP
@@ -212,6 +214,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
         keys.invite("<address>"),
         keys.window("<group>", "<what>"),
         keys.session(user, one_id),
+        keys.used_challenge(user, one_id),
         keys.request(user, one_id),
         keys.code(user, client, one_id),
         keys.grant(user, client),

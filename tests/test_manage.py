@@ -19,6 +19,9 @@ from store import keys
 from store.embedded import running_socket
 from store.keyring import KeyFile
 from store.opened import Store
+from store.results import Visitor
+from store.sessions import SecondStepNeeded
+from store.totp import STEP, code_at
 from tests.driver import send
 from tests.operating import NEW_APP, PASSWORD, URI, Home, child, clean_environment, everything
 from tests.owners import ROOT
@@ -311,3 +314,33 @@ def test_show_tells_the_numbers_of_an_app(home: Home) -> None:
         "day": "", "calls": 1, "limited": 1, "spent": 0, "connected": 1, "disconnected": 0
     }  # fmt: skip
     assert day["day"] in home.words("app", "show", "web").out
+
+
+def test_the_operator_takes_away_what_a_person_lost(home: Home) -> None:
+    home.user("ada@example.com")
+
+    async def add_app(store: Store) -> str:
+        credentials = await store.people.credentials("ada@example.com")
+        assert credentials is not None
+        session = store.sessions.open(await store.sessions.start(credentials, Visitor()))
+        assert session is not None
+        sealed = store.factors.new_secret(session.user)
+        secret = store.factors.open_secret(session.user, sealed)
+        code = code_at(secret, (await store.factors.of(session)).now // STEP)
+        await store.factors.enable_totp(session, sealed, code, Visitor())
+        return session.user
+
+    async def who_gets_in(store: Store) -> bool:
+        credentials = await store.people.credentials("ada@example.com")
+        assert credentials is not None
+        try:
+            return bool(await store.sessions.start(credentials, Visitor()))
+        except SecondStepNeeded:
+            return False
+
+    user = home.with_store(add_app)
+    assert not home.with_store(who_gets_in)
+    assert home.json("user", "reset-factors", user)["email"] == "ada@example.com"
+    assert home.with_store(who_gets_in)
+    assert home.json("user", "show", user)["activity"][1]["event"] == "factors_reset_by_operator"
+    assert home.error("user", "reset-factors", "nobody@example.com")[1] == "not_found"

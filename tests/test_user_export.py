@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from store.credits import Bookkeeping
 from store.opened import Store
 from store.results import Visitor
 from tests.charging import DOLLAR
+from tests.factoring import App, add_passkey
 from tests.holding import connect_app, write
 from tests.operating import Home, clean_environment
 from tests.owners import ROOT
@@ -44,11 +46,15 @@ def person(home: Home) -> str:
             await store.client.hset(keys.grant(sub, client_id), "spend_limit", 7 * DOLLAR)
         credentials = await store.people.credentials(EMAIL)
         assert credentials is not None
-        session = store.sessions.open(await store.sessions.start(credentials, Visitor()))
+        visitor = Visitor("192.0.2.9", "Firefox")
+        session = store.sessions.open(await store.sessions.start(credentials, visitor))
         assert session is not None
         await store.grants.revoke(session, "gone-app", Visitor())
         own: Record = {"name": "Their own", "redirect_uris": ("https://own.example/",), "scopes": ("profile",)}
         await store.owned.register(session, "a nonce", Visitor(), most=1, **own)
+        signing_in: Any = SimpleNamespace(store=store, user=sub, email=EMAIL, session=session)
+        await App.add(signing_in)
+        await add_passkey(signing_in)
 
     home.with_store(fill)
     return sub
@@ -78,6 +84,15 @@ def check_records(sub: str, profile: Record, apps: list[Record], activity: list[
     assert by_id["gone-app"]["dataUntil"] > by_id["gone-app"]["revokedAt"]
     events = [entry["event"] for entry in activity]
     assert {"created_by_operator", "token_minted", "app_disconnected"} <= set(events)
+
+
+def check_security(security: Record) -> None:
+    assert security.pop("authenticatorAppSince") > "2020"
+    assert security.pop("recoveryCodesLeft") == 10
+    (passkey,) = security.pop("passkeys")
+    assert (passkey["name"], passkey["lastUsedAt"]) == ("My phone", None)
+    assert {(one["address"], one["agent"]) for one in security.pop("sessions")} == {("192.0.2.9", "Firefox")}
+    assert security == {}
 
 
 def check_credits(lines: list[Record], grants: int) -> None:
@@ -149,6 +164,7 @@ def test_a_zip_holds_everything(home: Home, person: str, tmp_path: Path) -> None
         assert archive.testzip() is None
         files = {name: archive.read(name) for name in archive.namelist()}
     check_records(person, *(json.loads(files.pop(f"{name}.json")) for name in ("profile", "apps", "activity")))
+    check_security(json.loads(files.pop("security.json")))
     check_credits([json.loads(line) for line in files.pop("credits.jsonl").splitlines()], 0)
     assert files == {
         f"documents/{client}/{name.replace(':', '%3A')}.json": content
@@ -166,6 +182,7 @@ def test_lines_go_to_standard_output_and_nothing_else_does(home: Home, person: s
     for record in records:
         kinds.setdefault(record.pop("type"), []).append(record)
     check_records(person, kinds["profile"][0], kinds["app"], kinds["activity"])
+    check_security(kinds["security"][0])
     found = {(line["client_id"], f"{line['collection']}/{line['id']}"): line["data"] for line in kinds["document"]}
     assert found == {
         (client, name): json.loads(content)
@@ -178,7 +195,7 @@ def test_a_zip_goes_to_standard_output_as_bytes(home: Home, person: str) -> None
     command = [sys.executable, str(ROOT / "manage.py"), "--data-dir", str(home.data_dir)]
     words = [*command, "user", "export", EMAIL, "--output", "-"]
     done = subprocess.run(words, capture_output=True, check=True, env=clean_environment(), timeout=60)
-    assert len(zipfile.ZipFile(io.BytesIO(done.stdout)).namelist()) == 8
+    assert len(zipfile.ZipFile(io.BytesIO(done.stdout)).namelist()) == 9
 
 
 @pytest.mark.parametrize(
@@ -217,5 +234,5 @@ def test_a_person_without_apps_is_exported_too(home: Home, tmp_path: Path) -> No
     home.user(EMAIL)
     home.json("user", "export", EMAIL, "--output", str(tmp_path / "ada.zip"))
     with zipfile.ZipFile(tmp_path / "ada.zip") as archive:
-        assert archive.namelist() == ["profile.json", "apps.json", "activity.json", "credits.jsonl"]
+        assert archive.namelist() == ["profile.json", "security.json", "apps.json", "activity.json", "credits.jsonl"]
         assert json.loads(archive.read("apps.json")) == []

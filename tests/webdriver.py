@@ -98,6 +98,15 @@ class Chromium:
         """The names of the cookies that go to the page that is shown."""
         return {cookie["name"] for cookie in self._call("GET", "/cookie")}
 
+    def add_authenticator(self) -> str:
+        """Gives the browser a device for passkeys, of which somebody always confirms; returns its id."""
+        made = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+        return str(self._call("POST", "/webauthn/authenticator", {**made, "isUserVerified": True}))
+
+    def remove_authenticator(self, authenticator: str) -> None:
+        """Takes the device away."""
+        self._call("DELETE", f"/webauthn/authenticator/{authenticator}")
+
     def forget(self) -> None:
         """Deletes the cookies of the host whose page is shown."""
         self._call("DELETE", "/cookie")

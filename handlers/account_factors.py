@@ -1,0 +1,170 @@
+"""/account/security/…: authenticator app, recovery codes and passkeys of the person."""
+
+from __future__ import annotations
+
+import segno
+
+from handlers.account_security import CONFIRM_FIRST, SecurityPage
+from handlers.agents import device_words
+from handlers.page import PRODUCT
+from handlers.signin import CHALLENGE_COOKIE
+from store.factors import Factors, Unproved
+from store.lifetimes import CHALLENGE
+from store.passkeys import MOST_NAME, options_for_new, read_answer
+from store.refused import Refused
+from store.totp import in_base32, in_fours, key_uri
+
+
+class FactorsPage(SecurityPage):
+    """What these have in common: recovery codes are shown when they are made, and never again."""
+
+    def show_codes(self, factors: Factors, codes: list[str], notice: str) -> None:
+        """The page of new recovery codes."""
+        self.render(
+            "account_recovery.html",
+            title="Your recovery codes",
+            signed_in=factors,
+            codes=codes,
+            notice=notice,
+        )
+
+
+class AuthenticatorHandler(FactorsPage):
+    """Setting up an authenticator app."""
+
+    async def get(self) -> None:
+        """Shows a new secret, as a picture and as text."""
+        factors = await self.store.factors.of(self.require_session())
+        if factors.secret is not None:
+            return self.see_other("/account/security")
+        if not factors.proved:
+            return await self.show_unproved()
+        self.show_secret(factors, self.store.factors.new_secret(factors.user))
+
+    def show_secret(self, factors: Factors, sealed: str, error: str | None = None) -> None:
+        """The page with this secret, and what went wrong."""
+        secret = self.store.factors.open_secret(factors.user, sealed)
+        uri = key_uri(secret, PRODUCT, factors.email)
+        picture = segno.make(uri, error="m", micro=False)
+        self.render(
+            "account_authenticator.html",
+            title="Set up an authenticator app",
+            signed_in=factors,
+            sealed=sealed,
+            uri=uri,
+            secret=in_fours(in_base32(secret)),
+            picture=picture.svg_inline(scale=5, border=3, dark="#000", light="#fff", omitsize=True),
+            error=error,
+        )
+
+    async def post(self) -> None:
+        """Switches it on, if the code is right."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        factors, sealed = await self.store.factors.of(session), params.require("secret")
+        try:
+            codes = await self.store.factors.enable_totp(session, sealed, params.get("code") or "", self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        except Refused as refusal:
+            if refusal.code != "access_denied" or self.wants_json():
+                raise
+            self.set_status(400)
+            return self.show_secret(factors, sealed, refusal.description)
+        if not codes:
+            return self.see_other("/account/security?app")
+        self.show_codes(factors, codes, "Your authenticator app is set up.")
+
+
+class RemoveAuthenticatorHandler(FactorsPage):
+    """Removing the authenticator app."""
+
+    async def post(self) -> None:
+        """Needs the password and a code, since whoever took over a session must not get rid of it."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        try:
+            await self.prove(session, params)
+            await self.store.factors.disable_totp(session, params.get("code") or "", self.visitor)
+        except Refused as refusal:
+            return await self.show_refusal("authenticator", refusal)
+        self.see_other("/account/security?app-removed")
+
+
+class RecoveryHandler(FactorsPage):
+    """Recovery codes."""
+
+    async def post(self) -> None:
+        """Makes new ones; those of before are good for nothing."""
+        self.check_same_origin()
+        session = self.require_session()
+        factors = await self.store.factors.of(session)
+        try:
+            codes = await self.store.factors.renew_recovery(session, self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        except Refused as refusal:
+            return await self.show_refusal("recovery", refusal)
+        self.show_codes(factors, codes, "The recovery codes you had before no longer work.")
+
+
+class NewPasskeyOptionsHandler(FactorsPage):
+    """What a browser is asked for to make a passkey."""
+
+    async def post(self) -> None:
+        """JSON, and the challenge in a cookie."""
+        self.check_same_origin()
+        session = self.require_session()
+        if self.site.party is None:
+            raise Refused("invalid_request", "Passkeys do not work at this address.")
+        factors = await self.store.factors.of(session)
+        try:
+            challenge = await self.store.factors.challenge(session)
+        except Unproved:
+            raise Refused("access_denied", CONFIRM_FIRST) from None
+        self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
+        present = [passkey.credential for passkey in factors.passkeys]
+        name = factors.name or factors.email
+        options = options_for_new(self.site.party, PRODUCT, factors.user, factors.email, name, challenge, present)
+        self.write_json({"publicKey": options})
+
+
+class AddPasskeyHandler(FactorsPage):
+    """Adding a passkey."""
+
+    async def post(self) -> None:
+        """Keeps what the browser made."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        if self.site.party is None:
+            raise Refused("invalid_request", "Passkeys do not work at this address.")
+        name = " ".join((params.get("name") or "").split())[:MOST_NAME] or device_words(self.visitor.agent)
+        challenge = self.read_cookie(CHALLENGE_COOKIE)
+        self.write_cookie(CHALLENGE_COOKIE, None)
+        factors = await self.store.factors.of(session)
+        try:
+            answer = read_answer(params.get("credential") or "")
+            codes = await self.store.factors.add_passkey(
+                session, self.site.party, challenge, answer, name, self.visitor
+            )
+        except Unproved:
+            return await self.show_unproved()
+        except Refused as refusal:
+            return await self.show_refusal("passkeys", refusal)
+        if not codes:
+            return self.see_other("/account/security?passkey")
+        self.show_codes(factors, codes, "Your passkey was added.")
+
+
+class RemovePasskeyHandler(FactorsPage):
+    """Removing a passkey."""
+
+    async def post(self) -> None:
+        """It signs nobody in any more; the browser may still offer it."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        try:
+            await self.store.factors.remove_passkey(session, params.require("credential"), self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        self.see_other("/account/security?passkey-removed")

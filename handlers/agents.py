@@ -1,0 +1,40 @@
+"""The device behind a User-Agent, in words. It is what the browser says of itself: good to recognise, no proof."""
+
+from __future__ import annotations
+
+import re
+
+# The first that is found counts: most browsers also name those whose engine they share.
+_BROWSERS = (
+    (r"\bEdg(?:e|A|iOS)?/", "Edge"),
+    (r"\b(?:OPR|Opera|OPiOS)/", "Opera"),
+    (r"\bVivaldi/", "Vivaldi"),
+    (r"\bSamsungBrowser/", "Samsung Internet"),
+    (r"\bDuckDuckGo/", "DuckDuckGo"),
+    (r"\b(?:Firefox|FxiOS)/", "Firefox"),
+    (r"\b(?:Chrome|CriOS|HeadlessChrome)/", "Chrome"),
+    (r"\bChromium/", "Chromium"),
+    (r"\bSafari/", "Safari"),
+    (r"^curl/", "curl"),
+)
+_SYSTEMS = (
+    (r"\biPhone\b", "iPhone"),
+    (r"\biPad\b", "iPad"),
+    (r"\bAndroid\b", "Android"),
+    (r"\bCrOS\b", "ChromeOS"),
+    (r"\bWindows\b", "Windows"),
+    (r"\b(?:Macintosh|Mac OS X)\b", "a Mac"),
+    (r"\bLinux\b|\bX11\b", "Linux"),
+)
+
+
+def device_words(agent: str) -> str:
+    """Browser and system of a User-Agent: "Firefox on Linux"; "An unknown device" for what says neither."""
+    browser, system = _first(_BROWSERS, agent), _first(_SYSTEMS, agent)
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or (f"A browser on {system}" if system else "An unknown device")
+
+
+def _first(known: tuple[tuple[str, str], ...], agent: str) -> str:
+    return next((words for pattern, words in known if re.search(pattern, agent)), "")

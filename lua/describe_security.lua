@@ -1,0 +1,23 @@
+--- Read how a person signs in and where they are signed in, without a session: for the operator and for exports.
+--- KEYS[1] user
+--- KEYS[2] sessions
+--- KEYS[3] factors
+--- KEYS[4] passkeys
+--- KEYS[5] recovery
+--- ARGV[1] session_prefix: what stands before a session id in the key of a session
+--- @reply not_found
+--- @reply ok since rows codes live
+--- @derives session_prefix
+--- @idempotent
+local user, sessions, factors, passkeys, recovery = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local session_prefix = ARGV[1]
+
+local epoch = redis.call('HGET', user, 'session_epoch')
+if not epoch then return {'not_found'} end
+local live = {}
+for _, id in ipairs(redis.call('ZREVRANGE', sessions, 0, 199)) do
+  local row = redis.call('HMGET', session_prefix .. id, 'epoch', 'created_at', 'seen_at', 'address', 'agent')
+  if row[1] == epoch then live[#live + 1] = {id, row[2], row[3], row[4], row[5]} end
+end
+return {'ok', redis.call('HGET', factors, 'since') or '0', redis.call('HGETALL', passkeys),
+  redis.call('SCARD', recovery), live}

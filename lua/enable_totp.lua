@@ -1,0 +1,31 @@
+--- Switch an authenticator app on, of which a first code was right.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] audit
+--- KEYS[4] factors
+--- KEYS[5] recovery
+--- ARGV[1] secret: sealed
+--- ARGV[2] step: the time step of the code
+--- ARGV[3] digests: of recovery codes, JSON
+--- ARGV[4] idle: ms
+--- ARGV[5] proof: ms
+--- ARGV[6] address
+--- ARGV[7] agent
+--- @reply signed_out
+--- @reply unproved
+--- @reply present
+--- @reply ok begun
+--- @include "session"
+--- @include "audit"
+--- @include "factors"
+local user, session, audit, factors, recovery = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local secret, step, digests = ARGV[1], ARGV[2], cjson.decode(ARGV[3])
+local idle, proof, address, agent = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+if not proved(session, proof, now) then return {'unproved'} end
+if redis.call('EXISTS', factors) == 1 then return {'present'} end
+redis.call('HSET', factors, 'secret', secret, 'step', step, 'since', int(now))
+record(audit, 'totp_enabled', '', address, agent)
+return {'ok', begin_recovery(recovery, digests)}

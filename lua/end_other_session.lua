@@ -1,0 +1,21 @@
+--- End another session of the same person.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] other
+--- KEYS[4] sessions
+--- KEYS[5] audit
+--- ARGV[1] other_id
+--- ARGV[2] idle: ms
+--- ARGV[3] address
+--- ARGV[4] agent
+--- @reply signed_out
+--- @reply ok
+--- @include "session"
+--- @include "audit"
+local user, session, other, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local other_id, idle, address, agent = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+
+if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+redis.call('ZREM', sessions, other_id)
+if redis.call('DEL', other) == 1 then record(audit, 'session_ended', '', address, agent) end
+return {'ok'}

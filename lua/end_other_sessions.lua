@@ -1,0 +1,20 @@
+--- End every session of a person but this one, and every sign-in that has come to its second step.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] audit
+--- ARGV[1] idle: ms
+--- ARGV[2] address
+--- ARGV[3] agent
+--- @reply signed_out
+--- @reply ok
+--- @include "session"
+--- @include "audit"
+local user, session, audit = KEYS[1], KEYS[2], KEYS[3]
+local idle, address, agent = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+
+if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+-- The rows of the others idle out; nothing lives in an epoch that is over.
+local epoch = redis.call('HINCRBY', user, 'session_epoch', 1)
+redis.call('HSET', session, 'epoch', int(epoch))
+record(audit, 'other_sessions_ended', '', address, agent)
+return {'ok'}

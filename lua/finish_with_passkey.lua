@@ -1,0 +1,44 @@
+--- Sign a person in whose passkey answered: the challenge once, the counter forward. (WebAuthn 7.2)
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] sessions
+--- KEYS[4] audit
+--- KEYS[5] passkeys
+--- KEYS[6] used
+--- ARGV[1] session_id
+--- ARGV[2] session_epoch: as it was beside the password or the passkey
+--- ARGV[3] credential: id, base64url
+--- ARGV[4] count: the passkey's counter of signatures
+--- ARGV[5] issued: of the challenge, ms
+--- ARGV[6] lasts: ms
+--- ARGV[7] idle: ms
+--- ARGV[8] lifetime: ms
+--- ARGV[9] address
+--- ARGV[10] agent
+--- @reply over
+--- @reply used
+--- @reply regressed
+--- @reply ok
+--- @include "session"
+--- @include "audit"
+--- @include "factors"
+local user, session, sessions, audit, passkeys, used = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local session_id, session_epoch, credential, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local issued, lasts, idle, lifetime = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local address, agent = ARGV[9], ARGV[10]
+
+local now = now_ms()
+local row = redis.call('HMGET', user, 'status', 'session_epoch')
+local last = redis.call('HGET', passkeys, 'n:' .. credential)
+if row[1] ~= 'active' or row[2] ~= session_epoch or not last then return {'over'} end
+if not take_challenge(used, issued, lasts, now) then return {'used'} end
+local before = tonumber(string.match(last, '^(%d+)'))
+-- A counter that does not rise tells of a copy of the passkey. One that stays at zero is of a passkey that counts not.
+if (count > 0 or before > 0) and count <= before then
+  record(audit, 'passkey_copied', '', address, agent)
+  return {'regressed'}
+end
+redis.call('HSET', passkeys, 'n:' .. credential, int(count) .. ' ' .. int(now))
+write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
+record(audit, 'signed_in_by_passkey', '', address, agent)
+return {'ok'}

@@ -1,0 +1,36 @@
+--- @include "now"
+-- Is a password not enough for this person: is there an authenticator app or a passkey?
+local function has_factor(factors, passkeys)
+  return redis.call('EXISTS', factors, passkeys) > 0
+end
+
+-- Was it shown in this session, within `proof` ms, who sits there: by signing in, or by the password typed again?
+local function proved(session, proof, now)
+  local row = redis.call('HMGET', session, 'created_at', 'proved_at')
+  return now - tonumber(row[2] or row[1]) <= proof
+end
+
+-- Takes a code of the authenticator app, as its time step under `secret`, or a recovery code, as its digest. Each is
+-- good once (RFC 6238 5.2).
+local function take_code(factors, recovery, secret, step, digest)
+  if step ~= '' then
+    local row = redis.call('HMGET', factors, 'secret', 'step')
+    if row[1] ~= secret or tonumber(step) <= tonumber(row[2]) then return false end
+    redis.call('HSET', factors, 'step', step)
+    return true
+  end
+  return digest ~= '' and redis.call('SREM', recovery, digest) == 1
+end
+
+-- Whoever has a first factor gets recovery codes with it. Returns 1 when these are theirs now, 0 where there are some.
+local function begin_recovery(recovery, digests)
+  if redis.call('EXISTS', recovery) == 1 then return 0 end
+  for _, digest in ipairs(digests) do redis.call('SADD', recovery, digest) end
+  return 1
+end
+
+-- A challenge is answered within `lasts` ms of its issue, and once: the mark outlives it, also when the clock steps back.
+local function take_challenge(used, issued, lasts, now)
+  if now - issued > lasts then return false end
+  return redis.call('SET', used, '1', 'NX', 'PX', int(math.max(0, issued + lasts - now) + 60000)) and true or false
+end

@@ -1,0 +1,25 @@
+--- Read the sessions of a person that are alive, newest first; what is left of others is dropped.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] sessions
+--- ARGV[1] session_prefix: what stands before a session id in the key of a session
+--- ARGV[2] idle: ms
+--- @reply signed_out
+--- @reply ok rows
+--- @derives session_prefix
+--- @idempotent
+--- @include "session"
+local user, session, sessions = KEYS[1], KEYS[2], KEYS[3]
+local session_prefix, idle = ARGV[1], tonumber(ARGV[2])
+
+if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local epoch, rows = redis.call('HGET', user, 'session_epoch'), {}
+for _, id in ipairs(redis.call('ZREVRANGE', sessions, 0, 199)) do
+  local row = redis.call('HMGET', session_prefix .. id, 'epoch', 'created_at', 'seen_at', 'address', 'agent')
+  if row[1] == epoch then
+    rows[#rows + 1] = {id, row[2], row[3], row[4], row[5]}
+  else
+    redis.call('ZREM', sessions, id)
+  end
+end
+return {'ok', rows}

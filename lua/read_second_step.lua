@@ -1,0 +1,18 @@
+--- Read what a second step is held against, for whoever gave the right password a moment ago.
+--- KEYS[1] user
+--- KEYS[2] factors
+--- KEYS[3] passkeys
+--- ARGV[1] session_epoch: as it was beside the password
+--- ARGV[2] at: of the password, ms
+--- ARGV[3] lasts: ms
+--- @reply over
+--- @reply ok now secret credentials
+--- @idempotent
+--- @include "now"
+local user, factors, passkeys = KEYS[1], KEYS[2], KEYS[3]
+local session_epoch, at, lasts = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local now = now_ms()
+local row = redis.call('HMGET', user, 'status', 'session_epoch')
+if row[1] ~= 'active' or row[2] ~= session_epoch or now - at > lasts then return {'over'} end
+return {'ok', int(now), redis.call('HGET', factors, 'secret') or '', redis.call('HKEYS', passkeys)}

@@ -1,0 +1,32 @@
+--- Remove a passkey.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] audit
+--- KEYS[4] factors
+--- KEYS[5] passkeys
+--- KEYS[6] recovery
+--- ARGV[1] credential: id, base64url
+--- ARGV[2] idle: ms
+--- ARGV[3] proof: ms
+--- ARGV[4] address
+--- ARGV[5] agent
+--- @reply signed_out
+--- @reply unproved
+--- @reply not_found
+--- @reply ok
+--- @include "session"
+--- @include "audit"
+--- @include "factors"
+local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local recovery = KEYS[6]
+local credential, idle, proof, address, agent = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+if not proved(session, proof, now) then return {'unproved'} end
+if redis.call('HEXISTS', passkeys, 'k:' .. credential) == 0 then return {'not_found'} end
+-- With the last factor the recovery codes go. Each passkey is three fields.
+if redis.call('HLEN', passkeys) == 3 and redis.call('EXISTS', factors) == 0 then redis.call('DEL', recovery) end
+redis.call('HDEL', passkeys, 'k:' .. credential, 'n:' .. credential, 'c:' .. credential)
+record(audit, 'passkey_removed', '', address, agent)
+return {'ok'}

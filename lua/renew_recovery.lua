@@ -1,0 +1,32 @@
+--- Give a person new recovery codes; those of before are good for nothing.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] audit
+--- KEYS[4] factors
+--- KEYS[5] passkeys
+--- KEYS[6] recovery
+--- ARGV[1] digests: of the codes, JSON
+--- ARGV[2] idle: ms
+--- ARGV[3] proof: ms
+--- ARGV[4] address
+--- ARGV[5] agent
+--- @reply signed_out
+--- @reply unproved
+--- @reply absent
+--- @reply ok
+--- @include "session"
+--- @include "audit"
+--- @include "factors"
+local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local recovery = KEYS[6]
+local digests, idle, proof, address, agent = cjson.decode(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+if not proved(session, proof, now) then return {'unproved'} end
+if not has_factor(factors, passkeys) then return {'absent'} end
+local before = redis.call('SMEMBERS', recovery)
+for _, digest in ipairs(digests) do redis.call('SADD', recovery, digest) end
+for _, digest in ipairs(before) do redis.call('SREM', recovery, digest) end
+record(audit, 'recovery_renewed', '', address, agent)
+return {'ok'}

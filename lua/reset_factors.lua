@@ -1,0 +1,16 @@
+--- Take authenticator app, passkeys and recovery codes from a person by the operator's act.
+--- KEYS[1] user
+--- KEYS[2] audit
+--- KEYS[3] factors
+--- KEYS[4] passkeys
+--- KEYS[5] recovery
+--- KEYS[6] window
+--- @reply not_found
+--- @reply ok
+--- @include "audit"
+local user, audit, factors, passkeys, recovery, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+
+if redis.call('EXISTS', user) == 0 then return {'not_found'} end
+redis.call('DEL', factors, passkeys, recovery, window)
+record(audit, 'factors_reset_by_operator', '', '', '')
+return {'ok'}

@@ -1,0 +1,225 @@
+"""How a person signs in beside the password: authenticator app, passkeys, recovery codes. The signed-in person's side;
+signing in with them is `store/second_step.py`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.errors import StoreError, wrapped
+from store.grants import at
+from store.lifetimes import CHALLENGE, FACTOR, PROOF
+from store.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of
+from store.refused import Refused, let_in, refuse_signed_out
+from store.results import Visitor
+from store.scripts import Reply, Scripts
+from store.seal import Kind, Sealer, Token, new_id
+from store.sessions import Session
+from store.totp import TotpSecrets, Typed, new_recovery_codes, read_typed
+
+REGISTER = "register"
+
+
+class Unproved(Exception):
+    """The password has to be typed again before how the person signs in is changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What a person has. `proved`: signed in, or the password typed again, a moment ago; `now` is in epoch ms."""
+
+    user: str
+    email: str
+    name: str
+    now: int
+    proved: bool
+    secret: bytes | None
+    since: datetime | None
+    passkeys: tuple[Passkey, ...]
+    codes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """An opened challenge: for whom and what it was issued, and when (epoch ms)."""
+
+    user: str
+    purpose: str
+    id: str
+    issued: int
+    text: str
+
+    @property
+    def used(self) -> str:
+        """The key that says it was answered."""
+        return keys.used_challenge(self.user, self.id)
+
+
+class Challenges:
+    """Challenges for passkeys: sealed, so that none is kept before it is answered."""
+
+    def __init__(self, client: Redis, sealer: Sealer) -> None:
+        self._client = client
+        self._sealer = sealer
+
+    async def issue(self, user: str, purpose: str) -> str:
+        """A challenge for a person (or for nobody yet), good for 5 minutes."""
+        with wrapped():
+            seconds, micros = await self._client.time()
+        issued = seconds * 1000 + micros // 1000
+        return self._sealer.seal(Token(Kind.CHALLENGE, user, f"{purpose} {issued}", new_id(), 0))
+
+    def open(self, user: str, purpose: str, text: str | None) -> Challenge:
+        """The challenge. Raises Refused("access_denied") for one that was issued to another or for something else."""
+        token = self._sealer.open(Kind.CHALLENGE, text) if text else None
+        if token is None or token.user != user or not token.client.startswith(purpose + " "):
+            raise Refused("access_denied", "That took too long. Try again.")
+        assert text is not None
+        return Challenge(user, purpose, token.id, int(token.client.rpartition(" ")[2]), text)
+
+
+class OwnFactors:
+    """What a signed-in person reads and changes. Each change raises SignedOut, and Unproved where neither the sign-in
+    nor the password typed again is less than 10 minutes past. `idle` is in ms."""
+
+    def __init__(self, scripts: Scripts, secrets: TotpSecrets, challenges: Challenges, idle: int) -> None:
+        self._scripts = scripts
+        self._secrets = secrets
+        self._challenges = challenges
+        self._idle = idle
+
+    async def _run(self, name: str, session: Session, more: dict[str, str], /, **args: str | bytes | int) -> Reply:
+        known = {**session.keys(), "window": keys.limit(session.user, FACTOR.name), **more}
+        reply = await self._scripts.run(name, known, idle=self._idle, proof=PROOF, **args)
+        refuse_signed_out(reply)
+        if reply.word == "unproved":
+            raise Unproved
+        return reply
+
+    async def of(self, session: Session) -> Factors:
+        """What the person has. Raises SignedOut."""
+        reply = await self._run("read_factors", session, {})
+        sealed, since = reply.raw("secret"), reply.number("since")
+        return Factors(
+            session.user,
+            reply.text("email"),
+            reply.text("name"),
+            reply.number("now"),
+            reply.number("proved") == 1,
+            sealed or None,
+            at(since) if since else None,
+            passkeys_of(reply.rows("rows")),
+            reply.number("codes"),
+        )
+
+    def new_secret(self, user: str) -> str:
+        """A secret for an authenticator app, sealed for a form: it is nobody's before a code of it was right."""
+        return encode(self._secrets.make(user))
+
+    def open_secret(self, user: str, sealed: str) -> bytes:
+        """The secret that a form brings back. Raises Refused("invalid_request") for one that was not made here."""
+        try:
+            return self._secrets.open(user, decode(sealed))
+        except (ValueError, StoreError):
+            raise Refused("invalid_request", "Begin again: this form is not for you, or too old.") from None
+
+    async def enable_totp(self, session: Session, sealed: str, code: str, visitor: Visitor) -> list[str]:
+        """Switches an authenticator app on, and returns the recovery codes where the person had none. Raises
+        Refused("access_denied") for a wrong code, Refused("invalid_request")."""
+        secret = self.open_secret(session.user, sealed)
+        typed = read_typed(code, secret, (await self.of(session)).now)
+        if not typed.step:
+            raise _wrong_code()
+        codes, digests = new_recovery_codes()
+        reply = await self._run(
+            "enable_totp",
+            session,
+            {},
+            secret=decode(sealed),
+            step=typed.step,
+            digests=json.dumps(digests),
+            **visitor.fields(),
+        )
+        if reply.word == "present":
+            raise Refused("invalid_request", "You have an authenticator app already.")
+        return codes if reply.number("begun") else []
+
+    async def disable_totp(self, session: Session, code: str, visitor: Visitor) -> None:
+        """Switches the authenticator app off. Raises Refused("access_denied") for a wrong code,
+        Refused("rate_limited")."""
+        factors = await self.of(session)
+        secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
+        typed = read_typed(code, secret, factors.now) if secret else Typed()
+        reply = await self._run(
+            "disable_totp",
+            session,
+            {},
+            secret=factors.secret or b"",
+            step=typed.step,
+            digest=typed.digest,
+            limit=FACTOR.limit,
+            period=FACTOR.period,
+            **visitor.fields(),
+        )
+        if reply.word == "rate_limited":
+            let_in(FACTOR, reply)
+        if reply.word == "wrong":
+            raise _wrong_code()
+
+    async def renew_recovery(self, session: Session, visitor: Visitor) -> list[str]:
+        """New recovery codes in place of those of before. Raises Refused("invalid_request") where there is nothing to
+        recover from."""
+        codes, digests = new_recovery_codes()
+        reply = await self._run("renew_recovery", session, {}, digests=json.dumps(digests), **visitor.fields())
+        if reply.word == "absent":
+            raise Refused("invalid_request", "Recovery codes come with an authenticator app or a passkey.")
+        return codes
+
+    async def challenge(self, session: Session) -> str:
+        """A challenge for a new passkey. Raises SignedOut, Unproved."""
+        if not (await self.of(session)).proved:
+            raise Unproved
+        return await self._challenges.issue(session.user, REGISTER)
+
+    async def add_passkey(
+        self, session: Session, party: Party, challenge: str | None, answer: Answer, name: str, visitor: Visitor
+    ) -> list[str]:
+        """Adds a passkey, and returns the recovery codes where the person had none. Raises Refused("access_denied")
+        for an answer that does not hold, Refused("invalid_request") where there is one too many."""
+        opened = self._challenges.open(session.user, REGISTER, challenge)
+        made = check_new(party, opened.text, answer, name)
+        codes, digests = new_recovery_codes()
+        reply = await self._run(
+            "add_passkey",
+            session,
+            {"used": opened.used},
+            credential=made.credential,
+            facts=made.facts,
+            count=made.counter,
+            issued=opened.issued,
+            lasts=CHALLENGE,
+            most=MOST,
+            digests=json.dumps(digests),
+            **visitor.fields(),
+        )
+        if reply.word == "used":
+            raise Refused("access_denied", "That took too long. Try again.")
+        if reply.word == "present":
+            raise Refused("invalid_request", "You have this passkey already.")
+        if reply.word == "full":
+            raise Refused("invalid_request", f"You have {MOST} passkeys. Remove one that you no longer use.")
+        return codes if reply.number("begun") else []
+
+    async def remove_passkey(self, session: Session, credential: str, visitor: Visitor) -> None:
+        """Removes a passkey. Raises Refused("not_found")."""
+        reply = await self._run("remove_passkey", session, {}, credential=credential, **visitor.fields())
+        if reply.word == "not_found":
+            raise Refused("not_found", "There is no such passkey.")
+
+
+def _wrong_code() -> Refused:
+    return Refused("access_denied", "That code is not right, or was used before. Take the one that is shown now.")

@@ -1,0 +1,143 @@
+"""From the password to the session where a password is not enough, and sign-in with a passkey alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from store import keys
+from store.factors import Challenges
+from store.lifetimes import CHALLENGE, FACTOR, SECOND_STEP
+from store.passkeys import Answer, Party, check_use, credentials_of
+from store.people import NOBODY
+from store.refused import Refused, SignedOut, let_in
+from store.results import Visitor
+from store.scripts import Reply, Scripts
+from store.seal import Kind, Sealer, new_id
+from store.sessions import Session, Sessions
+from store.totp import TotpSecrets, read_typed
+
+SIGN_IN = "sign-in"
+_PASSKEY = "That passkey is not known here. Sign in with your password."
+
+
+class Half(NamedTuple):
+    """A sign-in whose password was right: for whom, the session epoch of then, and when (epoch ms). No session."""
+
+    user: str
+    session_epoch: str
+    at: str
+
+
+class Asked(NamedTuple):
+    """What the second step can be: a code of the authenticator app, sealed `secret`; one of these passkeys."""
+
+    now: int
+    secret: bytes | None
+    credentials: list[str]
+
+
+class SecondStep:
+    """Every method raises SignedOut where the sign-in is over: 5 minutes after the password, or when the password, the
+    person's status or the epoch of sessions changed."""
+
+    def __init__(
+        self, scripts: Scripts, sealer: Sealer, secrets: TotpSecrets, challenges: Challenges, sessions: Sessions
+    ) -> None:
+        self._scripts = scripts
+        self._sealer = sealer
+        self._secrets = secrets
+        self._challenges = challenges
+        self._sessions = sessions
+
+    def open(self, text: str | None) -> Half | None:
+        """The sign-in that a sealed text stands for, or None for anything that is none of ours. No I/O."""
+        token = self._sealer.open(Kind.SECOND_STEP, text) if text else None
+        return Half(token.user, *token.client.split(" ")) if token else None
+
+    async def asked(self, half: Half) -> Asked:
+        """What the person may answer with."""
+        reply = await self._scripts.run(
+            "read_second_step",
+            keys.person(half.user),
+            session_epoch=half.session_epoch,
+            at=half.at,
+            lasts=SECOND_STEP,
+        )
+        _refuse_over(reply)
+        return Asked(reply.number("now"), reply.raw("secret") or None, credentials_of(reply.rows("credentials")))
+
+    async def with_code(self, half: Half, code: str, visitor: Visitor) -> str:
+        """The cookie of a new session, for a code of the app or a recovery code. Raises Refused("access_denied") for a
+        wrong or used one, Refused("rate_limited")."""
+        asked = await self.asked(half)
+        secret = self._secrets.open(half.user, asked.secret) if asked.secret else None
+        typed = read_typed(code, secret, asked.now)
+        session = Session(half.user, new_id())
+        reply = await self._scripts.run(
+            "finish_with_code",
+            {**session.keys(), "window": keys.limit(half.user, FACTOR.name)},
+            session_id=session.session_id,
+            session_epoch=half.session_epoch,
+            at=half.at,
+            lasts=SECOND_STEP,
+            secret=asked.secret or b"",
+            step=typed.step,
+            digest=typed.digest,
+            limit=FACTOR.limit,
+            period=FACTOR.period,
+            idle=self._sessions.idle,
+            lifetime=self._sessions.lifetime,
+            **visitor.fields(),
+        )
+        _refuse_over(reply)
+        if reply.word == "rate_limited":
+            let_in(FACTOR, reply)
+        if reply.word == "wrong":
+            raise Refused("access_denied", "That code is not right, or was used before.")
+        return self._sessions.seal(session)
+
+    async def challenge(self, half: Half | None) -> str:
+        """A challenge for a passkey, of this person or, for None, of anybody."""
+        return await self._challenges.issue(half.user if half else NOBODY, SIGN_IN)
+
+    async def with_passkey(
+        self, half: Half | None, party: Party, challenge: str | None, answer: Answer, visitor: Visitor
+    ) -> str:
+        """The cookie of a new session, for the answer of a passkey; without a password before, it says itself whose it
+        is. Raises Refused("access_denied")."""
+        opened = self._challenges.open(half.user if half else NOBODY, SIGN_IN, challenge)
+        user = half.user if half else answer.user
+        if user is None or (answer.user is not None and answer.user != user):
+            raise Refused("access_denied", _PASSKEY)
+        if half:
+            await self.asked(half)
+        found = await self._scripts.run("read_passkey", keys.person(user), credential=answer.credential)
+        if found.word == "unknown":
+            raise Refused("access_denied", _PASSKEY)
+        count = check_use(party, opened.text, answer, found.raw("facts"))
+        session = Session(user, new_id())
+        reply = await self._scripts.run(
+            "finish_with_passkey",
+            # The mark stands with the person who answers, whoever the challenge was for.
+            {**session.keys(), "used": keys.used_challenge(user, opened.id)},
+            session_id=session.session_id,
+            session_epoch=half.session_epoch if half else found.text("session_epoch"),
+            credential=answer.credential,
+            count=count,
+            issued=opened.issued,
+            lasts=CHALLENGE,
+            idle=self._sessions.idle,
+            lifetime=self._sessions.lifetime,
+            **visitor.fields(),
+        )
+        _refuse_over(reply)
+        if reply.word == "used":
+            raise Refused("access_denied", "That took too long. Try again.")
+        if reply.word == "regressed":
+            raise Refused("access_denied", "That passkey may have been copied, and was not let in. Sign in otherwise.")
+        return self._sessions.seal(session)
+
+
+def _refuse_over(reply: Reply) -> None:
+    if reply.word == "over":
+        raise SignedOut

@@ -1,0 +1,71 @@
+"""Authenticator apps, recovery codes and passkeys of a person in a store: shortcuts for tests."""
+
+from __future__ import annotations
+
+from store.passkeys import Party, decode, options_for_new, options_for_use, read_answer
+from store.second_step import Half
+from store.sessions import SecondStepNeeded
+from store.totp import STEP, TotpSecrets, code_at
+from tests.authenticator import Authenticator
+from tests.world import PASSWORD, VISITOR, World
+
+ORIGIN = "http://localhost:8080"
+MARGIN = 2_000  # ms, in which a test presents the code that it asked for
+PARTY = Party("localhost", ORIGIN)
+
+
+async def store_now(w: World) -> int:
+    """The store's time in ms."""
+    seconds, micros = await w.store.client.time()
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+class App:
+    """A person's authenticator app."""
+
+    def __init__(self, world: World, sealed: str) -> None:
+        self.world = world
+        self.sealed = sealed
+        self.secret = TotpSecrets(world.store.keys).open(world.user, decode(sealed))
+        self.codes: list[str] = []
+
+    @classmethod
+    async def add(cls, world: World) -> App:
+        """Sets it up; the code that this takes is of the step before the present."""
+        app = cls(world, world.store.factors.new_secret(world.user))
+        app.codes = await world.store.factors.enable_totp(world.session, app.sealed, await app.code(-1), VISITOR)
+        return app
+
+    async def code(self, beside: int = 0) -> str:
+        """The code that it shows now, or so many steps beside it; of the next step when that is about to begin."""
+        return code_at(self.secret, (await store_now(self.world) + MARGIN) // STEP + beside)
+
+
+async def add_passkey(world: World, device: Authenticator | None = None) -> Authenticator:
+    """Adds a passkey to the person."""
+    device = device or Authenticator(ORIGIN)
+    challenge = await world.store.factors.challenge(world.session)
+    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    answer = read_answer(device.create(options))
+    await world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "My phone", VISITOR)
+    return device
+
+
+async def half_of(world: World, password: str = PASSWORD) -> Half:
+    """A sign-in that has come to its second step."""
+    credentials = await world.store.people.verify(world.email, password)
+    assert credentials is not None
+    try:
+        await world.store.sessions.start(credentials, VISITOR)
+    except SecondStepNeeded as needed:
+        half = world.store.second_step.open(needed.text)
+        assert half is not None
+        return half
+    raise AssertionError("the password was enough")
+
+
+async def use_passkey(world: World, device: Authenticator, half: Half | None = None, **lies: object) -> str:
+    """Signs in with a passkey; returns the cookie."""
+    challenge = await world.store.second_step.challenge(half)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge), **lies))
+    return await world.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)
