@@ -22,7 +22,7 @@ from handlers import make_application
 from handlers.ops import make_ops_application
 from handlers.site import Site
 from listening import Listening, bind, raise_open_files
-from opening import open_keys, open_store
+from opening import open_keys, open_mailer, open_store
 from outbound.config import ConfigError, load_models
 from outbound.models import Models
 from settings import Settings, SettingsError, load
@@ -137,6 +137,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             models=runtime.models,
             # A settlement may take two calls of the store, the second where the answer to the first was lost.
             hold_margin=2 * settings.redis_timeout + HOLD_MARGIN_SECONDS,
+            mail=open_mailer(settings, runtime.base_url),
         )
         bodies = ABSURD_BODIES * settings.max_body
         largest = max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size)
@@ -159,6 +160,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 end()
             # Streams that are cut now settle what they have delivered.
             await drain(listening, settings.redis_timeout)
+            await site.mail.close(settings.drain_timeout)
         finally:
             watch.cancel()
             await site.models.close()

@@ -40,6 +40,14 @@ from handlers.decide import DecideHandler
 from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
 from handlers.fallback import FallbackHandler, StaticHandler, quote_nothing
 from handlers.health import HealthHandler, ReadyHandler
+from handlers.mailed import (
+    ChangeHandler,
+    ConfirmHandler,
+    EmailHandler,
+    ForgotHandler,
+    ResetHandler,
+    SendAgainHandler,
+)
 from handlers.metadata import MetadataHandler
 from handlers.policy import OPEN, POLICIES, check_policies
 from handlers.revoke import RevokeHandler
@@ -75,7 +83,13 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/signin", SignInHandler, "signin"),
     (r"/signup", SignUpHandler, "signup"),
     (r"/signout", SignOutHandler, "signout"),
+    (r"/confirm", ConfirmHandler, "confirm"),
+    (r"/forgot", ForgotHandler, "forgot"),
+    (r"/reset", ResetHandler, "reset"),
     (r"/account", AccountHandler, "account"),
+    (r"/account/email", EmailHandler, "account-email"),
+    (r"/account/email/confirm", SendAgainHandler, "account-email-confirm"),
+    (r"/account/email/change", ChangeHandler, "account-email-change"),
     (r"/account/apps", AppsHandler, "account-apps"),
     (rf"/account/apps/{CLIENT}/revoke", RevokeAppHandler, "account-app-revoke"),
     (rf"/account/apps/{CLIENT}/limit", SpendLimitHandler, "account-app-limit"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import NamedTuple
 
+from handlers import letters
 from handlers.amounts import typed_limit
 from handlers.format import money_field
 from handlers.page import PRODUCT, PageHandler
@@ -19,6 +20,9 @@ EVENTS = {
     "signed_in": "Signed in",
     "signed_out": "Signed out",
     "password_changed": "Password changed; other sessions ended",
+    "password_reset": "Password set by a mailed link; all sessions ended",
+    "email_confirmed": "E-mail address confirmed",
+    "email_changed": "E-mail address changed",
     "password_set_by_operator": "Password set by the operator; all sessions ended",
     "consent_given": "App connected",
     "consent_denied": "App refused",
@@ -185,5 +189,6 @@ class SecurityHandler(PageHandler):
                 raise
             self.set_status(400)
             return await self.show(error=error.description if isinstance(error, Refused) else str(error))
+        letters.password_changed(self.site, profile.email, self.visitor)
         self.write_session(cookie)
         self.see_other("/account/security?changed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlsplit
 
+from handlers import letters
 from handlers.page import PageHandler, safe_next
 from handlers.params import Params, once, parse_pairs
 from store.names import check_person_name, normalise_email
@@ -25,6 +26,7 @@ class SignInPage(PageHandler):
         if before:
             await self.store.sessions.end(before, self.visitor)
         self.write_session(cookie)
+        self.site.beside(letters.new_sign_in(self.site, cookie, self.visitor))
 
     async def allow_redirect_of(self, target: str) -> None:
         """When the person goes on to an authorization that needs no page, the redirect to the app follows this form:
@@ -93,6 +95,8 @@ class SignUpHandler(SignInPage):
         query = self.query()
         invite = query.get("invite")
         email = await self.check_invited(invite)
+        if email is None and self.site.mail.confirms:
+            return self.ask(safe_next(query.get("next")))
         await self.show(safe_next(query.get("next")), email=email or "", invite=invite if email else None)
 
     async def check_invited(self, invite: str | None) -> str | None:
@@ -128,11 +132,13 @@ class SignUpHandler(SignInPage):
         typed, name, password = (params.get(field) or "" for field in ("email", "name", "password"))
         invited = await self.check_invited(invite)
         await self.store.limits.sign_up(self.counted_address)
+        if invited is None and self.site.mail.confirms:
+            return await self.invite(typed, target)
         try:
             email = invited or normalise_email(typed)
             name = check_person_name(name)
             check_password(password, email)
-            await self.store.people.create(
+            user = await self.store.people.create(
                 email, name, password, verified=invited is not None, event="signed_up", visitor=self.visitor
             )
         except (ValueError, Refused) as error:
@@ -143,7 +149,31 @@ class SignUpHandler(SignInPage):
         if credentials is None:
             raise SignedOut
         await self.replace_session(await self.store.sessions.start(credentials, self.visitor))
+        if invited is None:
+            self.site.beside(letters.confirmation(self.site, user, email, target))
         self.see_other(target)
+
+    def ask(self, target: str, email: str = "", error: str | None = None) -> None:
+        """The form where mail is sent: the address alone, since an account is made by whoever reads its mail."""
+        self.render("signup_address.html", title="Create an account", next=target, email=email, error=error)
+
+    async def invite(self, typed: str, target: str) -> None:
+        """Mails an invitation, or to who has an account that they have one: this page says the same of both."""
+        try:
+            email = normalise_email(typed)
+        except ValueError as error:
+            self.set_status(400)
+            return self.ask(target, typed, str(error))
+        await self.store.limits.sign_up_mail(email)
+        self.site.beside(letters.invitation(self.site, email, target))
+        self.render(
+            "mail_sent.html",
+            title="Look into your mailbox",
+            email=email,
+            lasts="7 days",
+            onward="",
+            mail_reaches_people=True,
+        )
 
 
 class SignOutHandler(PageHandler):

@@ -81,6 +81,11 @@ def session(user: str, session_id: str) -> str:
     return f"{prefix(user)}session:{session_id}"
 
 
+def link(user: str, purpose: str) -> str:
+    """The newest link of a purpose that was mailed to a person: `confirm`, `reset` or `change`."""
+    return f"{prefix(user)}link:{purpose}"
+
+
 def request(user: str, request_id: str) -> str:
     """A pending authorization request."""
     return f"{prefix(user)}request:{request_id}"

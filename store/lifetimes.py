@@ -15,6 +15,9 @@ CODE = 60 * SECOND  # RFC 6749 4.1.2: at most ten minutes
 REQUEST = 10 * MINUTE
 EMAIL_RESERVATION = 60 * SECOND
 INVITE = 7 * DAY
+CONFIRM_LINK = DAY
+RESET_LINK = 60 * MINUTE
+CHANGE_LINK = 60 * MINUTE
 AI_REPLY = DAY  # an idempotency key of an AI call, and the reply under it
 CREDIT_KEY = 90 * DAY  # an idempotency key of the operator's: payment back ends try again for days
 # Sealed things live at most this long, and a server notes hourly which key it seals with.
@@ -36,6 +39,9 @@ ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknow
 SIGN_IN_ADDRESS = Group("signin-address", 20)
 SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
 SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
+FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
+MAIL_TO = Group("mail-to", 5, 60 * MINUTE)  # for an address that somebody typed, with an account or without
+MAIL = Group("mail", 5, 60 * MINUTE)  # links of one purpose, for a person
 # SPEC 8.1: per (app, user) pair.
 DATA_READ = Group("data-read", 300)
 DATA_WRITE = Group("data-write", 60)

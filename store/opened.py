@@ -18,6 +18,7 @@ from store.identity import Identity
 from store.keyring import Keys
 from store.keystate import KeyState
 from store.limits import Limits
+from store.links import Links
 from store.operations import Operator
 from store.passwords import PasswordHasher
 from store.people import People
@@ -52,6 +53,7 @@ class Store:
         self.limits = Limits(scripts)
         self.people = People(client, scripts, sealer, hasher)
         self.sessions = Sessions(scripts, sealer, hasher, idle, session_lifetime * 1000)
+        self.links = Links(client, scripts, sealer, hasher, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
         self.tokens = Tokens(scripts, sealer, self.limits)
         self.identity = Identity(scripts)

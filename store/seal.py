@@ -41,6 +41,9 @@ class Kind(enum.Enum):
     SESSION = "ss"
     REQUEST = "rq"
     INVITE = "in"
+    CONFIRM = "cf"
+    RESET = "pr"
+    CHANGE = "ce"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]
@@ -58,7 +61,7 @@ class Token(NamedTuple):
     user: str
     """32 lower-case hex digits (16 bytes)."""
     client: str
-    """Text of at most 254 bytes in UTF-8, may be empty; for an invitation, the e-mail address."""
+    """Text of at most 254 bytes in UTF-8, may be empty; for an invitation and a mailed link, the e-mail address."""
     id: str
     """22 characters of base64url (16 bytes), as `new_id` makes them."""
     generation: int
