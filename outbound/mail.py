@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import secrets
 import time
 from contextlib import suppress
@@ -30,6 +31,7 @@ AT_ONCE = 4
 RETRIES = (2.0, 15.0)
 """Seconds before the second try and the third."""
 KEPT = 200
+_ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class SmtpServer:
         """One connection for one mail. Raises Undelivered."""
         try:
             async with asyncio.timeout(self._patience):
-                await aiosmtplib.send(message, **self._server)  # type: ignore[arg-type]  # a dict of many types
+                await self._hand_over(message)
         except aiosmtplib.SMTPResponseException as error:
             reason = f"{type(error).__name__} {error.code}"
             raise Undelivered(reason, temporary=400 <= error.code < 500) from None
@@ -89,10 +91,20 @@ class SmtpServer:
         except (aiosmtplib.SMTPException, ValueError) as error:
             raise Undelivered(type(error).__name__, temporary=False) from None
 
+    async def _hand_over(self, message: EmailMessage) -> None:
+        client = aiosmtplib.SMTP(**self._server)  # type: ignore[arg-type]  # a dict of many types
+        try:
+            await client.connect()  # with TLS and login where the URL has them
+            await client.send_message(message)
+            with suppress(aiosmtplib.SMTPException):
+                await client.quit()
+        finally:
+            client.close()  # at once: a server that hangs is not asked for its leave
+
 
 class Spool:
-    """A folder in place of a mail server: the newest 200 mails as files that nobody else can read. `show`: their text
-    also goes to the log, links included; for a developer's machine."""
+    """A folder in place of a mail server: the newest 200 mails as files that nobody else can read. `show`: they also
+    go to the log whole, links included; for a developer's machine."""
 
     def __init__(self, folder: Path | None, *, show: bool = False) -> None:
         self._folder = folder
@@ -100,8 +112,10 @@ class Spool:
 
     async def send(self, message: EmailMessage) -> None:
         """Raises OSError."""
-        text = message.get_content().rstrip() if self._show else ""
-        log.info("mail to %s: %s%s", message["To"], message["Subject"], f"\n\n{text}\n" if text else "")
+        if self._show:
+            log.info("mail to %s: %s\n\n%s", message["To"], message["Subject"], message.get_content())
+        else:
+            log.info("mail: %s", message["Subject"])
         if self._folder:
             await asyncio.to_thread(self._keep, self._folder, message.as_bytes())
 
@@ -169,11 +183,19 @@ class Mailer:
             log.warning("mail %s not sent: %s", letter.what, reason)
 
 
+def _address(text: str, name: str = "") -> Address:
+    """A header's address. `addr_spec` of Python's own would refuse what RFC 6532 lets stand before the @."""
+    local, _, domain = text.rpartition("@")
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError("this is no address")
+    return Address(name, local, domain)
+
+
 def compose(letter: Letter, sender: str) -> EmailMessage:
     """The mail as it is sent. Raises ValueError for an address or a subject that would break out of its header."""
     message = EmailMessage(policy=SMTP)
-    message["From"] = Address("Latchkey", addr_spec=sender)
-    message["To"] = Address(addr_spec=letter.to)
+    message["From"] = _address(sender, "Latchkey")
+    message["To"] = _address(letter.to)
     message["Subject"] = letter.subject
     message["Date"] = format_datetime(localtime())
     message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2])
