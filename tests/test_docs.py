@@ -211,6 +211,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
         keys.window("<group>", "<what>"),
         keys.session(user, one_id),
         keys.request(user, one_id),
+        keys.link(user, "<purpose>"),
         keys.code(user, client, one_id),
         keys.grant(user, client),
         keys.limit(user, "<group>"),

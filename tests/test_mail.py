@@ -251,7 +251,7 @@ def test_lines_that_look_like_headers_or_the_end_stay_in_the_text() -> None:
     text = "Bcc: eve@example.com\n.\nFrom me\n"
     found = email.message_from_bytes(compose(replace(LETTER, text=text), "a@b.example").as_bytes(), policy=default)
     assert found["Bcc"] is None
-    assert found.get_content() == text
+    assert found.get_content().replace("\r\n", "\n") == text
 
 
 @pytest.mark.gen_test
