@@ -201,7 +201,7 @@ async def test_opening_a_link_changes_nothing_however_often(post: Post) -> None:
             for one in (scanner, browser):
                 answer = await one.send(link, method)
                 assert answer.code in (200, 303)
-                assert answer.headers["Referrer-Policy"] == "no-referrer"
+                assert answer.headers["Referrer-Policy"] == "strict-origin"
                 assert "no-store" in answer.headers["Cache-Control"]
     person = await post.service.store.operator.find(user)
     assert not person.email_verified
