@@ -24,9 +24,10 @@ class LinkPage(SignInPage):
         super().set_default_headers()
         self.set_header("Referrer-Policy", "strict-origin")
 
-    def done(self, heading: str, text: str, href: str = "/account", label: str = "Go to your account") -> None:
+    async def done(self, heading: str, text: str, href: str = "/account", label: str = "Go to your account") -> None:
         """Says what was done, and where to go on."""
-        self.render("done.html", title=heading, heading=heading, text=text, href=href, label=label)
+        signed_in = await self.profile()
+        self.render("done.html", title=heading, heading=heading, text=text, href=href, label=label, signed_in=signed_in)
 
     def sent(self, email: str, lasts: str, onward: str = "", signed_in: Profile | None = None) -> None:
         """Says that a mail is on its way; `onward` is where to go on after it."""
@@ -58,7 +59,7 @@ class ConfirmHandler(LinkPage):
         link = self.query().get("link") or ""
         seen = await self.store.links.look(Kind.CONFIRM, link)
         if seen.used:
-            return self.confirmed()
+            return await self.confirmed()
         profile = await self.owner(seen)
         await self.allow_redirect_of(seen.target)
         self.render(
@@ -71,12 +72,12 @@ class ConfirmHandler(LinkPage):
         link = self.body().get("link") or ""
         target = await self.store.links.confirm(self.require_session(), link, self.visitor)
         if safe_next(target) == "/":
-            return self.confirmed()
+            return await self.confirmed()
         self.see_other(safe_next(target))
 
-    def confirmed(self) -> None:
+    async def confirmed(self) -> None:
         """Said after the first click and after every other."""
-        self.done("Your address is confirmed", "Apps that you allow to see it can rely on it now.")
+        await self.done("Your address is confirmed", "Apps that you allow to see it can rely on it now.")
 
 
 class SendAgainHandler(LinkPage):
@@ -155,7 +156,7 @@ class ResetHandler(LinkPage):
         letters.password_changed(self.site, seen.mailed_to, self.visitor)
         self.write_session(None)
         text = "Everybody who was signed in to your account is signed out. Sign in with the new password."
-        self.done("Your password was changed", text, "/signin", "Sign in")
+        await self.done("Your password was changed", text, "/signin", "Sign in")
 
 
 class EmailHandler(LinkPage):
@@ -205,7 +206,7 @@ class ChangeHandler(LinkPage):
         seen = await self.store.links.look(Kind.CHANGE, link)
         profile = await self.owner(seen)
         if seen.used and seen.email == seen.mailed_to:
-            return self.changed(seen.mailed_to)
+            return await self.changed(seen.mailed_to)
         title = "Change your address"
         self.render(
             "link_change.html", title=title, signed_in=profile, old=profile.email, new=seen.mailed_to, link=link
@@ -219,8 +220,8 @@ class ChangeHandler(LinkPage):
         change = await self.store.links.change(session, link, self.visitor)
         if not change.again:
             letters.address_changed(self.site, change.old, change.new, self.visitor)
-        self.changed(change.new)
+        await self.changed(change.new)
 
-    def changed(self, email: str) -> None:
+    async def changed(self, email: str) -> None:
         """Said after the first click and after every other."""
-        self.done("Your address was changed", f"Your account has the address {email} now. Sign in with it.")
+        await self.done("Your address was changed", f"Your account has the address {email} now. Sign in with it.")

@@ -59,6 +59,8 @@ def test_an_address_is_confirmed_and_changed_and_a_forgotten_password_set(server
         browser.type("current_password", "wrong password")
         browser.click("Send the link")
         browser.wait_for("The current password is not right.")
+        (complaint,) = browser.console()  # the answer's status, and no more
+        assert "400" in complaint
         picture(browser, "mail-account-email-wrong")
         browser.type("current_password", PASSWORD)
         browser.click("Send the link")
