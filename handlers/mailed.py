@@ -38,6 +38,7 @@ class LinkPage(SignInPage):
             lasts=lasts,
             onward=onward,
             mail_reaches_people=self.site.mail.confirms,
+            if_account=signed_in is None,
             signed_in=signed_in,
         )
 
@@ -166,11 +167,17 @@ class EmailHandler(LinkPage):
         """The form."""
         await self.show()
 
-    async def show(self, email: str = "", error: str | None = None) -> None:
-        """The form, with what went wrong."""
+    async def show(self, email: str = "", error: str | None = None, wrong: str = "") -> None:
+        """The form, with what went wrong, and in which field."""
         profile = await self.store.sessions.profile(self.require_session())
         self.render(
-            "account_email.html", title="E-mail address", signed_in=profile, profile=profile, email=email, error=error
+            "account_email.html",
+            title="E-mail address",
+            signed_in=profile,
+            profile=profile,
+            email=email,
+            error=error,
+            wrong=wrong,
         )
 
     async def post(self) -> None:
@@ -183,13 +190,14 @@ class EmailHandler(LinkPage):
             new = normalise_email(typed)
             if new == profile.email:
                 raise ValueError("That is your address already.")
-            await self.store.limits.sign_in(self.counted_address, profile.email)
-            found = await self.store.people.verify(profile.email, password)
-            if found is None or found.user != session.user:
-                raise ValueError("The current password is not right.")
         except ValueError as error:
             self.set_status(400)
-            return await self.show(typed, str(error))
+            return await self.show(typed, str(error), "email")
+        await self.store.limits.sign_in(self.counted_address, profile.email)
+        found = await self.store.people.verify(profile.email, password)
+        if found is None or found.user != session.user:
+            self.set_status(400)
+            return await self.show(typed, "The current password is not right.", "current")
         link = await self.store.links.to_change(profile.user, profile.email, new)
         if link is None:
             raise SignedOut

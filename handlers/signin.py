@@ -173,6 +173,7 @@ class SignUpHandler(SignInPage):
             lasts="7 days",
             onward="",
             mail_reaches_people=True,
+            if_account=False,
         )
 
 

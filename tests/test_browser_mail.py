@@ -52,7 +52,7 @@ def test_an_address_is_confirmed_and_changed_and_a_forgotten_password_set(server
         picture(browser, "mail-confirm")
         browser.click("Yes, confirm it")
         browser.wait_for("Confirmed", f"{server.url}/account")
-        browser.click("Change")
+        browser.click("Change the address")
         browser.wait_for("Change it", f"{server.url}/account/email")
         picture(browser, "mail-account-email")
         browser.type("email", "new@example.com")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -78,6 +79,30 @@ async def test_a_link_from_before_another_change_is_over(store: Store) -> None:
     assert await refusal_of(store.links.reset(reset, PASSWORD, VISITOR)) == "invalid_request"
     assert await signs_in(store, world.user, world.email, NEW) == [world.email]
     assert await store.people.find(NEW) is None
+
+
+async def test_of_many_clicks_at_once_one_changes_and_none_fails(store: Store) -> None:
+    world = await World.make(store)
+    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    done = await asyncio.gather(*(store.links.change(world.session, text, VISITOR) for _ in range(10)))
+    assert [change.again for change in done].count(False) == 1
+    assert {(change.old, change.new) for change in done} == {(world.email, NEW)}
+    assert await signs_in(store, world.user, world.email, NEW) == [NEW]
+    assert (await world.events()).count("email_changed") == 1
+
+
+async def test_a_sign_up_and_a_change_that_want_one_address_at_once_leave_it_to_one(store: Store) -> None:
+    for round in range(5):
+        new, world = f"new{round}@example.com", await World.make(store)
+        text = await text_of(store.links.to_change(world.user, world.email, new))
+        answers = await asyncio.gather(
+            refusal_of(world.person(new)), refusal_of(store.links.change(world.session, text, VISITOR))
+        )
+        assert sorted(answers, key=str) == [None, "invalid_request"]
+        owner = await store.people.find(new)
+        assert owner is not None
+        assert await signs_in(store, owner, new) == [new]
+        assert await signs_in(store, world.user, world.email, new) == [new if owner == world.user else world.email]
 
 
 async def _after_reserving(armed: Armed) -> None:

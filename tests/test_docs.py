@@ -187,6 +187,11 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     minutes = lifetimes.SIGN_IN_ACCOUNT.period // lifetimes.MINUTE
     assert f"password | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
     assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP
+    assert f"forgotten password | {lifetimes.FORGOT_ADDRESS.limit} an hour | the address" in HTTP
+    assert f"| {lifetimes.MAIL_TO.limit} an hour each | the e-mail address" in HTTP
+    assert f"or set a password | {lifetimes.MAIL.limit} an hour each | the person" in HTTP
+    hourly = (lifetimes.FORGOT_ADDRESS, lifetimes.MAIL_TO, lifetimes.MAIL)
+    assert {group.period for group in hourly} == {60 * lifetimes.MINUTE}
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
     code, refresh = lifetimes.CODE // lifetimes.SECOND, lifetimes.REFRESH_TOKEN // lifetimes.DAY
     lives = f"A code lives {code} seconds, an access token 1 hour, a refresh token {refresh} days."
