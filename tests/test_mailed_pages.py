@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from email.message import EmailMessage
 from typing import Any
@@ -12,6 +13,7 @@ from tornado.httpclient import HTTPResponse
 from tornado.ioloop import IOLoop
 
 from handlers.site import Site
+from outbound.mail import Undelivered
 from store.opened import Store
 from store.results import Visitor
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
@@ -341,6 +343,31 @@ async def test_what_is_no_link_is_a_page_that_says_so(post: Post, path: str, lin
     form = fields_of(await browser.get("/account/security"), "/account/security")
     answer = await browser.send(path, "POST", form={**form, "link": unquote(link, errors="replace")})
     assert answer.code == 400
+
+
+@pytest.mark.trap(24)
+async def test_no_link_and_no_address_stands_in_any_log(post: Post, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("", "tornado", "asyncio", "latchkey"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    _, browser = await post.unconfirmed()
+    post.mails.failures = [Undelivered("SMTPDataError 550", temporary=False)]
+    await browser.submit(await browser.get("/account"), "/account/email/confirm")
+    await post.settled()
+    await browser.submit(await browser.get("/account"), "/account/email/confirm")
+    await post.forgot(GRACE)
+    await sign_up(browser, "nobody@example.com")
+    links = [await post.link(GRACE, CONFIRM), await post.link(GRACE, RESET)]
+    links.append(await post.link("nobody@example.com", "Finish creating your account"))
+    for link in links:
+        await browser.get(link)
+        await browser.get(link + "x")
+        await post.service.browser().get(link)
+    text = caplog.text + "".join(repr(vars(record)) for record in caplog.records)
+    assert "mail confirm not sent: SMTPDataError 550" in text
+    assert "GET /confirm 200" in text
+    assert not re.search(r"lk_(cf|pr|in)_[\w-]{8}", text)
+    assert GRACE not in text
+    assert "nobody@example.com" not in text
 
 
 # Another address
