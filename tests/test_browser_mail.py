@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import email
 import re
+import threading
 import time
 from collections.abc import Iterator
 from email.policy import default
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pytest
 
-from tests.mailbox import link_in
+from tests.driver import Browser
+from tests.mailbox import Mailbox, link_in
 from tests.processes import QUICK, Server
-from tests.test_browser import picture
+from tests.test_browser import INVITATION, picture
 from tests.webdriver import PATIENCE, Chromium
 
 PASSWORD, NEW_PASSWORD = "correct horse battery", "another horse battery"
@@ -37,6 +42,91 @@ def newest_link(server: Server, subject: str) -> str:
                 return server.url + link_in(mail)  # type: ignore[arg-type]  # the default policy makes an EmailMessage
         assert time.monotonic() < deadline, f"no mail says: {subject}"
         time.sleep(0.02)
+
+
+class Running:
+    """A mail server in a thread of its own, as a context manager."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.box = self.loop.run_until_complete(Mailbox.open())
+        self._thread = threading.Thread(target=self.loop.run_forever)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        asyncio.run_coroutine_threadsafe(self.box.close(), self.loop).result(PATIENCE)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    def link(self, server: Server, subject: str) -> str:
+        """The address in the newest mail with this subject, once there is one."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := [mail for mail in self.box.mails if mail["Subject"] == subject]):
+            assert time.monotonic() < deadline, f"no mail says: {subject}"
+            time.sleep(0.02)
+        return server.url + link_in(found[-1])
+
+
+async def sign_up(server: Server) -> None:
+    """Somebody makes an account where there is no mail server."""
+    browser = Browser(server.url)
+    page = await browser.get("/signup")
+    done = await browser.submit(page, "/signup", email="grace@example.com", name="Grace", password=PASSWORD)
+    assert done.code == 303
+
+
+@pytest.mark.trap(33)
+@pytest.mark.trap(34)
+def test_with_a_mail_server_the_way_to_an_app_leads_over_the_mailbox(data_dir: Path) -> None:
+    with Server(*QUICK, data_dir=data_dir) as before:
+        asyncio.run(sign_up(before.ready()))
+        before.stop()
+    environment = {"LATCHKEY_SMTP_URL": ""}
+    with Running() as post, Chromium() as browser:
+        environment["LATCHKEY_SMTP_URL"] = post.box.url
+        with Server("--demo", *QUICK, data_dir=data_dir, environment=environment) as server:
+            found = re.search(r"Open (http://localhost:\d+) and", server.ready().out)
+            assert found
+            app = found[1]
+            # Whose account is from before there was a mail server confirms the address first.
+            browser.open(app)
+            browser.click(INVITATION)
+            browser.wait_for("Password", f"{server.url}/signin")
+            browser.type("email", "grace@example.com")
+            browser.type("password", PASSWORD)
+            browser.click("Sign in")
+            browser.wait_for("First, confirm your e-mail address", f"{server.url}/oauth/authorize?")
+            picture(browser, "mail-confirm-first")
+            browser.click("Send the mail again")  # the first one went nowhere
+            browser.wait_for("Look into your mailbox")
+            browser.open(post.link(server, "Confirm your e-mail address"))
+            browser.click("Yes, confirm it")
+            browser.wait_for("The Daily Leaf", f"{server.url}/oauth/authorize?")
+            browser.click("Allow")
+            browser.wait_for("Grace", f"{app}/")
+            # Who has no account makes one by mail, and comes to the app all the same.
+            browser.forget()
+            browser.open(app)
+            browser.click(INVITATION)
+            browser.click("Create an account")
+            browser.wait_for("Create your account", f"{server.url}/signup")
+            picture(browser, "mail-sign-up")
+            browser.type("email", "linus@example.com")
+            browser.click("Send the link")
+            browser.wait_for("Look into your mailbox")
+            browser.open(post.link(server, "Finish creating your account"))
+            browser.type("name", "Linus")
+            browser.type("password", PASSWORD)
+            browser.click("Create account")
+            browser.wait_for("The Daily Leaf", f"{server.url}/oauth/authorize?")
+            browser.click("Allow")
+            browser.wait_for("Linus", f"{app}/")
+            assert browser.console() == []
+            server.stop()
 
 
 def test_an_address_is_confirmed_and_changed_and_a_forgotten_password_set(server: Server) -> None:
@@ -73,6 +163,7 @@ def test_an_address_is_confirmed_and_changed_and_a_forgotten_password_set(server
         browser.wait_for("Your address was changed")
         picture(browser, "mail-changed")
         browser.click("Sign out")
+        browser.wait_for("you decide what each app may do", f"{server.url}/")
         browser.open(f"{server.url}/signin")
         browser.click("Forgot your password?")
         browser.wait_for("Forgot your password?", f"{server.url}/forgot")
