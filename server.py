@@ -41,6 +41,7 @@ KEY_FILE_SECONDS = 1.0
 # takes the event loop its time.
 ABSURD_BODIES = 4
 HOLD_MARGIN_SECONDS = 5.0
+LEAST_MAIL_SECONDS = 1.0
 
 
 @dataclass
@@ -153,6 +154,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await stop.wait()
             for one in listening:
                 one.server.stop()
+            ends = asyncio.get_running_loop().time() + settings.drain_timeout
             await drain(listening, settings.drain_timeout)
             for one in listening:
                 await one.server.close_all_connections()
@@ -160,7 +162,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 end()
             # Streams that are cut now settle what they have delivered.
             await drain(listening, settings.redis_timeout)
-            await site.mail.close(settings.drain_timeout)
+            await site.mail.close(max(LEAST_MAIL_SECONDS, ends - asyncio.get_running_loop().time()))
         finally:
             watch.cancel()
             await site.models.close()
