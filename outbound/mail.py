@@ -30,6 +30,7 @@ MOST_WAITING = 1000
 AT_ONCE = 4
 RETRIES = (2.0, 15.0)
 """Seconds before the second try and the third."""
+LEAVE_SECONDS = 2.0
 KEPT = 200
 _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
@@ -78,8 +79,7 @@ class SmtpServer:
     async def send(self, message: EmailMessage) -> None:
         """One connection for one mail. Raises Undelivered."""
         try:
-            async with asyncio.timeout(self._patience):
-                await self._hand_over(message)
+            await self._hand_over(message)
         except aiosmtplib.SMTPResponseException as error:
             reason = f"{type(error).__name__} {error.code}"
             raise Undelivered(reason, temporary=400 <= error.code < 500) from None
@@ -94,10 +94,13 @@ class SmtpServer:
     async def _hand_over(self, message: EmailMessage) -> None:
         client = aiosmtplib.SMTP(**self._server)  # type: ignore[arg-type]  # a dict of many types
         try:
-            await client.connect()  # with TLS and login where the URL has them
-            await client.send_message(message)
-            with suppress(aiosmtplib.SMTPException):
-                await client.quit()
+            async with asyncio.timeout(self._patience):
+                await client.connect()  # with TLS and login where the URL has them
+                await client.send_message(message)
+            # The mail is taken: whatever goes wrong from here on, it is not sent again.
+            with suppress(aiosmtplib.SMTPException, OSError):
+                async with asyncio.timeout(LEAVE_SECONDS):
+                    await client.quit()
         finally:
             client.close()  # at once: a server that hangs is not asked for its leave
 

@@ -31,6 +31,7 @@ class Mailbox:
         self.attempts = 0
         self.hang: asyncio.Event | None = None
         self.break_off = 0
+        self.clings = False
         self.secure: list[bool] = []
         self._server: asyncio.Server | None = None
 
@@ -76,6 +77,12 @@ class Mailbox:
         self.raw.append(envelope.content)
         self.mails.append(email.message_from_bytes(envelope.content, policy=default))  # type: ignore[arg-type]
         return "250 OK"
+
+    async def handle_QUIT(self, server: SMTP, session: Any, envelope: Any) -> str:
+        """What aiosmtpd calls when a client takes its leave; with `clings` it breaks off instead."""
+        if self.clings:
+            server.transport.abort()
+        return "221 Bye"
 
     async def mail(self, number: int = 0) -> EmailMessage:
         """The mail with this number, once it is there."""

@@ -110,6 +110,16 @@ async def test_a_server_that_breaks_off_is_tried_again(mailbox: Mailbox) -> None
 
 
 @pytest.mark.gen_test
+async def test_a_mail_that_was_taken_is_not_sent_again_whatever_follows(mailbox: Mailbox) -> None:
+    mailbox.clings = True
+    sender = mailer(SmtpServer(mailbox.url))
+    sender.post(LETTER)
+    await until(lambda: not sender._tasks)
+    assert len(mailbox.mails) == 1
+    await sender.close(1)
+
+
+@pytest.mark.gen_test
 async def test_a_server_that_is_away_is_tried_again_and_then_given_up(
     mailbox: Mailbox, caplog: pytest.LogCaptureFixture
 ) -> None:
