@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
 
-from settings import DAY, Settings
+from outbound.mail import Mailer, SmtpServer, Spool
+from settings import DAY, LOOPBACK_HOSTS, Settings
 from store.credits import Bookkeeping
 from store.documents import Quotas
 from store.errors import StoreError
@@ -14,6 +16,7 @@ from store.opened import Store
 from store.passwords import PasswordHasher
 
 KEY_FILE = "keys"
+MAIL_FOLDER = "mail"
 
 
 def open_keys(settings: Settings) -> KeyFile | KeyRing:
@@ -47,3 +50,13 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
     finally:
         with suppress(StoreError):
             await store.close()
+
+
+def open_mailer(settings: Settings, base_url: str) -> Mailer:
+    """What sends mail: through the mail server of the settings, else into the data directory."""
+    sender = settings.sender(base_url)
+    if settings.smtp_url:
+        return Mailer(SmtpServer(settings.smtp_url, settings.smtp_timeout), sender, confirms=True)
+    # On a developer's machine the links are for whoever reads the console; elsewhere they give somebody's account away.
+    show = (urlsplit(base_url).hostname or "") in LOOPBACK_HOSTS
+    return Mailer(Spool(settings.data_dir / MAIL_FOLDER, show=show), sender, confirms=False)

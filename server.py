@@ -22,7 +22,7 @@ from handlers import make_application
 from handlers.ops import make_ops_application
 from handlers.site import Site
 from listening import Listening, bind, raise_open_files
-from opening import open_keys, open_store
+from opening import open_keys, open_mailer, open_store
 from outbound.config import ConfigError, load_models
 from outbound.models import Models
 from settings import Settings, SettingsError, load
@@ -41,6 +41,7 @@ KEY_FILE_SECONDS = 1.0
 # takes the event loop its time.
 ABSURD_BODIES = 4
 HOLD_MARGIN_SECONDS = 5.0
+LEAST_MAIL_SECONDS = 1.0
 
 
 @dataclass
@@ -140,6 +141,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             models=runtime.models,
             # A settlement may take two calls of the store, the second where the answer to the first was lost.
             hold_margin=2 * settings.redis_timeout + HOLD_MARGIN_SECONDS,
+            mail=open_mailer(settings, runtime.base_url),
         )
         bodies = ABSURD_BODIES * settings.max_body
         largest = max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size)
@@ -155,6 +157,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await stop.wait()
             for one in listening:
                 one.server.stop()
+            ends = asyncio.get_running_loop().time() + settings.drain_timeout
             await drain(listening, settings.drain_timeout)
             for one in listening:
                 await one.server.close_all_connections()
@@ -162,6 +165,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 end()
             # Streams that are cut now settle what they have delivered.
             await drain(listening, settings.redis_timeout)
+            await site.mail.close(max(LEAST_MAIL_SECONDS, ends - asyncio.get_running_loop().time()))
         finally:
             watch.cancel()
             await site.models.close()

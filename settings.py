@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import settings_types as to
 from settings_types import EMBEDDED, MEMORY, PREFIX, Command, Network, Setting, SettingsError, declare
@@ -84,6 +85,15 @@ class Settings:
         "Seconds without a request that end a browser session (14 days).")
     session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),
         "Seconds after sign-in that end a browser session, used or not (30 days, and no more).")
+    smtp_url: str = declare("Mail", "URL", "", to.smtp_url,
+        "Mail server: smtp://USER:PASSWORD@HOST:587?starttls, smtps://HOST, or smtp://HOST without TLS, which takes no "
+        "password unless it is on this machine. With it an address must be confirmed before an app sees it; without it "
+        "mails are kept in the data directory. A URL with a password belongs in the environment or the file.",
+        secret=True)
+    mail_from: str = declare("Mail", "ADDRESS", "", to.mail_address,
+        "Address that mails come from; empty is noreply at the host of the base URL.")
+    smtp_timeout: float = declare("Mail", "SECONDS", "10", to.seconds(0.1, 300),
+        "Seconds that one step of handing over a mail may take.")
     password_memory: int = declare("Passwords", "KIB", "19456", to.whole(8192, 262_144),
         "KiB of memory that one password hash (Argon2id) takes.", "both")
     password_iterations: int = declare("Passwords", "N", "2", to.whole(1, 16), "Passes of one password hash.", "both")
@@ -122,6 +132,12 @@ class Settings:
     def origin(self, port: int) -> str:
         """Return `base_url`, or the default origin for the port that is listened on."""
         return self.base_url or to.origin(f"http://localhost:{port}")
+
+    def sender(self, base_url: str) -> str:
+        """Return `mail_from`, or noreply at the host of the base URL."""
+        host = urlsplit(base_url).hostname or ""
+        literal = f"[IPv6:{host}]" if ":" in host else f"[{host}]" if host.rpartition(".")[2].isdigit() else host
+        return self.mail_from or f"noreply@{literal}"
 
     def require_keys(self) -> None:
         """Raise SettingsError when the store is shared and no secret keys are configured.

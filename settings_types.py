@@ -212,6 +212,31 @@ def _is_server(text: str) -> bool:
         return False
 
 
+def smtp_url(text: str) -> str:
+    """Return the URL of a mail server; "" stays "". Its password, if any, must stay out of what is raised."""
+    if not text:
+        return ""
+    scheme, _, rest = text.partition("://")
+    authority, _, query = rest.partition("?")
+    login, _, server = authority.removesuffix("/").rpartition("@")
+    tls = scheme == "smtps" or query == "starttls"
+    form = scheme in ("smtp", "smtps") and query in (("", "starttls") if scheme == "smtp" else ("",))
+    if not form or not _is_server(server) or re.search(r"[\s/#]", authority.removesuffix("/")):
+        raise ValueError("smtp://HOST, smtp://HOST?starttls or smtps://HOST, with USER:PASSWORD@ before the host")
+    if login and not tls and (urlsplit(f"//{server}").hostname or "") not in ("localhost", "127.0.0.1", "::1"):
+        raise ValueError(
+            "smtps://HOST or smtp://HOST?starttls where there is a password: it would be sent in the clear"
+        )
+    return text
+
+
+def mail_address(text: str) -> str:
+    """Return a plain e-mail address in ASCII; "" stays ""."""
+    if text and not re.fullmatch(rf"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~-]+(\.[A-Za-z0-9_-]+)*@{_NAME}", text):
+        raise ValueError("an e-mail address such as noreply@example.org")
+    return text
+
+
 def networks(text: str) -> tuple[Network, ...]:
     """Return the networks; a bare address is a network of one."""
     try:

@@ -33,9 +33,9 @@ from handlers.account_factors import (
     RemovePasskeyHandler,
 )
 from handlers.account_security import (
-    ConfirmHandler,
     EndOtherSessionsHandler,
     EndSessionHandler,
+    ProveHandler,
     SecurityHandler,
 )
 from handlers.ai import (
@@ -63,6 +63,14 @@ from handlers.developer_try import TryHandler
 from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
 from handlers.fallback import FallbackHandler, StaticHandler, quote_nothing
 from handlers.health import HealthHandler, ReadyHandler
+from handlers.mailed import (
+    ChangeHandler,
+    ConfirmHandler,
+    EmailHandler,
+    ForgotHandler,
+    ResetHandler,
+    SendAgainHandler,
+)
 from handlers.metadata import MetadataHandler
 from handlers.policy import OPEN, POLICIES, check_policies
 from handlers.revoke import RevokeHandler
@@ -108,7 +116,13 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/signin/passkey/options", PasskeyOptionsHandler, "signin-passkey-options"),
     (r"/signup", SignUpHandler, "signup"),
     (r"/signout", SignOutHandler, "signout"),
+    (r"/confirm", ConfirmHandler, "confirm"),
+    (r"/forgot", ForgotHandler, "forgot"),
+    (r"/reset", ResetHandler, "reset"),
     (r"/account", AccountHandler, "account"),
+    (r"/account/email", EmailHandler, "account-email"),
+    (r"/account/email/confirm", SendAgainHandler, "account-email-confirm"),
+    (r"/account/email/change", ChangeHandler, "account-email-change"),
     (r"/account/apps", AppsHandler, "account-apps"),
     (rf"/account/apps/{CLIENT}/revoke", RevokeAppHandler, "account-app-revoke"),
     (rf"/account/apps/{CLIENT}/limit", SpendLimitHandler, "account-app-limit"),
@@ -127,7 +141,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (rf"/developer/apps/{CLIENT}/status", StatusHandler, "developer-status"),
     (rf"/developer/apps/{CLIENT}/delete", DeleteAppHandler, "developer-delete"),
     (rf"/developer/apps/{CLIENT}/try", TryHandler, "developer-try"),
-    (r"/account/security/confirm", ConfirmHandler, "account-confirm"),
+    (r"/account/security/confirm", ProveHandler, "account-confirm"),
     (r"/account/security/sessions/end", EndSessionHandler, "account-session-end"),
     (r"/account/security/sessions/end-others", EndOtherSessionsHandler, "account-sessions-end"),
     (r"/account/security/authenticator", AuthenticatorHandler, "account-authenticator"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 
+from handlers import letters
 from handlers.account import EVENTS
 from handlers.agents import device_words
 from handlers.page import PageHandler
@@ -118,11 +119,12 @@ class SecurityHandler(SecurityPage):
                 raise
             self.set_status(400)
             return await self.show("password", error.description if isinstance(error, Refused) else str(error))
+        letters.password_changed(self.site, profile.email, self.visitor)
         self.write_session(cookie)
         self.see_other("/account/security?changed")
 
 
-class ConfirmHandler(SecurityPage):
+class ProveHandler(SecurityPage):
     """The password typed again, before how the person signs in is changed."""
 
     async def post(self) -> None:

@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
+from handlers import letters
 from handlers.amounts import DEFAULT_SPEND_LIMIT
 from handlers.page import PageHandler
 from handlers.params import Params, once, parse_pairs
@@ -15,6 +16,7 @@ from store.names import parse_scope
 from store.redirect_uris import display_origin, is_interceptable, match_redirect_uri, with_params
 from store.refused import Refused, SignedOut
 from store.registration import Registration
+from store.results import Profile
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _PROMPTS = {"none", "login", "consent", "select_account"}
@@ -76,6 +78,8 @@ class AuthorizeHandler(PageHandler):
             return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state)
         if quiet:
             raise Refused("consent_required", "The person has to consent.")
+        if self.site.mail.confirms and not begun.profile.email_verified:
+            return await self.confirm_first(app, begun.profile)
         self.show_consent(app, request, begun)
 
     def sign_in_first(self, pairs: list[tuple[str, str]], quiet: bool) -> None:
@@ -89,6 +93,12 @@ class AuthorizeHandler(PageHandler):
             if name != "prompt" or value:
                 again.append((name, value))
         self.to_sign_in(f"/oauth/authorize?{urlencode(again)}")
+
+    async def confirm_first(self, app: Registration, profile: Profile) -> None:
+        """No app sees an address that nobody confirmed. The mail that went to it leads back here."""
+        target = self.request.uri or "/"
+        await letters.confirmation(self.site, profile.user, profile.email, target, again=False)
+        self.render("confirm_first.html", title="Confirm your address", signed_in=profile, app=app, next=target)
 
     def show_consent(self, app: Registration, request: AuthorizationRequest, pending: Pending) -> None:
         """The page on which the person decides."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlsplit
 
+from handlers import letters
 from handlers.page import PageHandler, safe_next
 from handlers.params import Params, once, parse_pairs
 from store.lifetimes import SECOND_STEP
@@ -30,6 +31,7 @@ class SignInPage(PageHandler):
         if before:
             await self.store.sessions.end(before, self.visitor)
         self.write_session(cookie)
+        self.site.beside(letters.new_sign_in(self.site, cookie, self.visitor))
         self.write_cookie(HALF_COOKIE, None)
 
     async def signed_in(self, cookie: str, target: str) -> None:
@@ -115,6 +117,8 @@ class SignUpHandler(SignInPage):
         query = self.query()
         invite = query.get("invite")
         email = await self.check_invited(invite)
+        if email is None and self.site.mail.confirms:
+            return self.ask(safe_next(query.get("next")))
         await self.show(safe_next(query.get("next")), email=email or "", invite=invite if email else None)
 
     async def check_invited(self, invite: str | None) -> str | None:
@@ -150,11 +154,13 @@ class SignUpHandler(SignInPage):
         typed, name, password = (params.get(field) or "" for field in ("email", "name", "password"))
         invited = await self.check_invited(invite)
         await self.store.limits.sign_up(self.counted_address)
+        if invited is None and self.site.mail.confirms:
+            return await self.invite(typed, target)
         try:
             email = invited or normalise_email(typed)
             name = check_person_name(name)
             check_password(password, email)
-            await self.store.people.create(
+            user = await self.store.people.create(
                 email, name, password, verified=invited is not None, event="signed_up", visitor=self.visitor
             )
         except (ValueError, Refused) as error:
@@ -164,7 +170,33 @@ class SignUpHandler(SignInPage):
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut
-        await self.signed_in(await self.store.sessions.start(credentials, self.visitor), target)
+        await self.replace_session(await self.store.sessions.start(credentials, self.visitor))
+        if invited is None:
+            self.site.beside(letters.confirmation(self.site, user, email, target))
+        self.see_other(target)
+
+    def ask(self, target: str, email: str = "", error: str | None = None) -> None:
+        """The form where mail is sent: the address alone, since an account is made by whoever reads its mail."""
+        self.render("signup_address.html", title="Create an account", next=target, email=email, error=error)
+
+    async def invite(self, typed: str, target: str) -> None:
+        """Mails an invitation, or to who has an account that they have one: this page says the same of both."""
+        try:
+            email = normalise_email(typed)
+        except ValueError as error:
+            self.set_status(400)
+            return self.ask(target, typed, str(error))
+        await self.store.limits.sign_up_mail(email)
+        self.site.beside(letters.invitation(self.site, email, target))
+        self.render(
+            "mail_sent.html",
+            title="Look into your mailbox",
+            email=email,
+            lasts="7 days",
+            onward="",
+            mail_reaches_people=True,
+            if_account=False,
+        )
 
 
 class SignOutHandler(PageHandler):

@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any
 
 from outbound.echo import echo_model
+from outbound.mail import Mailer, Spool
 from outbound.models import Models
 from store.errors import StoreUnavailable
 from store.opened import Store
@@ -35,6 +36,7 @@ class Site:
     max_ai_request: int = 2**20
     models: Models = field(default_factory=lambda: Models((echo_model(),)))
     hold_margin: float = 15.0
+    mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
     readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "latchkey-read"))
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
     endings: set[Callable[[], None]] = field(default_factory=set)

@@ -47,6 +47,7 @@ for _, member in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
   redis.call('ZREM', replies, member)
 end
 if redis.call('EXISTS', grants, sessions, replies) > 0 then return {'more'} end
+for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK', prefix .. 'link:' .. purpose) end
 redis.call('UNLINK', audit, balance, holds, ledger, apps)
 -- The list of the shard goes last: a deletion that was cut short is found there and goes on.
 redis.call('ZREM', users, user_id)

@@ -100,6 +100,11 @@ def used_challenge(user: str, challenge_id: str) -> str:
     return f"{prefix(user)}challenge:{challenge_id}"
 
 
+def link(user: str, purpose: str) -> str:
+    """The newest link of a purpose that was mailed to a person: `confirm`, `reset` or `change`."""
+    return f"{prefix(user)}link:{purpose}"
+
+
 def request(user: str, request_id: str) -> str:
     """A pending authorization request."""
     return f"{prefix(user)}request:{request_id}"

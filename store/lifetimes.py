@@ -19,6 +19,9 @@ INVITE = 7 * DAY
 SECOND_STEP = 5 * MINUTE  # from the password to the second step
 CHALLENGE = 5 * MINUTE  # for a passkey to answer
 PROOF = 10 * MINUTE  # for which a sign-in or a password typed again lets a person change how they sign in
+CONFIRM_LINK = DAY
+RESET_LINK = 60 * MINUTE
+CHANGE_LINK = 60 * MINUTE
 AI_REPLY = DAY  # an idempotency key of an AI call, and the reply under it
 CREDIT_KEY = 90 * DAY  # an idempotency key of the operator's: payment back ends try again for days
 # Sealed things live at most this long, and a server notes hourly which key it seals with.
@@ -42,6 +45,9 @@ SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
 FACTOR = Group("factor", 10, 15 * MINUTE)  # codes of the second step that were wrong, per person
 SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
 REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in every shard
+FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
+MAIL_TO = Group("mail-to", 5, 60 * MINUTE)  # for an address that somebody typed, with an account or without
+MAIL = Group("mail", 5, 60 * MINUTE)  # links of one purpose, for a person
 # SPEC 8.1: per (app, user) pair.
 DATA_READ = Group("data-read", 300)
 DATA_WRITE = Group("data-write", 60)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from store import keys
-from store.lifetimes import ADDRESS, OAUTH, SIGN_IN_ACCOUNT, SIGN_IN_ADDRESS, SIGN_UP_ADDRESS, Group
+from store.lifetimes import (
+    ADDRESS,
+    FORGOT_ADDRESS,
+    MAIL_TO,
+    OAUTH,
+    SIGN_IN_ACCOUNT,
+    SIGN_IN_ADDRESS,
+    SIGN_UP_ADDRESS,
+    Group,
+)
 from store.refused import let_in
 from store.results import Window
 from store.scripts import Scripts
@@ -48,3 +57,12 @@ class Limits:
     async def sign_up(self, address: str) -> None:
         """An attempt to sign up."""
         await self._take(SIGN_UP_ADDRESS, address)
+
+    async def sign_up_mail(self, email: str) -> None:
+        """A mail to whoever wants to sign up with this address, counted whether it has an account or not."""
+        await self._take(MAIL_TO, "signup:" + fingerprint(email))
+
+    async def forgot(self, address: str, email: str) -> None:
+        """A forgotten password, counted for the address it comes from and for the account, existing or not."""
+        await self._take(FORGOT_ADDRESS, address)
+        await self._take(MAIL_TO, "forgot:" + fingerprint(email))

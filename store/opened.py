@@ -19,6 +19,7 @@ from store.identity import Identity
 from store.keyring import Keys
 from store.keystate import KeyState
 from store.limits import Limits
+from store.links import Links
 from store.numbers import Numbers
 from store.operations import Operator
 from store.owned import OwnedApps
@@ -62,6 +63,7 @@ class Store:
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.factors = OwnFactors(scripts, secrets, challenges, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions)
+        self.links = Links(client, scripts, sealer, hasher, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
         self.tokens = Tokens(scripts, sealer, self.limits)
         self.identity = Identity(scripts)

@@ -43,6 +43,9 @@ class Kind(enum.Enum):
     INVITE = "in"
     SECOND_STEP = "hs"
     CHALLENGE = "ch"
+    CONFIRM = "cf"
+    RESET = "pr"
+    CHANGE = "ce"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]
@@ -60,7 +63,7 @@ class Token(NamedTuple):
     user: str
     """32 lower-case hex digits (16 bytes)."""
     client: str
-    """Text of at most 254 bytes in UTF-8, may be empty; for an invitation, the e-mail address."""
+    """Text of at most 254 bytes in UTF-8, may be empty; for an invitation and a mailed link, the e-mail address."""
     id: str
     """22 characters of base64url (16 bytes), as `new_id` makes them."""
     generation: int

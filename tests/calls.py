@@ -9,10 +9,12 @@ from typing import Any
 
 from store.apps import new_client_id
 from store.documents import Conditions
+from store.links import Link
 from store.opened import Store
 from store.passkeys import options_for_new, options_for_use, read_answer
 from store.registration import Registration, secret_mark
 from store.results import Caller, Visitor
+from store.seal import Kind
 from tests.authenticator import Authenticator
 from tests.factoring import ORIGIN, PARTY, App, add_passkey, half_of
 from tests.holding import connect_app, rotated, stock, write
@@ -212,6 +214,65 @@ async def _(w: World) -> Call:
 @call("limits.sign_up", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_up("192.0.2.1")
+
+
+@call("limits.sign_up_mail", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.sign_up_mail(w.email)
+
+
+@call("limits.forgot", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.forgot("192.0.2.1", w.email)
+
+
+@call("links.to_confirm", "issue_link")
+async def _(w: World) -> Call:
+    return lambda: w.store.links.to_confirm(w.user, w.email)
+
+
+@call("links.to_reset", "issue_link")
+async def _(w: World) -> Call:
+    return lambda: w.store.links.to_reset(w.user, w.email)
+
+
+@call("links.to_change", "issue_link")
+async def _(w: World) -> Call:
+    return lambda: w.store.links.to_change(w.user, w.email, f"newer-{w.email}")
+
+
+async def mailed(found: Awaitable[Link | None]) -> str:
+    """The text of a link that was made."""
+    link = await found
+    assert link is not None
+    return link.text
+
+
+@call("links.look", "read_link")
+async def _(w: World) -> Call:
+    text = await mailed(w.store.links.to_reset(w.user, w.email))
+    return lambda: w.store.links.look(Kind.RESET, text)
+
+
+@call("links.confirm", "confirm_address")
+async def _(w: World) -> Call:
+    email = f"unconfirmed-{w.email}"
+    user = await w.store.people.create(email, "Ada", PASSWORD, verified=False, event="signed_up", visitor=VISITOR)
+    session = await w.sign_in(email)
+    text = await mailed(w.store.links.to_confirm(user, email))
+    return lambda: w.store.links.confirm(session, text, VISITOR)
+
+
+@call("links.reset", "read_link", "reset_password")
+async def _(w: World) -> Call:
+    text = await mailed(w.store.links.to_reset(w.user, w.email))
+    return lambda: w.store.links.reset(text, "another horse battery", VISITOR)
+
+
+@call("links.change", "read_link", "confirm_email", "change_address", "release_email")
+async def _(w: World) -> Call:
+    text = await mailed(w.store.links.to_change(w.user, w.email, f"newer-{w.email}"))
+    return lambda: w.store.links.change(w.session, text, VISITOR)
 
 
 @call("people.create", "create_user", "confirm_email")

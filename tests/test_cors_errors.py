@@ -14,7 +14,18 @@ from tests.driver import CALLBACK, EMAIL, PASSWORD, Browser, Service, fields_of,
 
 EVIL = "https://evil.test"
 API = ("/api/oauth/token", "/api/oauth/userinfo", "/api/oauth/revoke")
-PAGES = ("/", "/signin", "/signup", "/account", "/account/apps", "/account/security", "/nowhere")
+PAGES = (
+    "/",
+    "/signin",
+    "/signup",
+    "/account",
+    "/account/apps",
+    "/account/security",
+    "/forgot",
+    "/account/email",
+    "/reset",
+    "/nowhere",
+)
 
 
 def assert_cors(response: HTTPResponse) -> None:
@@ -120,7 +131,7 @@ async def test_every_page_forbids_framing_foreign_content_and_scripts(service: S
         headers = page.headers
         assert headers.get_list("X-Frame-Options") == ["DENY"]
         assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["Referrer-Policy"] == "same-origin"
+        assert headers["Referrer-Policy"] in ("same-origin", "strict-origin")
         assert headers["Cache-Control"] == "no-store"
         assert headers["X-Request-Id"]
         policy = directives_of(page)

@@ -189,6 +189,11 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     minutes = lifetimes.FACTOR.period // lifetimes.MINUTE
     assert f"second step | {lifetimes.FACTOR.limit} in {minutes} minutes;" in HTTP
     assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP
+    assert f"forgotten password | {lifetimes.FORGOT_ADDRESS.limit} an hour | the address" in HTTP
+    assert f"| {lifetimes.MAIL_TO.limit} an hour each | the e-mail address" in HTTP
+    assert f"or set a password | {lifetimes.MAIL.limit} an hour each | the person" in HTTP
+    hourly = (lifetimes.FORGOT_ADDRESS, lifetimes.MAIL_TO, lifetimes.MAIL)
+    assert {group.period for group in hourly} == {60 * lifetimes.MINUTE}
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
     assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most." in HTTP
     assert lifetimes.REGISTER_APP.period == 60 * lifetimes.MINUTE
@@ -216,6 +221,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
         keys.session(user, one_id),
         keys.used_challenge(user, one_id),
         keys.request(user, one_id),
+        keys.link(user, "<purpose>"),
         keys.code(user, client, one_id),
         keys.grant(user, client),
         keys.limit(user, "<group>"),

@@ -33,7 +33,7 @@ def assert_none_of(log: pytest.LogCaptureFixture, secrets: dict[str, str]) -> No
         assert len(secret) > 8, name
         for form in {secret, quote(secret, safe=""), repr(secret)[1:-1]}:
             assert form not in text, f"{name} stands in the log"
-    found = re.findall(r"lk_(?:at|rt|ac|ss|rq|in|cs)_[\w-]{8}", text)
+    found = re.findall(r"lk_(?:at|rt|ac|ss|rq|in|cf|pr|ce|cs)_[\w-]{8}", text)
     assert not found, found
 
 

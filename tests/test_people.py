@@ -203,6 +203,8 @@ async def test_a_deleted_person_leaves_nothing_that_lasts(store: Store) -> None:
         await store.client.hset(key, "notes/n1", "kept")
     await store.tokens.revoke(None, tokens[1].refresh_token)
     session = world.session
+    await store.links.to_reset(world.user, world.email)
+    await store.links.to_change(world.user, world.email, "another@example.com")
     await store.operator.delete(world.email)
     for each in tokens:
         assert not await world.lives(each.access_token)

@@ -1,0 +1,117 @@
+"""The mails that people get: which, when, and with what in them; their words stand in `templates/mail/`.
+
+Nothing that a stranger chose stands in a mail to somebody else: whoever types an address that is not theirs has no
+words of their own sent to it.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from tornado.template import Loader
+
+from handlers.format import exact
+from handlers.site import Site, window_address
+from outbound.mail import Letter
+from store.links import Link
+from store.refused import Refused, SignedOut
+from store.results import Visitor
+
+_WORDS = Loader(str(Path(__file__).resolve().parent.parent / "templates" / "mail"), autoescape=None, whitespace="all")
+MAX_TARGET = 4000
+"""Characters of an address to go on to; a longer one is left out."""
+
+
+def write(site: Site, what: str, to: str, **values: str) -> None:
+    """Posts the mail of `templates/mail/<what>.txt`, whose first line is its subject."""
+    text = _WORDS.load(f"{what}.txt").generate(site=site.base_url, **values).decode()
+    subject, _, body = text.partition("\n")
+    site.mail.post(Letter(what, to, subject, body.lstrip("\n")))
+
+
+def _address(site: Site, path: str, link: Link) -> str:
+    return f"{site.base_url}{path}?link={link.text}"
+
+
+async def confirmation(site: Site, user: str, email: str, target: str = "", *, again: bool = True) -> None:
+    """The link that confirms an address and leads on to `target`. With `again` off none is sent while an earlier one
+    works, and one too many is no error; else Refused("rate_limited")."""
+    target = target if len(target) <= MAX_TARGET else ""
+    try:
+        link = await site.store.links.to_confirm(user, email, target, again=again)
+    except Refused:
+        if again:
+            raise
+        return
+    if link:
+        write(site, "confirm", email, link=_address(site, "/confirm", link))
+
+
+async def invitation(site: Site, email: str, target: str) -> None:
+    """The link by which somebody signs up, or to who has an account that there is one."""
+    if await site.store.people.credentials(email):
+        return write(site, "signup_again", email)
+    invite = await site.store.people.invite(email)
+    onward = f"&next={quote(target, safe='')}" if target != "/" and len(target) <= MAX_TARGET else ""
+    write(site, "signup", email, link=f"{site.base_url}/signup?invite={invite}{onward}")
+
+
+async def forgotten(site: Site, email: str) -> None:
+    """The link that sets a new password, where there is an account."""
+    user = await site.store.people.find(email)
+    link = None
+    if user:
+        with suppress(Refused):
+            link = await site.store.links.to_reset(user, email)
+    if link:
+        write(site, "reset", email, link=_address(site, "/reset", link))
+
+
+async def change(site: Site, link: Link) -> None:
+    """The link that changes the address, to the new one; or, where that has an account, that it was tried."""
+    if await site.store.people.credentials(link.email):
+        return write(site, "address_taken", link.email)
+    write(site, "change", link.email, link=_address(site, "/account/email/change", link))
+
+
+def address_changed(site: Site, old: str, new: str, visitor: Visitor) -> None:
+    """To the old address."""
+    write(site, "address_changed", old, new=new, **_circumstances(visitor))
+
+
+def password_changed(site: Site, email: str, visitor: Visitor) -> None:
+    """That the password is another one."""
+    write(site, "password_changed", email, **_circumstances(visitor))
+
+
+async def new_sign_in(site: Site, cookie: str, visitor: Visitor) -> None:
+    """That somebody signed in, unless the activity has another sign-in, or the sign-up, from this address by this
+    browser, whatever its version."""
+    session = site.store.sessions.open(cookie)
+    try:
+        if session is None:
+            return
+        profile, entries = await site.store.sessions.activity(session)
+    except SignedOut:
+        return
+    here = _place(visitor)
+    alike = [
+        entry
+        for entry in entries
+        if entry.event.startswith(("signed_in", "signed_up")) and _place(Visitor(entry.address, entry.agent)) == here
+    ]
+    if len(alike) < 2:  # the one is this very sign-in
+        write(site, "new_sign_in", profile.email, **_circumstances(visitor))
+
+
+def _place(visitor: Visitor) -> tuple[str, str]:
+    return window_address(visitor.address), re.sub(r"[\d.]+", "", visitor.agent[:200])
+
+
+def _circumstances(visitor: Visitor) -> dict[str, str]:
+    agent = "".join(char for char in visitor.agent[:200] if char.isprintable())
+    return {"when": exact(datetime.now(UTC)), "address": visitor.address, "agent": agent or "an unknown program"}

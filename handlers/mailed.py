@@ -1,0 +1,235 @@
+"""What mailed links open, and what has them sent: /confirm, /forgot, /reset, /account/email.
+
+A link changes nothing by being opened, since mail scanners open them too: it shows a page with a button.
+"""
+
+from __future__ import annotations
+
+from handlers import letters
+from handlers.page import safe_next
+from handlers.signin import SignInPage
+from store.links import Seen
+from store.names import normalise_email
+from store.passwords import MIN_PASSWORD_LENGTH, check_password
+from store.refused import Refused, SignedOut
+from store.results import Profile
+from store.seal import Kind
+
+
+class LinkPage(SignInPage):
+    """A page whose address may hold a link that gives somebody power: it goes nowhere from here."""
+
+    def set_default_headers(self) -> None:
+        """No referrer but the origin. Without any, browsers send a form with `Origin: null`, as other sites can."""
+        super().set_default_headers()
+        self.set_header("Referrer-Policy", "strict-origin")
+
+    async def done(self, heading: str, text: str, href: str = "/account", label: str = "Go to your account") -> None:
+        """Says what was done, and where to go on."""
+        signed_in = await self.profile()
+        self.render("done.html", title=heading, heading=heading, text=text, href=href, label=label, signed_in=signed_in)
+
+    def sent(self, email: str, lasts: str, onward: str = "", signed_in: Profile | None = None) -> None:
+        """Says that a mail is on its way; `onward` is where to go on after it."""
+        self.render(
+            "mail_sent.html",
+            title="Look into your mailbox",
+            email=email,
+            lasts=lasts,
+            onward=onward,
+            mail_reaches_people=self.site.mail.confirms,
+            if_account=signed_in is None,
+            signed_in=signed_in,
+        )
+
+    async def owner(self, seen: Seen) -> Profile:
+        """The person the link is for, who must be signed in. Raises SignedOut, Refused("access_denied")."""
+        profile = await self.store.sessions.profile(self.require_session())
+        if profile.user != seen.user:
+            raise Refused(
+                "access_denied", "This link is for another account. Sign out, then open it again and sign in to that."
+            )
+        return profile
+
+
+class ConfirmHandler(LinkPage):
+    """Confirms the address of who is signed in."""
+
+    async def get(self) -> None:
+        """Asks. Who is signed out signs in first: the account is theirs only if they know its password."""
+        link = self.query().get("link") or ""
+        seen = await self.store.links.look(Kind.CONFIRM, link)
+        if seen.used:
+            return await self.confirmed()
+        profile = await self.owner(seen)
+        await self.allow_redirect_of(seen.target)
+        self.render(
+            "link_confirm.html", title="Confirm your address", signed_in=profile, email=seen.mailed_to, link=link
+        )
+
+    async def post(self) -> None:
+        """Confirms, and goes on to where the person was."""
+        self.check_same_origin()
+        link = self.body().get("link") or ""
+        target = await self.store.links.confirm(self.require_session(), link, self.visitor)
+        if safe_next(target) == "/":
+            return await self.confirmed()
+        self.see_other(safe_next(target))
+
+    async def confirmed(self) -> None:
+        """Said after the first click and after every other."""
+        await self.done("Your address is confirmed", "Apps that you allow to see it can rely on it now.")
+
+
+class SendAgainHandler(LinkPage):
+    """Mails the link that confirms the address anew."""
+
+    async def post(self) -> None:
+        """The newest link is the one that works; it leads on to `next`."""
+        self.check_same_origin()
+        target = safe_next(self.body().get("next"))
+        profile = await self.store.sessions.profile(self.require_session())
+        if profile.email_verified:
+            return self.see_other(target if target != "/" else "/account")
+        await letters.confirmation(self.site, profile.user, profile.email, target)
+        self.sent(profile.email, "24 hours", target if target != "/" else "/account", profile)
+
+
+class ForgotHandler(LinkPage):
+    """Mails the link that sets a new password."""
+
+    async def get(self) -> None:
+        """Asks for the address."""
+        self.show()
+
+    def show(self, email: str = "", error: str | None = None) -> None:
+        """The form, with what went wrong."""
+        self.render("forgot.html", title="Forgotten password", email=email, error=error)
+
+    async def post(self) -> None:
+        """Says the same, after the same work, of an address with an account and of one without: the rest is done when
+        the answer is out."""
+        self.check_same_origin()
+        typed = self.body().get("email") or ""
+        try:
+            email = normalise_email(typed)
+        except ValueError as error:
+            self.set_status(400)
+            return self.show(typed, str(error))
+        await self.store.limits.forgot(self.counted_address, email)
+        self.site.beside(letters.forgotten(self.site, email))
+        self.sent(email, "1 hour")
+
+
+class ResetHandler(LinkPage):
+    """Sets a new password by a mailed link."""
+
+    async def get(self) -> None:
+        """The form."""
+        await self.show(self.query().get("link") or "")
+
+    async def show(self, link: str, error: str | None = None) -> None:
+        """The form, with what went wrong. Raises Refused for a link that is over."""
+        seen = await self.store.links.look(Kind.RESET, link)
+        if seen.used:
+            raise Refused("invalid_request", "This link was used already. Sign in, or ask for another.")
+        self.render(
+            "link_reset.html",
+            title="New password",
+            email=seen.email,
+            link=link,
+            error=error,
+            min_password=MIN_PASSWORD_LENGTH,
+        )
+
+    async def post(self) -> None:
+        """Sets it: every session ends, this browser's too."""
+        self.check_same_origin()
+        params = self.body()
+        link, password = params.get("link") or "", params.get("new_password") or ""
+        seen = await self.store.links.look(Kind.RESET, link)
+        try:
+            check_password(password, seen.mailed_to)
+        except ValueError as error:
+            self.set_status(400)
+            return await self.show(link, str(error))
+        await self.store.links.reset(link, password, self.visitor)
+        letters.password_changed(self.site, seen.mailed_to, self.visitor)
+        self.write_session(None)
+        text = "Everybody who was signed in to your account is signed out. Sign in with the new password."
+        await self.done("Your password was changed", text, "/signin", "Sign in")
+
+
+class EmailHandler(LinkPage):
+    """Asks for another e-mail address."""
+
+    async def get(self) -> None:
+        """The form."""
+        await self.show()
+
+    async def show(self, email: str = "", error: str | None = None, wrong: str = "") -> None:
+        """The form, with what went wrong, and in which field."""
+        profile = await self.store.sessions.profile(self.require_session())
+        self.render(
+            "account_email.html",
+            title="E-mail address",
+            signed_in=profile,
+            profile=profile,
+            email=email,
+            error=error,
+            wrong=wrong,
+        )
+
+    async def post(self) -> None:
+        """Mails a link to the new address, if the password is right. It says nothing of who else has the address."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        typed, password = params.get("email") or "", params.get("current_password") or ""
+        profile = await self.store.sessions.profile(session)
+        try:
+            new = normalise_email(typed)
+            if new == profile.email:
+                raise ValueError("That is your address already.")
+        except ValueError as error:
+            self.set_status(400)
+            return await self.show(typed, str(error), "email")
+        await self.store.limits.sign_in(self.counted_address, profile.email)
+        found = await self.store.people.verify(profile.email, password)
+        if found is None or found.user != session.user:
+            self.set_status(400)
+            return await self.show(typed, "The current password is not right.", "current")
+        link = await self.store.links.to_change(profile.user, profile.email, new)
+        if link is None:
+            raise SignedOut
+        self.site.beside(letters.change(self.site, link))
+        self.sent(new, "1 hour", "/account", profile)
+
+
+class ChangeHandler(LinkPage):
+    """Changes the address by a mailed link."""
+
+    async def get(self) -> None:
+        """Asks; the person has to be signed in."""
+        link = self.query().get("link") or ""
+        seen = await self.store.links.look(Kind.CHANGE, link)
+        profile = await self.owner(seen)
+        if seen.used and seen.email == seen.mailed_to:
+            return await self.changed(seen.mailed_to)
+        title = "Change your address"
+        self.render(
+            "link_change.html", title=title, signed_in=profile, old=profile.email, new=seen.mailed_to, link=link
+        )
+
+    async def post(self) -> None:
+        """Changes it, and tells the old one."""
+        self.check_same_origin()
+        session, link = self.require_session(), self.body().get("link") or ""
+        await self.store.sessions.profile(session)  # nothing is reserved for who is signed out
+        change = await self.store.links.change(session, link, self.visitor)
+        if not change.again:
+            letters.address_changed(self.site, change.old, change.new, self.visitor)
+        await self.changed(change.new)
+
+    async def changed(self, email: str) -> None:
+        """Said after the first click and after every other."""
+        await self.done("Your address was changed", f"Your account has the address {email} now. Sign in with it.")

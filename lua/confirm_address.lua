@@ -1,0 +1,30 @@
+--- Confirm the e-mail address of a person by a link that was mailed to it; the person is signed in.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] link
+--- KEYS[4] audit
+--- ARGV[1] link_id
+--- ARGV[2] email: the address the link was mailed to
+--- ARGV[3] idle: ms
+--- ARGV[4] address
+--- ARGV[5] agent
+--- @reply signed_out
+--- @reply over
+--- @reply already
+--- @reply ok target
+--- @include "session"
+--- @include "link"
+--- @include "audit"
+local user, session, link, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local link_id, email, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+
+if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local row = redis.call('HMGET', user, 'email', 'email_verified')
+if row[1] ~= email then return {'over'} end
+if row[2] == '1' then return {'already'} end
+local found = live_link(user, link, link_id)
+if not found or found.used then return {'over'} end
+redis.call('HSET', user, 'email_verified', '1')
+redis.call('HSET', link, 'used', '1')
+record(audit, 'email_confirmed', '', address, agent)
+return {'ok', found.target}

@@ -1,0 +1,40 @@
+--- Make a link the newest one of its purpose, for a person who still has the address it is about.
+--- KEYS[1] user
+--- KEYS[2] link
+--- KEYS[3] window
+--- ARGV[1] link_id
+--- ARGV[2] email: the person's address as it was read
+--- ARGV[3] ttl: ms
+--- ARGV[4] target: where the person was going, or empty
+--- ARGV[5] again: '0' where a link that still works is good enough
+--- ARGV[6] unless_confirmed: '1' for a link that only an unconfirmed address needs
+--- ARGV[7] limit
+--- ARGV[8] period: ms
+--- @reply gone
+--- @reply confirmed
+--- @reply waiting
+--- @reply rate_limited reset retry
+--- @reply ok
+--- @include "window"
+local user, link, window = KEYS[1], KEYS[2], KEYS[3]
+local link_id, email, ttl, target, again = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local unless_confirmed, limit, period = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+
+local row = redis.call('HMGET', user, 'status', 'email', 'email_verified', 'session_epoch')
+if row[1] ~= 'active' or row[2] ~= email then return {'gone'} end
+if unless_confirmed == '1' and row[3] == '1' then return {'confirmed'} end
+if again ~= '1' then
+  local sent = redis.call('HMGET', link, 'email', 'epoch')
+  if sent[1] == email and sent[2] == row[4] then
+    redis.call('HSET', link, 'target', target)
+    return {'waiting'}
+  end
+end
+
+local now = now_ms()
+local admitted, _, reset, retry = take_window(window, limit, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
+redis.call('DEL', link)
+redis.call('HSET', link, 'id', link_id, 'email', email, 'epoch', row[4], 'target', target)
+redis.call('PEXPIREAT', link, int(now + ttl))
+return {'ok'}

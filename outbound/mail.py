@@ -1,0 +1,208 @@
+"""Mail to people: handed over at once, sent in the background through SMTP, or without it kept in a folder.
+
+Nobody waits for a mail, and none that fails makes a request fail. What waits is bounded and stays in the process; a
+temporary failure is tried again, then it is one line in the log, which names neither the person nor what was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime, localtime, make_msgid
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+import aiosmtplib
+
+log = logging.getLogger("latchkey.mail")
+
+MOST_WAITING = 1000
+AT_ONCE = 4
+RETRIES = (2.0, 15.0)
+"""Seconds before the second try and the third."""
+LEAVE_SECONDS = 2.0
+KEPT = 200
+_ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A mail of ours: plain text. `what` is a word for the log."""
+
+    what: str
+    to: str
+    subject: str
+    text: str
+
+
+class Undelivered(Exception):
+    """A mail was not sent; `temporary`: another try may work. The message holds nothing of the mail."""
+
+    def __init__(self, reason: str, *, temporary: bool) -> None:
+        super().__init__(reason)
+        self.temporary = temporary
+
+
+class Transport(Protocol):
+    """What carries a mail."""
+
+    async def send(self, message: EmailMessage) -> None:
+        """Raises Undelivered, or OSError for a failure of this machine."""
+
+
+class SmtpServer:
+    """A mail server; `url` as the setting has it, `timeout` in seconds for each step of a delivery."""
+
+    def __init__(self, url: str, timeout: float = 10.0) -> None:
+        parts = urlsplit(url)
+        self._server = {
+            "hostname": parts.hostname,
+            "port": parts.port or {"smtp": 25, "smtps": 465}[parts.scheme],
+            "username": unquote(parts.username) if parts.username else None,
+            "password": unquote(parts.password) if parts.password else None,
+            "use_tls": parts.scheme == "smtps",
+            "start_tls": parts.query == "starttls",
+            "timeout": timeout,
+        }
+        self._patience = 3 * timeout  # a server that answers each step at the last moment ends here
+
+    async def send(self, message: EmailMessage) -> None:
+        """One connection for one mail. Raises Undelivered."""
+        try:
+            await self._hand_over(message)
+        except aiosmtplib.SMTPResponseException as error:
+            reason = f"{type(error).__name__} {error.code}"
+            raise Undelivered(reason, temporary=400 <= error.code < 500) from None
+        except aiosmtplib.SMTPRecipientsRefused as error:
+            codes = [one.code for one in error.recipients]
+            raise Undelivered(f"refused {codes}", temporary=all(400 <= code < 500 for code in codes)) from None
+        except (aiosmtplib.SMTPServerDisconnected, aiosmtplib.SMTPConnectError, TimeoutError, OSError) as error:
+            raise Undelivered(type(error).__name__, temporary=True) from None
+        except (aiosmtplib.SMTPException, ValueError) as error:
+            raise Undelivered(type(error).__name__, temporary=False) from None
+
+    async def _hand_over(self, message: EmailMessage) -> None:
+        client = aiosmtplib.SMTP(**self._server)  # type: ignore[arg-type]  # a dict of many types
+        try:
+            async with asyncio.timeout(self._patience):
+                await client.connect()  # with TLS and login where the URL has them
+                await client.send_message(message)
+            # The mail is taken: whatever goes wrong from here on, it is not sent again.
+            with suppress(aiosmtplib.SMTPException, OSError):
+                async with asyncio.timeout(LEAVE_SECONDS):
+                    await client.quit()
+        finally:
+            client.close()  # at once: a server that hangs is not asked for its leave
+
+
+class Spool:
+    """A folder in place of a mail server: the newest 200 mails as files that nobody else can read. `show`: they also
+    go to the log whole, links included; for a developer's machine."""
+
+    def __init__(self, folder: Path | None, *, show: bool = False) -> None:
+        self._folder = folder
+        self._show = show
+
+    async def send(self, message: EmailMessage) -> None:
+        """Raises OSError."""
+        if self._show:
+            log.info("mail to %s: %s\n\n%s", message["To"], message["Subject"], message.get_content())
+        else:
+            log.info("mail: %s", message["Subject"])
+        if self._folder:
+            await asyncio.to_thread(self._keep, self._folder, message.as_bytes())
+
+    def _keep(self, folder: Path, content: bytes) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Names in the order of time; several processes write here.
+        name = folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+        with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+        name.rename(name.with_suffix(".eml"))
+        for old in sorted(folder.glob("*.eml"))[:-KEPT]:
+            old.unlink(missing_ok=True)
+
+
+class Mailer:
+    """Sends letters. `sender` is the address they come from; `confirms`: they reach people, so that an address can be
+    asked to be confirmed."""
+
+    def __init__(
+        self, transport: Transport, sender: str, *, confirms: bool, retries: tuple[float, ...] = RETRIES
+    ) -> None:
+        self.confirms = confirms
+        self._transport = transport
+        self._sender = sender
+        self._retries = retries
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._closing = asyncio.Event()
+
+    def post(self, letter: Letter) -> None:
+        """Takes a letter, and returns at once. Where too many wait already it is dropped, with a line in the log."""
+        if len(self._tasks) >= MOST_WAITING:
+            log.warning("mail %s dropped: %d wait already", letter.what, MOST_WAITING)
+            return
+        task = asyncio.get_running_loop().create_task(self._deliver(letter))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self, seconds: float) -> None:
+        """Gives what waits one more try, and so many seconds; the rest is lost."""
+        self._closing.set()
+        if self._tasks:
+            _, late = await asyncio.wait(tuple(self._tasks), timeout=seconds)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+                log.warning("%d mails were not sent before the end", len(late))
+
+    async def _deliver(self, letter: Letter) -> None:
+        try:
+            message = compose(letter, self._sender)
+            for pause in (*self._retries, None):
+                try:
+                    async with self._places:
+                        return await self._transport.send(message)
+                except Undelivered as failure:
+                    if not failure.temporary or pause is None or self._closing.is_set():
+                        raise
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), pause)
+        except (Undelivered, OSError, ValueError) as error:
+            # An OSError of the spool names a path, others may hold the address.
+            reason = str(error) if isinstance(error, Undelivered) else type(error).__name__
+            log.warning("mail %s not sent: %s", letter.what, reason)
+
+
+def _address(text: str, name: str = "") -> Address:
+    """A header's address. `addr_spec` of Python's own would refuse what RFC 6532 lets stand before the @."""
+    local, _, domain = text.rpartition("@")
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError("this is no address")
+    return Address(name, local, domain)
+
+
+def compose(letter: Letter, sender: str) -> EmailMessage:
+    """The mail as it is sent. Raises ValueError for an address or a subject that would break out of its header."""
+    message = EmailMessage(policy=SMTP)
+    message["From"] = _address(sender, "Latchkey")
+    message["To"] = _address(letter.to)
+    message["Subject"] = letter.subject
+    message["Date"] = format_datetime(localtime())
+    message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2])
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: out-of-office replies stay away
+    # Not quoted-printable, which breaks long links where somebody reads the file.
+    message.set_content(letter.text, cte="7bit" if letter.text.isascii() else "8bit")
+    return message

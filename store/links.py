@@ -1,0 +1,215 @@
+"""Links that are mailed to a person: to confirm the address, to set a forgotten password, to change the address.
+
+A link is a sealed text that names the person and the address it was mailed to. Beside the person's row stands the
+newest one of each purpose, which ends by key expiry: no older one works, and it is used up with the change it makes.
+Looking at a link changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.errors import wrapped
+from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, EMAIL_RESERVATION, MAIL, RESET_LINK
+from store.passwords import PasswordHasher
+from store.refused import Refused, let_in, refuse_signed_out
+from store.results import Visitor
+from store.scripts import Scripts
+from store.seal import Kind, Sealer, Token, new_id
+from store.sessions import Session
+
+# What each kind is called in its key, and how long it works, in ms.
+_PURPOSES = {
+    Kind.CONFIRM: ("confirm", CONFIRM_LINK),
+    Kind.RESET: ("reset", RESET_LINK),
+    Kind.CHANGE: ("change", CHANGE_LINK),
+}
+TAKEN = "There is an account with this e-mail address already."
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to be mailed to `email`."""
+
+    text: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the page of a link shows: the person, the address they have, the one the link was mailed to, and where they
+    were going. `used`: it has done its work, and can do no more."""
+
+    user: str
+    name: str
+    email: str
+    mailed_to: str
+    target: str
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change of address; `again`: it had been done before."""
+
+    old: str
+    new: str
+    again: bool
+
+
+class Links:
+    """`idle` is the idle lifetime of a session in ms."""
+
+    def __init__(self, client: Redis, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher, idle: int) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._sealer = sealer
+        self._hasher = hasher
+        self._idle = idle
+
+    async def to_confirm(self, user: str, email: str, target: str = "", *, again: bool = True) -> Link | None:
+        """A link by which a person confirms the address, good for 24 hours, or None where there is nothing to confirm.
+        With `again` off also None where one that was mailed before still works; it then leads on to `target`. Raises
+        Refused("rate_limited") beyond 5 an hour."""
+        return await self._issue(Kind.CONFIRM, user, email, email, target, again=again)
+
+    async def to_reset(self, user: str, email: str) -> Link | None:
+        """A link that sets a new password, good for an hour, or None where the account with this address is another
+        one by now or is disabled. Raises Refused("rate_limited") beyond 5 an hour."""
+        return await self._issue(Kind.RESET, user, email, email)
+
+    async def to_change(self, user: str, email: str, new: str) -> Link | None:
+        """A link, to be mailed to `new`, that makes it the address of the person, good for an hour. Raises
+        Refused("rate_limited") beyond 5 an hour."""
+        return await self._issue(Kind.CHANGE, user, email, new)
+
+    async def _issue(
+        self, kind: Kind, user: str, email: str, mailed_to: str, target: str = "", *, again: bool = True
+    ) -> Link | None:
+        purpose, lifetime = _PURPOSES[kind]
+        link_id = new_id()
+        reply = await self._scripts.run(
+            "issue_link",
+            {
+                **keys.person(user),
+                "link": keys.link(user, purpose),
+                "window": keys.limit(user, f"{MAIL.name}-{purpose}"),
+            },
+            link_id=link_id,
+            email=email,
+            ttl=lifetime,
+            target=target,
+            again="1" if again else "0",
+            unless_confirmed="1" if kind is Kind.CONFIRM else "0",
+            limit=MAIL.limit,
+            period=MAIL.period,
+        )
+        if reply.word == "rate_limited":
+            let_in(MAIL, reply)
+        if reply.word != "ok":
+            return None
+        return Link(self._sealer.seal(Token(kind, user, mailed_to, link_id, 0)), mailed_to)
+
+    def _open(self, kind: Kind, text: str) -> Token:
+        token = self._sealer.open(kind, text)
+        if token is None:
+            raise _over()
+        return token
+
+    def _keys(self, token: Token) -> dict[str, str]:
+        return {**keys.person(token.user), "link": keys.link(token.user, _PURPOSES[token.kind][0])}
+
+    async def look(self, kind: Kind, text: str) -> Seen:
+        """What a link says. Raises Refused("invalid_request") for one that works no longer."""
+        token = self._open(kind, text)
+        reply = await self._scripts.run("read_link", self._keys(token), link_id=token.id)
+        if reply.word == "over":
+            raise _over()
+        if reply.word == "used":
+            return Seen(token.user, "", reply.text("email"), token.client, reply.text("target"), True)
+        return Seen(token.user, reply.text("name"), reply.text("email"), token.client, reply.text("target"), False)
+
+    async def confirm(self, session: Session, text: str, visitor: Visitor) -> str:
+        """Confirms the address and returns where the person was going, or "". Only the person, signed in, can: whoever
+        signs up with somebody else's address must not have it confirmed by its owner's click. Raises SignedOut,
+        Refused("invalid_request")."""
+        token = self._open(Kind.CONFIRM, text)
+        if token.user != session.user:
+            raise _foreign()
+        reply = await self._scripts.run(
+            "confirm_address",
+            {**self._keys(token), **session.keys()},
+            link_id=token.id,
+            email=token.client,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "over":
+            raise _over()
+        return reply.text("target") if reply.word == "ok" else ""
+
+    async def reset(self, text: str, password: str, visitor: Visitor) -> Seen:
+        """Sets the password; every session ends, and every other link. The address counts as confirmed. Raises
+        Refused("invalid_request"), HasherBusy."""
+        seen = await self.look(Kind.RESET, text)  # no hash is made for a link that is over
+        if seen.used:
+            raise _over()
+        token = self._open(Kind.RESET, text)
+        hashed = await self._hasher.hash(password)
+        reply = await self._scripts.run(
+            "reset_password", self._keys(token), link_id=token.id, password=hashed, **visitor.fields()
+        )
+        if reply.word == "over":
+            raise _over()
+        return seen
+
+    async def change(self, session: Session, text: str, visitor: Visitor) -> Changed:
+        """Makes the address that the link was mailed to the person's.
+
+        The entry in the index lies in another slot than the row: it is reserved (60 s), made to last, then the row is
+        written, then the old entry is released. Until the row is written the old address works, after it the new one;
+        broken off in between, the link works again, or does the rest. Raises SignedOut, Refused("invalid_request") for
+        a link that is over and for an address that has an account by now.
+        """
+        token = self._open(Kind.CHANGE, text)
+        if token.user != session.user:
+            raise _foreign()
+        user, new = token.user, token.client
+        seen = await self.look(Kind.CHANGE, text)
+        if seen.used and seen.email != new:
+            raise _over()
+        entry = keys.email(new)
+        with wrapped():
+            reserved = await self._client.set(entry, user, nx=True, px=EMAIL_RESERVATION)
+            if not reserved and await self._client.get(entry) != user.encode():
+                raise Refused("invalid_request", TAKEN)
+        reply = await self._scripts.run("confirm_email", {"email": entry, "invite": keys.invite(new)}, user_id=user)
+        if reply.word == "lost":
+            raise Refused("invalid_request", TAKEN)
+        reply = await self._scripts.run(
+            "change_address",
+            {**self._keys(token), **session.keys()},
+            link_id=token.id,
+            email=new,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "over":
+            raise _over()
+        old = reply.text("old")
+        if old != new:
+            await self._scripts.run("release_email", {"email": keys.email(old)}, user_id=user)
+        return Changed(old, new, reply.word == "already")
+
+
+def _over() -> Refused:
+    return Refused("invalid_request", "This link works no longer: it was used, a newer one was sent, or it is too old.")
+
+
+def _foreign() -> Refused:
+    return Refused("invalid_request", "This link is for another account than the one you are signed in to.")

@@ -1,0 +1,166 @@
+"""A change of address goes over two slots: whatever breaks off in it, exactly one address signs the person in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from store import keys as spell
+from store.errors import StoreUnavailable
+from store.keyring import Keys
+from store.opened import Store
+from store.seal import Kind
+from tests.engines import Engine
+from tests.losing import Armed, losing
+from tests.test_links import NEW, text_of
+from tests.world import PASSWORD, VISITOR, World, refusal_of
+
+pytestmark = pytest.mark.gen_test
+
+Crash = Callable[[World, Armed], Awaitable[None]]
+
+
+async def signs_in(store: Store, user: str, *emails: str) -> list[str]:
+    """The addresses that, with the password, are this person's."""
+    found = [(email, await store.people.verify(email, PASSWORD)) for email in emails]
+    return [email for email, credentials in found if credentials and credentials.user == user]
+
+
+async def test_the_address_is_another_one_afterwards(store: Store) -> None:
+    world = await World.make(store)
+    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    seen = await store.links.look(Kind.CHANGE, text)
+    assert (seen.email, seen.mailed_to, seen.used) == (world.email, NEW, False)
+    done = await store.links.change(world.session, text, VISITOR)
+    assert (done.old, done.new, done.again) == (world.email, NEW, False)
+    assert await signs_in(store, world.user, world.email, NEW) == [NEW]
+    assert await store.people.find(world.email) is None
+    assert await store.client.pttl(spell.email(NEW)) == -1
+    profile = await store.sessions.profile(world.session)
+    assert (profile.email, profile.email_verified) == (NEW, True)
+    assert (await store.links.change(world.session, text, VISITOR)).again, "a second click is answered kindly"
+    assert await world.events() == ["signed_up", "signed_in", "email_changed"]
+    assert await world.person(world.email), "the old address is free"
+    assert await signs_in(store, world.user, NEW) == [NEW]
+    # That of somebody else by now is not released by a click that comes late.
+    await store.links.change(world.session, text, VISITOR)
+    assert await store.people.find(world.email) is not None
+
+
+async def test_an_address_that_got_an_account_meanwhile_is_refused(store: Store) -> None:
+    world = await World.make(store)
+    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    other = await world.person(NEW)
+    assert await refusal_of(store.links.change(world.session, text, VISITOR)) == "invalid_request"
+    assert await signs_in(store, world.user, world.email, NEW) == [world.email]
+    assert await store.people.find(NEW) == other
+
+
+async def test_two_who_want_one_address_do_not_both_get_it(store: Store) -> None:
+    first, second = await World.make(store), await World.make(store)
+    one = await text_of(store.links.to_change(first.user, first.email, NEW))
+    two = await text_of(store.links.to_change(second.user, second.email, NEW))
+    await store.links.change(first.session, one, VISITOR)
+    assert await refusal_of(store.links.change(second.session, two, VISITOR)) == "invalid_request"
+    assert await signs_in(store, first.user, first.email, NEW) == [NEW]
+    assert await signs_in(store, second.user, second.email, NEW) == [second.email]
+
+
+async def test_a_link_from_before_another_change_is_over(store: Store) -> None:
+    world = await World.make(store)
+    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    await store.links.change(world.session, text, VISITOR)
+    reset = await text_of(store.links.to_reset(world.user, NEW))
+    again = await text_of(store.links.to_change(world.user, NEW, world.email))
+    assert await refusal_of(store.links.change(world.session, text, VISITOR)) == "invalid_request"
+    await store.links.change(world.session, again, VISITOR)
+    assert await refusal_of(store.links.reset(reset, PASSWORD, VISITOR)) == "invalid_request"
+    assert await signs_in(store, world.user, world.email, NEW) == [world.email]
+    assert await store.people.find(NEW) is None
+
+
+async def test_of_many_clicks_at_once_one_changes_and_none_fails(store: Store) -> None:
+    world = await World.make(store)
+    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    done = await asyncio.gather(*(store.links.change(world.session, text, VISITOR) for _ in range(10)))
+    assert [change.again for change in done].count(False) == 1
+    assert {(change.old, change.new) for change in done} == {(world.email, NEW)}
+    assert await signs_in(store, world.user, world.email, NEW) == [NEW]
+    assert (await world.events()).count("email_changed") == 1
+
+
+async def test_a_sign_up_and_a_change_that_want_one_address_at_once_leave_it_to_one(store: Store) -> None:
+    for round in range(5):
+        new, world = f"new{round}@example.com", await World.make(store)
+        text = await text_of(store.links.to_change(world.user, world.email, new))
+        answers = await asyncio.gather(
+            refusal_of(world.person(new)), refusal_of(store.links.change(world.session, text, VISITOR))
+        )
+        assert sorted(answers, key=str) == [None, "invalid_request"]
+        owner = await store.people.find(new)
+        assert owner is not None
+        assert await signs_in(store, owner, new) == [new]
+        assert await signs_in(store, world.user, world.email, new) == [new if owner == world.user else world.email]
+
+
+async def _after_reserving(armed: Armed) -> None:
+    armed.lose_request = True
+    armed.arm("confirm_email", 2)
+
+
+async def _after_making_it_last(armed: Armed) -> None:
+    armed.arm("confirm_email", 2)
+
+
+async def _before_the_row(armed: Armed) -> None:
+    armed.lose_request = True
+    armed.arm("change_address")
+
+
+async def _after_the_row(armed: Armed) -> None:
+    armed.arm("change_address")
+
+
+async def _before_releasing(armed: Armed) -> None:
+    armed.lose_request = True
+    armed.arm("release_email", 2)
+
+
+async def _after_releasing(armed: Armed) -> None:
+    armed.arm("release_email", 2)
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(32)
+@pytest.mark.parametrize(
+    ("crash", "moved"),
+    [
+        pytest.param(_after_reserving, False, id="after the new address was reserved"),
+        pytest.param(_after_making_it_last, False, id="after the reservation was made to last"),
+        pytest.param(_before_the_row, False, id="before the row was written"),
+        pytest.param(_after_the_row, True, id="after the row was written"),
+        pytest.param(_before_releasing, True, id="before the old address was released"),
+        pytest.param(_after_releasing, True, id="after the old address was released"),
+    ],
+)
+async def test_a_change_that_broke_off_locks_nobody_out_and_can_be_finished(
+    valkey_engine: Engine, keys: Keys, crash: Callable[[Armed], Awaitable[None]], moved: bool
+) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        store = world.store
+        text = await text_of(store.links.to_change(world.user, world.email, NEW))
+        await crash(armed)
+        with pytest.raises(StoreUnavailable):
+            await store.links.change(world.session, text, VISITOR)
+        armed.times = 0
+        works = NEW if moved else world.email
+        assert await signs_in(store, world.user, world.email, NEW) == [works]
+        assert await store.people.find(works) == world.user
+        assert await world.sign_in(works)
+        assert (await store.links.change(world.session, text, VISITOR)).again is moved
+        assert await signs_in(store, world.user, world.email, NEW) == [NEW]
+        assert await store.people.find(world.email) is None
+        assert await store.client.pttl(spell.email(NEW)) == -1
+        assert (await world.events()).count("email_changed") == 1
