@@ -10,7 +10,6 @@ from typing import Any
 from tornado.routing import URLSpec
 
 from handlers.account import (
-    AccountHandler,
     AppsHandler,
     HomeHandler,
     RevokeAppHandler,
@@ -25,6 +24,8 @@ from handlers.account_data import (
     DocumentPageHandler,
     ExportHandler,
 )
+from handlers.account_leaving import DeleteAccountHandler, DeletedHandler, DownloadHandler
+from handlers.account_profile import AccountHandler, RemovePictureHandler, UploadHandler
 from handlers.ai import (
     MessagesHandler,
     ModelsHandler,
@@ -41,6 +42,7 @@ from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
 from handlers.fallback import FallbackHandler, StaticHandler, quote_nothing
 from handlers.health import HealthHandler, ReadyHandler
 from handlers.metadata import MetadataHandler
+from handlers.pictures import PictureHandler
 from handlers.policy import OPEN, POLICIES, check_policies
 from handlers.revoke import RevokeHandler
 from handlers.signin import SignInHandler, SignOutHandler, SignUpHandler
@@ -76,6 +78,12 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/signup", SignUpHandler, "signup"),
     (r"/signout", SignOutHandler, "signout"),
     (r"/account", AccountHandler, "account"),
+    (r"/account/picture", UploadHandler, "account-picture"),
+    (r"/account/picture/remove", RemovePictureHandler, "account-picture-remove"),
+    (r"/account/download", DownloadHandler, "account-download"),
+    (r"/account/delete", DeleteAccountHandler, "account-delete"),
+    (r"/account/deleted", DeletedHandler, "account-deleted"),
+    (r"/picture/([A-Za-z0-9_-]+\.[a-z]+)", PictureHandler, "picture"),
     (r"/account/apps", AppsHandler, "account-apps"),
     (rf"/account/apps/{CLIENT}/revoke", RevokeAppHandler, "account-app-revoke"),
     (rf"/account/apps/{CLIENT}/limit", SpendLimitHandler, "account-app-limit"),

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from handlers.amounts import typed_limit
 from handlers.format import money_field
 from handlers.page import PRODUCT, PageHandler
-from handlers.scopes import SCOPE_WORDS
+from handlers.scopes import allowed
 from store.grants import Grant
 from store.passwords import check_password
+from store.redirect_uris import display_origin
 from store.refused import Refused
 
 EVENTS = {
@@ -18,6 +19,10 @@ EVENTS = {
     "created_by_operator": "Account created by the operator",
     "signed_in": "Signed in",
     "signed_out": "Signed out",
+    "name_changed": "Name changed",
+    "picture_changed": "Picture changed",
+    "picture_removed": "Picture removed",
+    "account_downloaded": "Everything about the account downloaded",
     "password_changed": "Password changed; other sessions ended",
     "password_set_by_operator": "Password set by the operator; all sessions ended",
     "consent_given": "App connected",
@@ -47,15 +52,6 @@ class HomeHandler(PageHandler):
         self.render("home.html", title=PRODUCT, signed_in=await self.profile())
 
 
-class AccountHandler(PageHandler):
-    """The profile."""
-
-    async def get(self) -> None:
-        """Shows who is signed in."""
-        profile = await self.store.sessions.profile(self.require_session())
-        self.render("account.html", title="Your account", signed_in=profile, profile=profile)
-
-
 class Mistyped(NamedTuple):
     """What was typed as the limit of an app, and why it is none."""
 
@@ -78,7 +74,9 @@ class AppsPage(PageHandler):
                 client_id=grant.client,
                 name=app.name if app else "An app that no longer exists",
                 homepage=app.homepage if app else "",
-                scopes=[SCOPE_WORDS[name].title for name in grant.scopes if name in SCOPE_WORDS],
+                # An app chooses its name, but not the addresses it was registered with.
+                domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
+                scopes=allowed(grant.scopes, grant.spend_limit),
                 connected_at=grant.connected_at,
                 last_used_at=grant.last_used_at,
                 data_until=grant.data_until,

@@ -8,6 +8,7 @@
 --- KEYS[7] holds
 --- KEYS[8] ledger
 --- KEYS[9] replies
+--- KEYS[10] picture
 --- ARGV[1] user_id
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
@@ -18,7 +19,7 @@
 --- @idempotent
 --- @include "step"
 local user, users, grants, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local balance, holds, ledger, replies = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local balance, holds, ledger, replies, picture = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local user_id, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 redis.call('DEL', user)
@@ -41,7 +42,7 @@ for _, member in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
   redis.call('ZREM', replies, member)
 end
 if redis.call('EXISTS', grants, sessions, replies) > 0 then return {'more'} end
-redis.call('UNLINK', audit, balance, holds, ledger)
+redis.call('UNLINK', audit, balance, holds, ledger, picture)
 -- The list of the shard goes last: a deletion that was cut short is found there and goes on.
 redis.call('ZREM', users, user_id)
 return {'done'}

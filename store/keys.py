@@ -68,6 +68,7 @@ def person(user: str) -> dict[str, str]:
         "sessions": base + "sessions",
         "grants": base + "grants",
         "audit": audit(user),
+        "picture": base + "picture",
     }
 
 

@@ -36,6 +36,7 @@ ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknow
 SIGN_IN_ADDRESS = Group("signin-address", 20)
 SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
 SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
+PICTURE = Group("picture", 20, 60 * MINUTE)  # pictures a person uploads
 # SPEC 8.1: per (app, user) pair.
 DATA_READ = Group("data-read", 300)
 DATA_WRITE = Group("data-write", 60)

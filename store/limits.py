@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from store import keys
-from store.lifetimes import ADDRESS, OAUTH, SIGN_IN_ACCOUNT, SIGN_IN_ADDRESS, SIGN_UP_ADDRESS, Group
+from store.lifetimes import ADDRESS, OAUTH, PICTURE, SIGN_IN_ACCOUNT, SIGN_IN_ADDRESS, SIGN_UP_ADDRESS, Group
 from store.refused import let_in
 from store.results import Window
 from store.scripts import Scripts
@@ -43,3 +43,7 @@ class Limits:
     async def sign_up(self, address: str) -> None:
         """An attempt to sign up."""
         await self._take(SIGN_UP_ADDRESS, address)
+
+    async def picture(self, user: str) -> None:
+        """A picture that a person uploads."""
+        await self._take_key(PICTURE, keys.limit(user, PICTURE.name))
