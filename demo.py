@@ -42,6 +42,8 @@ class Demo:
 
     process: subprocess.Popen[str]
     url: str
+    account: str
+    """The address of the person's pages."""
 
     @classmethod
     async def start(cls, store: Store, base_url: str) -> Demo:
@@ -75,7 +77,7 @@ class Demo:
         line = await asyncio.to_thread(process.stdout.readline)
         if " on http" not in line:
             raise StartupError("the demo app did not start")
-        demo = cls(process, line.rpartition(" ")[2].strip())
+        demo = cls(process, line.rpartition(" ")[2].strip(), f"{base_url}/account")
         await demo.register(store, secret)
         return demo
 
@@ -110,8 +112,8 @@ class Demo:
         return (
             f"\n  Open {self.url} and sign in with Latchkey as\n"
             f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
-            "\n  Ask something there, which costs a little of your credits; then look at what is connected under your"
-            "\n  account. Ctrl-C stops everything.\n"
+            "\n  Keep a note there and ask something, which costs a little of your credits. Leave that page open, disconnect"
+            f"\n  the site at {self.account}/apps, and see it notice. Ctrl-C stops everything.\n"
         )
 
     def stop(self) -> None:

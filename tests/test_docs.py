@@ -342,7 +342,8 @@ def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) 
         assert (answer["token_type"], answer["expires_in"], answer["scope"]) == ("Bearer", 3600, "profile")
     userinfo = json.loads(person)
     assert len(userinfo.pop("sub")) == 32
-    assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME, "picture": ""}
+    assert userinfo.pop("picture").startswith("http://localhost:")
+    assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME}
     assert json.loads(kept) == {"text": "Hello"}
     reply, balance = map(json.loads, paid.splitlines())
     assert reply["content"] == [{"type": "text", "text": "Hello"}]
