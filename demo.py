@@ -112,8 +112,8 @@ class Demo:
         return (
             f"\n  Open {self.url} and sign in with Latchkey as\n"
             f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
-            "\n  Keep a note there and ask something, which costs a little of your credits. Leave that page open, disconnect"
-            f"\n  the site at {self.account}/apps, and see it notice. Ctrl-C stops everything.\n"
+            "\n  Keep a note there and ask something, which costs a little of your credits. Leave that page open,"
+            f"\n  disconnect the site at {self.account}/apps, and see it notice. Ctrl-C stops everything.\n"
         )
 
     def stop(self) -> None:

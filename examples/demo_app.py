@@ -148,7 +148,7 @@ def make_app(client: OAuthClient) -> Application:
     routes = [(path, page, shared) for path, page in pages.items()]
     with open(os.path.join(templates, "home.js"), encoding="utf-8") as file:
         script = file.read()
-    return Application(routes, template_path=templates, log_function=log_path, script=script)
+    return Application(routes, template_path=templates, log_function=log_path, script=script, origin=client.origin)
 
 
 def arguments() -> argparse.Namespace:

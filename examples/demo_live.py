@@ -73,8 +73,8 @@ class AskStreamed(Ask):
 
 
 class Events(Page):
-    """Tells the page, as server-sent events, of a changed balance and of the end of the access. The server does not call
-    apps when a person disconnects them, so this one looks every few seconds while a page is open."""
+    """Tells the page, as server-sent events, of a changed balance and of the end of the access. The server does not
+    call apps when a person disconnects them, so this one looks every few seconds while a page is open."""
 
     async def get(self) -> None:
         session = self.session()
@@ -83,7 +83,7 @@ class Events(Page):
             return
         self.gone = asyncio.Event()
         self.set_header("Content-Type", "text/event-stream")
-        said = None
+        said: str | None = None
         with suppress(StreamClosedError):
             while not self.gone.is_set():
                 try:
@@ -92,9 +92,9 @@ class Events(Page):
                     told = self.ended(session, trouble)
                     if session.tokens is None:
                         return await self.tell("ended", told.message)
-                    words, seconds = said, LOOK_SELDOM_SECONDS  # the server is away, or has enough of us
-                if words != said:
-                    await self.tell("balance", words or "")
+                    words, seconds = said or "", LOOK_SELDOM_SECONDS  # the server is away, or has enough of us
+                if words and words != said:
+                    await self.tell("balance", words)
                     said = words
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self.gone.wait(), seconds)

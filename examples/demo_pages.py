@@ -44,8 +44,8 @@ class Page(RequestHandler):
     def set_default_headers(self) -> None:
         self.nonce = secrets.token_urlsafe(16)
         own = f"style-src 'nonce-{self.nonce}'; script-src 'nonce-{self.nonce}'; connect-src 'self'"
-        others = "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-        self.set_header("Content-Security-Policy", f"default-src 'none'; {own}; img-src {self.client.origin}; {others}")
+        others = f"img-src {self.settings['origin']}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        self.set_header("Content-Security-Policy", f"default-src 'none'; {own}; {others}")
         self.set_header("Cache-Control", "no-store")
         self.set_header("Referrer-Policy", "no-referrer")
         self.set_header("X-Content-Type-Options", "nosniff")

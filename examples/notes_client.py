@@ -30,7 +30,7 @@ class Note:
 
 @dataclass
 class Notes:
-    """The person's notes, the newest first, or why there are none to show. `may_read`, `may_write`: what was allowed."""
+    """The person's notes, the newest first, or why there are none to show. `may_read`, `may_write`: what is allowed."""
 
     items: list[Note] = field(default_factory=list)
     trouble: str = ""

@@ -54,8 +54,8 @@ async def ask(client: OAuthClient, tokens: Tokens, question: str) -> Answer:
 
 
 async def ask_streamed(client: OAuthClient, tokens: Tokens, answer: Answer) -> AsyncIterator[str]:
-    """The model's reply to `answer.question` as it arrives, piece by piece; when it ends, `answer` says it all. Raises as
-    `ask` does."""
+    """The model's reply to `answer.question` as it arrives, piece by piece; when it ends, `answer` says it all. Raises
+    as `ask` does."""
     message = {"role": "user", "content": answer.question}
     body = {"model": MODEL, "max_tokens": MOST_TOKENS, "messages": [message], "stream": True}
     arrived: asyncio.Queue[bytes | None] = asyncio.Queue()

@@ -83,7 +83,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account/download", DownloadHandler, "account-download"),
     (r"/account/delete", DeleteAccountHandler, "account-delete"),
     (r"/account/deleted", DeletedHandler, "account-deleted"),
-    (r"/picture/([A-Za-z0-9_-]+\.[a-z]+)", PictureHandler, "picture"),
+    (r"/picture/([^/]+)", PictureHandler, "picture"),
     (r"/account/apps", AppsHandler, "account-apps"),
     (rf"/account/apps/{CLIENT}/revoke", RevokeAppHandler, "account-app-revoke"),
     (rf"/account/apps/{CLIENT}/limit", SpendLimitHandler, "account-app-limit"),

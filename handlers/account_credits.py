@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from handlers.page import PageHandler
 from handlers.params import once, parse_pairs
-from handlers.spending_plot import DAYS, HEIGHT, WIDTH, in_words, plot_of
+from handlers.spending_plot import DAYS, plot_of
 from store.credits import Account, Entry
 
 ENTRIES_ON_A_PAGE = 50
@@ -16,7 +16,8 @@ class CreditsHandler(PageHandler):
     """The person's credits."""
 
     async def get(self) -> None:
-        """Shows the balance, the spending of the last days, the holds and the newest entries; `before` goes on behind an entry."""
+        """Shows the balance, the spending of the last days, the holds and the newest entries; `before` goes on behind
+        an entry."""
         before = once(parse_pairs(self.request.query)).get("before") or ""
         profile, account = await self.store.credits.of(
             self.require_session(), before=before, most=ENTRIES_ON_A_PAGE + 1
@@ -32,8 +33,6 @@ class CreditsHandler(PageHandler):
             account=account,
             names=names,
             plot=plot_of(spending, names) if spending else None,
-            plot_size=(WIDTH, HEIGHT),
-            in_words=in_words,
             entries=entries,
             by_app=by_app(entries),
             before=before,

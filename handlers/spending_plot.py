@@ -11,8 +11,10 @@ from handlers.format import day, money
 from store.credits import Spending
 
 DAYS = 30
-COLOURS = 4
-"""Apps that have a colour of their own; the others share one more."""
+PLACES = ("first", "second", "third", "fourth", "other")
+"""The colours, as the stylesheet names them."""
+COLOURS = len(PLACES) - 1
+"""Apps that have a colour of their own; the others share the last."""
 WIDTH, HEIGHT = 720, 150
 _STEP = WIDTH // DAYS
 _GAP = 4
@@ -61,11 +63,13 @@ def plot_of(spending: Spending, names: Mapping[str, str]) -> Plot | None:
     first = spending.today - timedelta(days=DAYS - 1)
     highest = max(by_day.values())
     best = max(by_day, key=lambda on: (by_day[on], on))
+    summary = f"{money(sum(by_day.values()))} in the last {DAYS} days, most of it on {in_words(best)}"
+    newest = sorted(charged, key=lambda row: row[0], reverse=True)
     return Plot(
         tuple(_bars(charged, place, first, highest)),
         tuple(legend),
-        tuple((on, names[client], amount) for on, client, amount in sorted(charged, key=lambda row: row[0], reverse=True)),
-        f"{money(sum(by_day.values()))} in the last {DAYS} days, most of it on {in_words(best)}: {money(by_day[best])}.",
+        tuple((on, names[client], amount) for on, client, amount in newest),
+        f"{summary}: {money(by_day[best])}.",
         in_words(first),
         highest,
         spending.whole,
@@ -82,7 +86,8 @@ def _bars(charged: list[tuple[date, str, int]], place: Mapping[str, int], first:
     sums: defaultdict[tuple[date, int], int] = defaultdict(int)
     for on, client, amount in charged:
         sums[on, place[client]] += amount
-    bars, tops = [], defaultdict(int)
+    bars: list[Bar] = []
+    tops: defaultdict[date, int] = defaultdict(int)
     for (on, colour), amount in sorted(sums.items()):
         height = max(1, amount * (HEIGHT - COLOURS) // highest)
         tops[on] += height

@@ -7,6 +7,7 @@ thread, and whatever goes wrong in that means that the file is no picture.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
@@ -37,6 +38,8 @@ _TURNS = {
     8: (Image.Transpose.ROTATE_90,),
 }
 
+# What is odd about a file is no news for our log.
+warnings.filterwarnings("ignore", module=r"PIL\b")
 # Pillow's own bound warns, and refuses at twice as many; ours is held before it decodes.
 Image.MAX_IMAGE_PIXELS = None
 
@@ -70,7 +73,9 @@ def picture_of(file: bytes) -> bytes:
     except Refused:
         raise
     except Exception:  # decoders raise whatever they like at what is broken
-        raise Refused("invalid_request", "That file is not a picture we can read. Send a JPEG, PNG, WebP or GIF.") from None
+        raise Refused(
+            "invalid_request", "That file is not a picture we can read. Send a JPEG, PNG, WebP or GIF."
+        ) from None
 
 
 def _decoded(file: bytes) -> Image.Image:

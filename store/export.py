@@ -44,8 +44,8 @@ async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, 
     yield json_line({"type": "profile", **_profile(person)}), 0
     image = await store.profiles.image(person.user, person.picture)
     if image:
-        content = base64.b64encode(image).decode()
-        yield json_line({"type": "picture", "mediaType": "image/webp", "base64": content}), 0
+        encoded = base64.b64encode(image).decode()
+        yield json_line({"type": "picture", "mediaType": "image/webp", "base64": encoded}), 0
     for grant in person.grants:
         yield json_line({"type": "app", **_app(grant)}), 0
     for entry in _activity(person):

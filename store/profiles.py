@@ -38,9 +38,7 @@ class Profiles:
 
     async def rename(self, session: Session, name: str, visitor: Visitor) -> None:
         """Changes the name, which `check_person_name` has let through. Raises SignedOut."""
-        reply = await self._scripts.run(
-            "rename_user", session.keys(), name=name, idle=self._idle, **visitor.fields()
-        )
+        reply = await self._scripts.run("rename_user", session.keys(), name=name, idle=self._idle, **visitor.fields())
         refuse_signed_out(reply)
 
     async def save_picture(self, session: Session, image: bytes, visitor: Visitor) -> None:

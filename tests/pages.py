@@ -14,7 +14,7 @@ from tornado.web import Application, RequestHandler
 
 from handlers.account_credits import by_app
 from handlers.scopes import SCOPE_WORDS
-from handlers.spending_plot import in_words, plot_of
+from handlers.spending_plot import plot_of
 from store.credits import Account, Entry, Holding, Spending
 
 ROOT = Path(__file__).parent.parent
@@ -39,7 +39,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         }
     )
     free = Sample(**{**vars(used), "spending": Sample(spent=0, limit=None, text="", error="")})
-    unused = Sample(**{**vars(app), "scopes": [], "domains": [], "last_used_at": None, "documents": 0, "bytes": 0, "spending": None})
+    unused = Sample(
+        **{**vars(app), "scopes": [], "domains": [], "last_used_at": None, "documents": 0, "bytes": 0, "spending": None}
+    )
     revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1)
     document = Sample(collection="notes", document_id=text, size=5, created_at=NOW, updated_at=NOW)
     usage = Sample(documents=2, bytes=10, collections=[("notes", 1, 5), (text, 1, 5)])
@@ -54,8 +56,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
     spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
-    plot: dict[str, Any] = {"plot": plot_of(spent, defaultdict(lambda: text)), "plot_size": (9, 9), "in_words": in_words}
-    no_plot: dict[str, Any] = {**plot, "plot": None}
+    plot: dict[str, Any] = {"plot": plot_of(spent, defaultdict(lambda: text))}
+    no_plot: dict[str, Any] = {"plot": None}
     stranger: dict[str, Any] = {"signed_in": None, "next": text}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     message: dict[str, Any] = {**stranger, "heading": text, "text": text}

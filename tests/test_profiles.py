@@ -12,8 +12,7 @@ from store.opened import Store
 from store.profiles import initials
 from store.refused import Refused, SignedOut
 from store.seal import Kind, Token
-from tests.spending import DOLLAR, SPENDING
-from tests.spender import Spender
+from tests.spending import DOLLAR, SPENDING, Spender
 from tests.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -72,7 +71,16 @@ async def test_an_address_tells_nobody_whose_it_is_and_cannot_be_made_up(store: 
     assert world.user not in good
     sealed = good.removesuffix(".svg")
     other = store.sealer.seal(Token(Kind.SESSION, world.user, "", "A" * 22, 0))
-    for bad in (f"{sealed}.webp", f"{sealed}.", sealed, f"{sealed[:-1]}x.svg", f"{other}.svg", ".svg", "", "\udc80.svg"):
+    for bad in (
+        f"{sealed}.webp",
+        f"{sealed}.",
+        sealed,
+        f"{sealed[:-1]}x.svg",
+        f"{other}.svg",
+        ".svg",
+        "",
+        "\udc80.svg",
+    ):
         assert await store.profiles.picture(bad) is None
 
 
@@ -125,7 +133,15 @@ async def test_uploads_are_counted(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("name", "letters"),
-    [("Ada Lovelace", "AL"), ("ada", "A"), ("Jean-Luc van der Berg", "JB"), ("¡hola!", "H"), ("ßa", "S"), ("…", ""), ("李 白", "李白")],
+    [
+        ("Ada Lovelace", "AL"),
+        ("ada", "A"),
+        ("Jean-Luc van der Berg", "JB"),
+        ("¡hola!", "H"),
+        ("ßa", "S"),
+        ("…", ""),
+        ("李 白", "李白"),
+    ],
 )
 def test_the_letters_of(name: str, letters: str) -> None:
     assert initials(name) == letters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import date, timedelta
+from itertools import pairwise
 
 from handlers.spending_plot import COLOURS, DAYS, HEIGHT, WIDTH, plot_of
 from store.credits import Spending
@@ -38,4 +39,4 @@ def test_bars_stand_on_each_other_inside_the_plot() -> None:
     for x in {bar.x for bar in plot.bars}:
         column = sorted((bar for bar in plot.bars if bar.x == x), key=lambda bar: -bar.y)
         assert column[0].y + column[0].height == HEIGHT
-        assert all(above.y + above.height == below.y for below, above in zip(column, column[1:], strict=False))
+        assert all(above.y + above.height == below.y for below, above in pairwise(column))

@@ -12,6 +12,9 @@ from store.refused import Refused
 from tests import drawing
 from tests.drawing import BLUE, RED, drawn
 
+# As the server has it.
+pytestmark = pytest.mark.filterwarnings(r"ignore:::PIL\b")
+
 
 def opened(image: bytes) -> Image.Image:
     made = Image.open(BytesIO(image), formats=("WEBP",))
@@ -59,7 +62,15 @@ def test_of_an_animation_the_first_frame_is_kept(form: str) -> None:
 
 @pytest.mark.parametrize(
     ("orientation", "red"),
-    [(1, (20, 128)), (2, (236, 128)), (3, (236, 128)), (5, (128, 20)), (6, (128, 20)), (7, (128, 236)), (8, (128, 236))],
+    [
+        (1, (20, 128)),
+        (2, (236, 128)),
+        (3, (236, 128)),
+        (5, (128, 20)),
+        (6, (128, 20)),
+        (7, (128, 236)),
+        (8, (128, 236)),
+    ],
 )
 def test_a_photograph_is_turned_as_it_was_held(orientation: int, red: tuple[int, int]) -> None:
     exif = Image.Exif()

@@ -37,7 +37,9 @@ def test_hostile_words_stay_words(name: str) -> None:
 def test_it_loads_only_what_the_content_security_policy_allows(name: str) -> None:
     page = render(name)
     loaded = [link.get("href") for link in page.all("link")] + [image.get("src") for image in page.all("img")]
-    assert all(re.fullmatch(r"/static/(latchkey\.css|favicon\.svg)\?v=\w+|/picture/x\.svg", address) for address in loaded)
+    assert all(
+        re.fullmatch(r"/static/(latchkey\.css|favicon\.svg)\?v=\w+|/picture/x\.svg", address) for address in loaded
+    )
     assert {form.get("action").split("/")[0] for form in page.all("form")} <= {""}
 
 
