@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import tracemalloc
 import zipfile
 from typing import Any
 
@@ -17,8 +18,8 @@ from store import keys
 from tests.conftest import OpenStore
 from tests.drawing import drawn
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
-from tests.holding import connect_app, write
-from tests.test_account_data import DOCUMENTS
+from tests.holding import connect_app, numbered, stock, write
+from tests.test_account_data import DOCUMENTS, begin_download
 from tests.test_profile_http import picture_for, upload
 from tests.world import every_key
 
@@ -28,8 +29,14 @@ DELETE, DOWNLOAD = "/account/delete", "/account/download"
 
 
 @pytest.fixture
-def site(open_store: OpenStore, base_url: str) -> Site:
-    return Site(open_store("memory"), base_url)
+def site(request: pytest.FixtureRequest, open_store: OpenStore, base_url: str) -> Site:
+    """On fakeredis; with the parameter "valkey" on Valkey."""
+    if getattr(request, "param", "") != "valkey":
+        return Site(open_store("memory"), base_url)
+    engine = request.getfixturevalue("valkey_engine")
+    with engine.client() as client:
+        client.flushall()
+    return Site(open_store(engine.url), base_url)
 
 
 async def settled(service: Service) -> Browser:
@@ -96,6 +103,31 @@ async def test_the_download_is_sent_in_pieces_of_bounded_size(service: Service) 
     assert len(lines.body) > 20 * PIECE_BYTES
     assert lines.headers["Transfer-Encoding"] == "chunked"
     assert [line["type"] for line in lines_of(lines)].count("document") == 30
+
+
+@pytest.mark.parametrize("site", ["valkey"], indirect=True)
+async def test_ten_thousand_documents_need_no_more_memory_than_a_hundred(service: Service) -> None:
+    app = await service.store.apps.find("web-app")
+    assert app is not None
+    await connect_app(service.store, service.ada, app)
+    browser = await service.signed_in()
+    peaks: dict[tuple[str, int], int] = {}
+    for number in (100, 10_000):
+        await stock(service.store, service.ada, "web-app", numbered(number, 700, collections=7))
+        for form in ("zip", "jsonl"):
+            await browser.get("/account")  # caches are warm
+            tracemalloc.start()
+            reader, writer = await begin_download(service, browser, f"{DOWNLOAD}?format={form}")
+            received, tail = 0, b""
+            while piece := await reader.read(2**16):
+                received, tail = received + len(piece), (tail + piece)[-5:]
+            peaks[form, number] = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            writer.close()
+            assert tail == b"0\r\n\r\n"
+            assert received > 100 * number
+    for form in ("zip", "jsonl"):
+        assert peaks[form, 10_000] < peaks[form, 100] + 1_000_000, peaks
 
 
 async def test_the_page_says_what_goes(service: Service) -> None:

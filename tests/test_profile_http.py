@@ -110,6 +110,28 @@ async def test_a_picture_from_upload_to_app_and_away_again(service: Service) -> 
     assert [(await send(address)).code for address in addresses] == [200, 404, 404]
 
 
+@pytest.mark.trap(25)
+@pytest.mark.spec("9")
+async def test_a_picture_has_no_etag_and_is_never_not_modified(service: Service) -> None:
+    address = await picture_for(service, (await service.tokens())["access_token"])
+    for given in ("*", '"1"'):
+        shown = await send(
+            address, headers={"If-None-Match": given, "If-Modified-Since": "Thu, 01 Jan 2099 00:00:00 GMT"}
+        )
+        assert shown.code == 200
+        assert shown.body
+        assert "ETag" not in shown.headers
+
+
+@pytest.mark.trap(18)
+async def test_the_pages_of_the_profile_are_not_framed(service: Service) -> None:
+    browser = await service.signed_in()
+    for path in ("/account", "/account/delete", "/account/deleted"):
+        headers = (await browser.get(path)).headers
+        assert headers["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
 async def test_without_a_picture_there_is_one_of_the_initials(service: Service) -> None:
     address = await picture_for(service, (await service.tokens())["access_token"])
     assert service.ada not in address

@@ -90,7 +90,15 @@ def test_no_kind_opens_as_another_whatever_its_prefix_says(sealed_as: Kind, open
 
 
 def test_prefixes_are_recognisable_and_all_different() -> None:
-    assert sorted(kind.prefix for kind in Kind) == ["lk_ac_", "lk_at_", "lk_in_", "lk_rq_", "lk_rt_", "lk_ss_"]
+    assert sorted(kind.prefix for kind in Kind) == [
+        "lk_ac_",
+        "lk_at_",
+        "lk_in_",
+        "lk_pc_",
+        "lk_rq_",
+        "lk_rt_",
+        "lk_ss_",
+    ]
 
 
 def test_what_one_service_sealed_no_other_opens() -> None:
