@@ -22,8 +22,9 @@ MOST_UPLOAD = 5 * 2**20
 ROOM = 4
 """Uploads that a process takes at a time, from the first byte to the finished picture."""
 
-# A JPEG is decoded at a fraction of its size, so it may be as large as telephones make them.
-MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 16_000_000, "WEBP": 16_000_000, "GIF": 16_000_000}
+# As much as takes about 150 MB to decode: a JPEG is decoded at a fraction of its size, and may be as large as telephones
+# make them; the decoder of WebP keeps several copies.
+MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 16_000_000, "WEBP": 9_000_000, "GIF": 16_000_000}
 # Each scan of a progressive JPEG is a pass over the whole picture; programs that make them use about ten.
 MOST_SCANS = 100
 _START_OF_SCAN = b"\xff\xda"
@@ -90,7 +91,9 @@ def _decoded(file: bytes) -> Image.Image:
         turns = _TURNS.get(_orientation(image), ())
         image.draft("RGB", (2 * SIDE, 2 * SIDE))
         alpha = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
-        square = ImageOps.fit(image.convert("RGBA" if alpha else "RGB"), (SIDE, SIDE), Image.Resampling.LANCZOS)
+        mode = "RGBA" if alpha else "RGB"
+        pixels = image if image.mode == mode else image.convert(mode)  # which copies in any case
+        square = ImageOps.fit(pixels, (SIDE, SIDE), Image.Resampling.LANCZOS)
     for turn in turns:
         square = square.transpose(turn)
     # From the pixels alone: no profile, comment or place where it was taken goes on.
