@@ -22,7 +22,7 @@ MOST_UPLOAD = 5 * 2**20
 ROOM = 4
 """Uploads that a process takes at a time, from the first byte to the finished picture."""
 
-# As much as takes about 150 MB to decode: a JPEG is decoded at a fraction of its size, and may be as large as telephones
+# As much as takes about 150 MB to decode: a JPEG is decoded at a fraction of its size, and may be as large as phones
 # make them; the decoder of WebP keeps several copies.
 MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 16_000_000, "WEBP": 9_000_000, "GIF": 16_000_000}
 # Each scan of a progressive JPEG is a pass over the whole picture; programs that make them use about ten.
