@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import secrets
+import sys
 import time
 from collections import OrderedDict
 from typing import Any
@@ -165,7 +166,10 @@ def arguments() -> argparse.Namespace:
 
 async def serve(options: argparse.Namespace, parent: int) -> None:
     """Listen until interrupted, or until `parent` (a process id) is no longer the parent."""
-    sockets = bind_sockets(options.port, options.host)
+    try:
+        sockets = bind_sockets(options.port, options.host)
+    except OSError as error:
+        sys.exit(f"The demo app cannot listen on {options.host}:{options.port}: {error.strerror}")
     here = f"http://{options.host}:{sockets[0].getsockname()[1]}"
     secret = options.client_secret or os.environ.get("DEMO_CLIENT_SECRET") or None
     client = OAuthClient(options.latchkey, options.client_id, secret, f"{here}/callback", options.scopes)
