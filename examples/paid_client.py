@@ -63,18 +63,20 @@ async def ask_streamed(client: OAuthClient, tokens: Tokens, answer: Answer) -> A
     call = asyncio.ensure_future(client.stream(tokens, url, body, arrived.put_nowait, SECONDS))
     call.add_done_callback(lambda _: arrived.put_nowait(None))
     rest = b""
-    while (piece := await arrived.get()) is not None:
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            text = read_line(line, answer)
-            if text:
-                yield text
     try:
+        while (piece := await arrived.get()) is not None:
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                text = read_line(line, answer)
+                if text:
+                    yield text
         await call
     except Trouble as trouble:
         if trouble.code == "invalid_token":
             raise
         answer.trouble = WORDS.get(trouble.code, trouble.message)
+    finally:
+        call.cancel()  # where nobody listens any more; the model goes on, and what it says is paid
 
 
 def read_line(line: bytes, answer: Answer) -> str:

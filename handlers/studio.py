@@ -11,7 +11,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, WebPImagePlugin  # noqa: F401  # else Pillow loads all that it knows to read WebP
 
 from store.refused import Refused
 
@@ -84,9 +84,11 @@ def _decoded(file: bytes) -> Image.Image:
     if file[8:12] == b"WEBP" and _canvas(file) > MOST_PIXELS["WEBP"]:  # Pillow allocates when it opens one
         raise Refused("invalid_request", _TOO_LARGE)
     with Image.open(BytesIO(file), formats=tuple(MOST_PIXELS)) as image:
-        if image.width * image.height > MOST_PIXELS[image.format or ""]:
+        # Many telephones put a second picture behind the first one, which Pillow calls MPO.
+        form = "JPEG" if image.format == "MPO" else image.format or ""
+        if image.width * image.height > MOST_PIXELS[form]:
             raise Refused("invalid_request", _TOO_LARGE)
-        if image.format == "JPEG" and file.count(_START_OF_SCAN) > MOST_SCANS:
+        if form == "JPEG" and file.count(_START_OF_SCAN) > MOST_SCANS:
             raise Refused("invalid_request", "That picture is built too strangely for us. Save it anew and try again.")
         turns = _TURNS.get(_orientation(image), ())
         image.draft("RGB", (2 * SIDE, 2 * SIDE))

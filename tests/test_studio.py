@@ -47,6 +47,12 @@ def test_a_print_is_understood_too() -> None:
     assert opened(picture_of(drawing.saved(Image.new("CMYK", (30, 30)), "JPEG"))).mode == "RGB"
 
 
+def test_of_a_telephones_two_pictures_in_one_the_first_is_kept() -> None:
+    second = Image.new("RGB", (40, 40), BLUE)
+    file = drawing.saved(Image.new("RGB", (40, 40), RED), "MPO", save_all=True, append_images=[second])
+    assert close(opened(picture_of(file)).getpixel((128, 128)), RED)
+
+
 def test_what_is_transparent_stays_so() -> None:
     made = opened(picture_of(drawn(colour=(0, 0, 0, 0))))
     pixel = made.getpixel((9, 9))
