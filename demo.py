@@ -42,6 +42,8 @@ class Demo:
 
     process: subprocess.Popen[str]
     url: str
+    account: str
+    """The address of the person's pages."""
 
     @classmethod
     async def start(cls, store: Store, base_url: str) -> Demo:
@@ -61,21 +63,12 @@ class Demo:
         await store.credits.begin(person.user, CREDITS, reason="To try things out")
         secret = new_secret()
         options = ["--latchkey", base_url, "--client-id", CLIENT_ID, "--scopes", " ".join(SCOPES)]
-        options += ["--port", str(_free_port()), "--exit-with-parent"]
-        process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            # The app has no use for our settings, which may hold secret keys.
-            env={**_without_settings(os.environ), "DEMO_CLIENT_SECRET": secret},
-            start_new_session=True,  # Ctrl-C is for the server, which ends the demo
-        )
-        assert process.stdout is not None
-        line = await asyncio.to_thread(process.stdout.readline)
-        if " on http" not in line:
+        port = _free_port()
+        # Somebody may take the port before the app does: then any will do.
+        started = await _start(options, port, secret) or (port and await _start(options, 0, secret))
+        if not started:
             raise StartupError("the demo app did not start")
-        demo = cls(process, line.rpartition(" ")[2].strip())
+        demo = cls(*started, f"{base_url}/account")
         await demo.register(store, secret)
         return demo
 
@@ -110,8 +103,8 @@ class Demo:
         return (
             f"\n  Open {self.url} and sign in with Latchkey as\n"
             f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
-            "\n  Ask something there, which costs a little of your credits; then look at what is connected under your"
-            "\n  account. Ctrl-C stops everything.\n"
+            "\n  Keep a note there and ask something, which costs a little of your credits. Leave that page open,"
+            f"\n  disconnect the site at {self.account}/apps, and see it notice. Ctrl-C stops everything.\n"
         )
 
     def stop(self) -> None:
@@ -120,6 +113,27 @@ class Demo:
         self.process.wait()
         if self.process.stdout:
             self.process.stdout.close()
+
+
+async def _start(options: list[str], port: int, secret: str) -> tuple[subprocess.Popen[str], str] | None:
+    """The app's process and address; None where it ended at once."""
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), *options, "--port", str(port), "--exit-with-parent"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        # The app has no use for our settings, which may hold secret keys.
+        env={**_without_settings(os.environ), "DEMO_CLIENT_SECRET": secret},
+        start_new_session=True,  # Ctrl-C is for the server, which ends the demo
+    )
+    assert process.stdout is not None
+    line = await asyncio.to_thread(process.stdout.readline)
+    if " on http" in line:
+        return process, line.rpartition(" ")[2].strip()
+    process.terminate()
+    process.wait()
+    process.stdout.close()
+    return None
 
 
 async def _is_the_demo_person(store: Store, *, active: bool = False) -> bool:

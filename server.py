@@ -214,9 +214,9 @@ def announce(runtime: Runtime, demo: Demo | None) -> None:
     if runtime.ops_sockets:
         host, port = runtime.settings.ops_host, runtime.ops_sockets[0].getsockname()[1]
         log.info("operations on http://%s:%d", f"[{host}]" if ":" in host else host, port)
-    print(f"Latchkey listening on {runtime.base_url}", flush=True)
-    if demo:
-        print(demo.instructions(), flush=True)
+    # In one piece: who waits for the line finds the rest with it.
+    said = f"Latchkey listening on {runtime.base_url}"
+    print(f"{said}\n{demo.instructions()}" if demo else said, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,102 +8,25 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import hmac
 import logging
 import os
 import secrets
+import sys
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Any
 
-from oauth_client import OAuthClient, Tokens, Trouble
-from paid_client import Answer, ask, read_balance
+from demo_live import LONGEST_QUESTION, Ask, AskStreamed, Events
+from demo_notes import LONGEST_NOTE, AddNote, DeleteNote, EditNote
+from demo_pages import LOG, Page, Session
+from notes_client import Notes, read_notes
+from oauth_client import OAuthClient, Trouble
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import PeriodicCallback
 from tornado.netutil import bind_sockets
-from tornado.web import Application, HTTPError, RequestHandler
+from tornado.web import Application, RequestHandler
 
-LOG = logging.getLogger("demo_app")
-COOKIE = "demo_app_session"
-MOST_SESSIONS = 1000
 MOST_PENDING = 5
-LONGEST_QUESTION = 500
-
-
-@dataclass
-class Session:
-    """One browser, kept in this process; the cookie carries only its id."""
-
-    form_token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    pending: OrderedDict[str, str] = field(default_factory=OrderedDict)  # state -> PKCE verifier
-    tokens: Tokens | None = None
-    answer: Answer | None = None
-    # Two refreshes at once would send one single-use token twice, which the server must take for theft.
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-class Page(RequestHandler):
-    """What every page shares: the browser's session and the frame around the content."""
-
-    client: OAuthClient
-    sessions: OrderedDict[str, Session]
-
-    def initialize(self, client: OAuthClient, sessions: OrderedDict[str, Session]) -> None:
-        self.client, self.sessions = client, sessions
-
-    def set_default_headers(self) -> None:
-        self.nonce = secrets.token_urlsafe(16)
-        style, others = f"style-src 'nonce-{self.nonce}'", "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-        self.set_header("Content-Security-Policy", f"default-src 'none'; {style}; {others}")
-        self.set_header("Cache-Control", "no-store")
-        self.set_header("Referrer-Policy", "no-referrer")
-        self.set_header("X-Content-Type-Options", "nosniff")
-
-    def get_template_namespace(self) -> dict[str, Any]:
-        return super().get_template_namespace() | {"nonce": self.nonce}
-
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
-        error = kwargs.get("exc_info", (None, None))[1]
-        self.render("error.html", message=error.message if isinstance(error, Trouble) else "Something went wrong here.")
-
-    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
-        """Without the address of the request: the callback's carries a code and a state."""
-        if not isinstance(value, HTTPError):
-            LOG.error("failed at %s", self.request.path, exc_info=value)
-
-    def session(self) -> Session | None:
-        return self.sessions.get(self.get_cookie(COOKIE, "") or "")
-
-    def start_session(self, session: Session) -> None:
-        """Put `session` under a new id (an id from before the sign-in must not be worth anything after it)."""
-        self.sessions.pop(self.get_cookie(COOKIE, "") or "", None)
-        name = secrets.token_urlsafe(32)
-        self.sessions[name] = session
-        while len(self.sessions) > MOST_SESSIONS:
-            self.sessions.popitem(last=False)
-        self.set_cookie(COOKIE, name, httponly=True, samesite="Lax", path="/")
-
-    def checked_session(self) -> Session:
-        """The session of a form that our own page made. Raises Trouble for any other."""
-        session = self.session()
-        sent = self.get_body_argument("form_token", "")
-        if session is None or not hmac.compare_digest(session.form_token.encode(), sent.encode()):
-            raise Trouble("This form is out of date. Go back and try again.", 403)
-        return session
-
-    async def live_tokens(self, session: Session) -> Tokens | None:
-        """The session's tokens, refreshed if need be; the caller holds the lock. Raises Trouble."""
-        if session.tokens and session.tokens.expires_at <= time.time():
-            session.tokens = await self.client.refresh(session.tokens)
-        return session.tokens
-
-    def ended(self, session: Session, trouble: Trouble) -> Trouble:
-        """What to tell the person of a call with the tokens; they go where the server no longer takes them."""
-        if trouble.code not in ("invalid_token", "invalid_grant"):
-            return trouble
-        session.tokens = session.answer = None
-        return Trouble("You are no longer connected: Latchkey has ended this app’s access.", 401)
 
 
 class Home(Page):
@@ -111,13 +34,14 @@ class Home(Page):
 
     async def get(self) -> None:
         session = self.session() or Session()
-        person, balance = {}, ""
+        person, balance, notes = {}, "", Notes()
         async with session.lock:
             try:
                 tokens = await self.live_tokens(session)
                 if tokens:
                     person = await self.client.person(tokens)
                     balance = await self.balance(tokens)
+                    notes = await read_notes(self.client, tokens)
             except Trouble as trouble:
                 raise self.ended(session, trouble) from None
         self.render(
@@ -125,39 +49,20 @@ class Home(Page):
             tokens=tokens,
             person=person,
             balance=balance,
+            notes=notes,
+            picture=self.own_picture(person),
             expiry=time.strftime("%H:%M:%S UTC", time.gmtime(tokens.expires_at)) if tokens else "",
             answer=session.answer,
             longest=LONGEST_QUESTION,
+            longest_note=LONGEST_NOTE,
             form_token=session.form_token,
+            script=self.settings["script"],
         )
 
-    async def balance(self, tokens: Tokens) -> str:
-        """What the person can spend, where the app may know it; the page is worth showing without it."""
-        if "credits:read" not in tokens.scope.split():
-            return ""
-        try:
-            return await read_balance(self.client, tokens)
-        except Trouble as trouble:
-            if trouble.code == "invalid_token":
-                raise
-            return trouble.message
-
-
-class Ask(Page):
-    """Asks a model something, which the person pays. What came of it stands on the front page: reloading that asks,
-    and costs, nothing."""
-
-    async def post(self) -> None:
-        session = self.checked_session()
-        question = self.get_body_argument("question", "").strip()[:LONGEST_QUESTION]
-        try:
-            async with session.lock:
-                tokens = await self.live_tokens(session)
-            if tokens and question:
-                session.answer = await ask(self.client, tokens, question)
-        except Trouble as trouble:
-            raise self.ended(session, trouble) from None
-        self.redirect("/", status=303)
+    def own_picture(self, person: dict[str, Any]) -> str:
+        """The person's picture, if it is one of the server's own: the page loads pictures from nowhere else."""
+        picture = person.get("picture")
+        return picture if isinstance(picture, str) and picture.startswith(f"{self.client.origin}/") else ""
 
 
 class Login(Page):
@@ -236,11 +141,15 @@ def log_path(handler: RequestHandler) -> None:
 def make_app(client: OAuthClient) -> Application:
     """The app's routes."""
     shared = {"client": client, "sessions": OrderedDict()}
-    pages = {"/": Home, "/login": Login, "/callback": Callback}
-    pages |= {"/ask": Ask, "/refresh": Refresh, "/disconnect": Disconnect}
+    pages: dict[str, type[Page]] = {"/": Home, "/login": Login, "/callback": Callback}
+    pages |= {"/notes": AddNote, "/notes/edit": EditNote, "/notes/delete": DeleteNote}
+    pages |= {"/ask": Ask, "/ask/stream": AskStreamed, "/events": Events}
+    pages |= {"/refresh": Refresh, "/disconnect": Disconnect}
     templates = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
     routes = [(path, page, shared) for path, page in pages.items()]
-    return Application(routes, template_path=templates, log_function=log_path)
+    with open(os.path.join(templates, "home.js"), encoding="utf-8") as file:
+        script = file.read()
+    return Application(routes, template_path=templates, log_function=log_path, script=script, origin=client.origin)
 
 
 def arguments() -> argparse.Namespace:
@@ -257,7 +166,10 @@ def arguments() -> argparse.Namespace:
 
 async def serve(options: argparse.Namespace, parent: int) -> None:
     """Listen until interrupted, or until `parent` (a process id) is no longer the parent."""
-    sockets = bind_sockets(options.port, options.host)
+    try:
+        sockets = bind_sockets(options.port, options.host)
+    except OSError as error:
+        sys.exit(f"The demo app cannot listen on {options.host}:{options.port}: {error.strerror}")
     here = f"http://{options.host}:{sockets[0].getsockname()[1]}"
     secret = options.client_secret or os.environ.get("DEMO_CLIENT_SECRET") or None
     client = OAuthClient(options.latchkey, options.client_id, secret, f"{here}/callback", options.scopes)

@@ -9,20 +9,22 @@ import base64
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.web import HTTPError
 
 
 class Trouble(HTTPError):
-    """Something to tell the person: a message and the HTTP status of the page; `code` is the OAuth error, if any."""
+    """Something to tell the person: a message and the HTTP status of the page; `code` is the OAuth error, if any, and
+    `typed` what the person wrote and should not lose."""
 
-    def __init__(self, message: str, status: int = 400, code: str = "") -> None:
+    def __init__(self, message: str, status: int = 400, code: str = "", typed: str = "") -> None:
         super().__init__(status)
-        self.message, self.code = message, code
+        self.message, self.code, self.typed = message, code, typed
 
 
 @dataclass
@@ -35,6 +37,10 @@ class Tokens:
     expires_at: float
     refreshes: int = 0
 
+    def may(self, scope: str) -> bool:
+        """Whether the person allowed this."""
+        return scope in self.scope.split()
+
 
 class OAuthClient:
     """One app at one server. `client_secret` None makes it a public client; `scopes` are separated by spaces."""
@@ -43,6 +49,8 @@ class OAuthClient:
         self.issuer, self.client_id, self.redirect_uri = issuer.rstrip("/"), client_id, redirect_uri
         self.scopes, self._secret = scopes, client_secret
         self._found: dict[str, Any] | None = None
+        parts = urlsplit(issuer)
+        self.origin = f"{parts.scheme}://{parts.netloc}"
 
     async def metadata(self) -> dict[str, Any]:
         """The server's own description (RFC 8414), read once. Raises Trouble when it cannot be had."""
@@ -103,15 +111,32 @@ class OAuthClient:
         return self._object(response)
 
     async def call(
-        self, tokens: Tokens, url: str, body: dict[str, Any] | None = None, seconds: float = 10
+        self,
+        tokens: Tokens,
+        url: str,
+        body: dict[str, Any] | None = None,
+        seconds: float = 10,
+        *,
+        method: str = "",
+        headers: dict[str, str] | None = None,
     ) -> dict[str, Any]:
         """A call of an API with the access token (RFC 6750 2.1), a POST where there is a body; the JSON object it
-        answers. Raises Trouble."""
-        options: dict[str, Any] = {"headers": {"Authorization": f"Bearer {tokens.access}"}}
-        if body is not None:
-            options["headers"]["Content-Type"] = "application/json"
-            options |= {"method": "POST", "body": json.dumps(body)}
-        return self._object(await self._fetch(url, request_timeout=seconds, **options))
+        answers, empty for 204. Raises Trouble."""
+        return self._object(await self._fetch(url, **_call(tokens, body, seconds, method, headers)))
+
+    async def stream(
+        self, tokens: Tokens, url: str, body: dict[str, Any], arrived: Callable[[bytes], None], seconds: float
+    ) -> None:
+        """A call whose answer is given to `arrived` piece by piece. Raises Trouble, with nothing of a refusal."""
+        begun: list[bytes] = []
+
+        def take(piece: bytes) -> None:
+            begun.append(piece)
+            arrived(piece)
+
+        response = await self._fetch(url, streaming_callback=take, **_call(tokens, body, seconds))
+        if response.code != 200:
+            raise self._trouble(response, b"".join(begun))
 
     async def _ask_tokens(self, form: dict[str, str]) -> Tokens:
         answer = self._object(await self._post((await self.metadata())["token_endpoint"], form))
@@ -141,24 +166,37 @@ class OAuthClient:
             raise Trouble(f"The sign-in server cannot be reached ({type(error).__name__}).", 502) from None
 
     def _object(self, response: HTTPResponse) -> dict[str, Any]:
-        if response.code != 200:
+        if response.code == 204:
+            return {}
+        if response.code not in (200, 201):
             raise self._trouble(response)
-        answer = _json(response)
+        answer = _json(response.body)
         if not answer:
             raise Trouble("The sign-in server sent no JSON object.", 502)
         return answer
 
-    def _trouble(self, response: HTTPResponse) -> Trouble:
-        answer = _json(response)
+    def _trouble(self, response: HTTPResponse, body: bytes | None = None) -> Trouble:
+        answer = _json(response.body if body is None else body)
         code = str(answer.get("error", response.code))
         wait = f" Try again in {answer['retryAfter']} seconds." if "retryAfter" in answer else ""
         words = f"The sign-in server answered {code}: {answer.get('error_description', 'no description')}{wait}"
         return Trouble(words, 502, code)
 
 
-def _json(response: HTTPResponse) -> dict[str, Any]:
+def _call(
+    tokens: Tokens, body: dict[str, Any] | None, seconds: float, method: str = "", headers: dict[str, str] | None = None
+) -> dict[str, Any]:
+    sent = {"Authorization": f"Bearer {tokens.access}", **(headers or {})}
+    options: dict[str, Any] = {"headers": sent, "request_timeout": seconds}
+    if body is not None:
+        sent["Content-Type"] = "application/json"
+        options |= {"method": "POST", "body": json.dumps(body)}
+    return options | ({"method": method} if method else {})
+
+
+def _json(body: bytes | None) -> dict[str, Any]:
     try:
-        answer = json.loads(response.body or b"")
+        answer = json.loads(body or b"")
     except ValueError:
         return {}
     return answer if isinstance(answer, dict) else {}

@@ -6,6 +6,9 @@ Any SDK of the Anthropic Messages API would do for the question: base URL `ISSUE
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,17 +47,50 @@ async def read_balance(client: OAuthClient, tokens: Tokens) -> str:
 
 async def ask(client: OAuthClient, tokens: Tokens, question: str) -> Answer:
     """The model's reply, which the person pays. Raises Trouble("invalid_token"); any other trouble is the answer."""
-    message = {"role": "user", "content": question}
-    body = {"model": MODEL, "max_tokens": MOST_TOKENS, "messages": [message]}
+    answer = Answer(question)
+    async for _ in ask_streamed(client, tokens, answer):
+        pass
+    return answer
+
+
+async def ask_streamed(client: OAuthClient, tokens: Tokens, answer: Answer) -> AsyncIterator[str]:
+    """The model's reply to `answer.question` as it arrives, piece by piece; when it ends, `answer` says it all. Raises
+    as `ask` does."""
+    message = {"role": "user", "content": answer.question}
+    body = {"model": MODEL, "max_tokens": MOST_TOKENS, "messages": [message], "stream": True}
+    arrived: asyncio.Queue[bytes | None] = asyncio.Queue()
+    url = f"{client.issuer}/api/v1/ai/messages"
+    call = asyncio.ensure_future(client.stream(tokens, url, body, arrived.put_nowait, SECONDS))
+    call.add_done_callback(lambda _: arrived.put_nowait(None))
+    rest = b""
     try:
-        said = await client.call(tokens, f"{client.issuer}/api/v1/ai/messages", body, SECONDS)
+        while (piece := await arrived.get()) is not None:
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                text = read_line(line, answer)
+                if text:
+                    yield text
+        await call
     except Trouble as trouble:
         if trouble.code == "invalid_token":
             raise
-        return Answer(question, trouble=WORDS.get(trouble.code, trouble.message))
-    credits: dict[str, Any] = said.get("credits", {})
-    reply = "".join(block.get("text", "") for block in said.get("content", []))
-    return Answer(question, reply, dollars(credits.get("charged", 0)), dollars(credits.get("remaining", 0)))
+        answer.trouble = WORDS.get(trouble.code, trouble.message)
+    finally:
+        call.cancel()  # where nobody listens any more; the model goes on, and what it says is paid
+
+
+def read_line(line: bytes, answer: Answer) -> str:
+    """Notes in `answer` what a line of the event stream says; the text it adds."""
+    if not line.startswith(b"data:"):
+        return ""
+    event: dict[str, Any] = json.loads(line.removeprefix(b"data:"))
+    if event["type"] == "error":
+        answer.trouble = event["error"]["message"]
+    if "credits" in event:
+        answer.charged, answer.remaining = (dollars(event["credits"][name]) for name in ("charged", "remaining"))
+    text = str(event["delta"].get("text", "")) if event["type"] == "content_block_delta" else ""
+    answer.reply += text
+    return text
 
 
 def dollars(amount: int) -> str:

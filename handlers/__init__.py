@@ -10,7 +10,6 @@ from typing import Any
 from tornado.routing import URLSpec
 
 from handlers.account import (
-    AccountHandler,
     AppsHandler,
     HomeHandler,
     RevokeAppHandler,
@@ -32,6 +31,8 @@ from handlers.account_factors import (
     RemoveAuthenticatorHandler,
     RemovePasskeyHandler,
 )
+from handlers.account_leaving import DeleteAccountHandler, DeletedHandler, DownloadHandler
+from handlers.account_profile import AccountHandler, RemovePictureHandler, UploadHandler
 from handlers.account_security import (
     EndOtherSessionsHandler,
     EndSessionHandler,
@@ -72,6 +73,7 @@ from handlers.mailed import (
     SendAgainHandler,
 )
 from handlers.metadata import MetadataHandler
+from handlers.pictures import PictureHandler
 from handlers.policy import OPEN, POLICIES, check_policies
 from handlers.revoke import RevokeHandler
 from handlers.second_step import (
@@ -123,6 +125,12 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account/email", EmailHandler, "account-email"),
     (r"/account/email/confirm", SendAgainHandler, "account-email-confirm"),
     (r"/account/email/change", ChangeHandler, "account-email-change"),
+    (r"/account/picture", UploadHandler, "account-picture"),
+    (r"/account/picture/remove", RemovePictureHandler, "account-picture-remove"),
+    (r"/account/download", DownloadHandler, "account-download"),
+    (r"/account/delete", DeleteAccountHandler, "account-delete"),
+    (r"/account/deleted", DeletedHandler, "account-deleted"),
+    (r"/picture/([^/]+)", PictureHandler, "picture"),
     (r"/account/apps", AppsHandler, "account-apps"),
     (rf"/account/apps/{CLIENT}/revoke", RevokeAppHandler, "account-app-revoke"),
     (rf"/account/apps/{CLIENT}/limit", SpendLimitHandler, "account-app-limit"),

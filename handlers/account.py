@@ -8,8 +8,9 @@ from typing import NamedTuple
 from handlers.amounts import typed_limit
 from handlers.format import money_field
 from handlers.page import PRODUCT, PageHandler
-from handlers.scopes import SCOPE_WORDS
+from handlers.scopes import allowed
 from store.grants import Grant
+from store.redirect_uris import display_origin
 from store.refused import Refused
 
 EVENTS = {
@@ -29,6 +30,10 @@ EVENTS = {
     "recovery_renewed": "New recovery codes made",
     "codes_guessed": "Several wrong codes, with the right password",
     "factors_reset_by_operator": "Authenticator app, passkeys and recovery codes removed by the operator",
+    "name_changed": "Name changed",
+    "picture_changed": "Picture changed",
+    "picture_removed": "Picture removed",
+    "account_downloaded": "Everything about the account downloaded",
     "password_changed": "Password changed; other sessions ended",
     "password_reset": "Password set by a mailed link; all sessions ended",
     "email_confirmed": "E-mail address confirmed",
@@ -69,15 +74,6 @@ class HomeHandler(PageHandler):
         self.render("home.html", title=PRODUCT, signed_in=await self.profile())
 
 
-class AccountHandler(PageHandler):
-    """The profile."""
-
-    async def get(self) -> None:
-        """Shows who is signed in."""
-        profile = await self.store.sessions.profile(self.require_session())
-        self.render("account.html", title="Your account", signed_in=profile, profile=profile)
-
-
 class Mistyped(NamedTuple):
     """What was typed as the limit of an app, and why it is none."""
 
@@ -100,7 +96,9 @@ class AppsPage(PageHandler):
                 client_id=grant.client,
                 name=app.name if app else "An app that no longer exists",
                 homepage=app.homepage if app else "",
-                scopes=[SCOPE_WORDS[name].title for name in grant.scopes if name in SCOPE_WORDS],
+                # An app chooses its name, but not the addresses it was registered with.
+                domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
+                scopes=allowed(grant.scopes, grant.spend_limit),
                 connected_at=grant.connected_at,
                 last_used_at=grant.last_used_at,
                 data_until=grant.data_until,

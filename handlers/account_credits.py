@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 from handlers.page import PageHandler
 from handlers.params import once, parse_pairs
+from handlers.spending_plot import DAYS, plot_of
 from store.credits import Account, Entry
 
 ENTRIES_ON_A_PAGE = 50
@@ -15,11 +16,14 @@ class CreditsHandler(PageHandler):
     """The person's credits."""
 
     async def get(self) -> None:
-        """Shows the balance, the holds and the newest entries; `before` goes on behind an entry."""
+        """Shows the balance, the spending of the last days, the holds and the newest entries; `before` goes on behind
+        an entry."""
         before = once(parse_pairs(self.request.query)).get("before") or ""
         profile, account = await self.store.credits.of(
             self.require_session(), before=before, most=ENTRIES_ON_A_PAGE + 1
         )
+        spending = None if before else await self.store.credits.spending(self.require_session(), DAYS)
+        names = await self.names_of(account, {client for _, client, _ in spending.charged} if spending else set())
         entries = account.entries[:ENTRIES_ON_A_PAGE]
         older = len(account.entries) > len(entries)
         self.render(
@@ -27,16 +31,17 @@ class CreditsHandler(PageHandler):
             title="Credits",
             signed_in=profile,
             account=account,
-            names=await self.names_of(account),
+            names=names,
+            plot=plot_of(spending, names) if spending else None,
             entries=entries,
             by_app=by_app(entries),
             before=before,
             onward=entries[-1].entry_id if older else None,
         )
 
-    async def names_of(self, account: Account) -> dict[str, str]:
+    async def names_of(self, account: Account, also: set[str]) -> dict[str, str]:
         """The names of the apps that are shown, by client id; an app may have been deleted meanwhile."""
-        clients = {entry.client for entry in account.entries} | {hold.client for hold in account.holds}
+        clients = also | {entry.client for entry in account.entries} | {hold.client for hold in account.holds}
         apps = {client: await self.store.apps.find(client) for client in clients - {""}}
         return {client: app.name if app else "An app that no longer exists" for client, app in apps.items()}
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, closing
 from datetime import UTC, datetime
 from itertools import groupby
 from types import SimpleNamespace
-from typing import Any, cast
-
-from tornado.iostream import StreamClosedError
 
 from handlers.documents import check_names
+from handlers.download import DownloadPage
 from handlers.page import PageHandler
 from handlers.params import once, parse_pairs
 from handlers.pretty import indented
@@ -94,7 +93,7 @@ class DeleteDataHandler(PageHandler):
         self.see_other(f"/account/apps/{client_id}/data")
 
 
-class ExportHandler(PageHandler):
+class ExportHandler(DownloadPage):
     """The download of all documents of an app."""
 
     async def get(self, client_id: str) -> None:
@@ -103,31 +102,13 @@ class ExportHandler(PageHandler):
         if make is None:
             raise Refused("invalid_request", f"format is one of {', '.join(ARCHIVES)}.")
         with closing(make()) as archive:
-            try:
-                await self.stream(archive, client_id)
-            except StreamClosedError:
-                self.finish()
-            except BaseException:
-                if self._headers_written:
-                    self.cut()
-                raise
+            name = f"{client_id}-{datetime.now(UTC):%Y-%m-%d}.{archive.extension}"
+            await self.send_file(name, archive.media_type, self.pieces(archive, client_id))
 
-    async def stream(self, archive: Archive, client_id: str) -> None:
-        """A page is read when the one before is on its way."""
+    async def pieces(self, archive: Archive, client_id: str) -> AsyncGenerator[bytes, None]:
+        """The archive, a page of documents at a time."""
         async with aclosing(self.store.holdings.export(self.require_session(), client_id, self.visitor)) as pages:
             async for page in pages:
-                if not self._headers_written:
-                    name = f"{client_id}-{datetime.now(UTC):%Y-%m-%d}.{archive.extension}"
-                    self.set_header("Content-Type", archive.media_type)
-                    self.set_header("Content-Disposition", f'attachment; filename="{name}"')
-                for found, content in page:
-                    self.write(archive.add(found, content))
-                await self.flush()
+                yield b"".join(archive.add(found, content) for found, content in page)
         for chunk in archive.end():
-            self.write(chunk)
-            await self.flush()
-        await self.finish()
-
-    def cut(self) -> None:
-        """Ends the connection, so that half a download is not taken for a whole one."""
-        cast(Any, self.request.connection).stream.close()
+            yield chunk

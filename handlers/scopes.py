@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from handlers.format import money
 
 
 class ScopeWords(NamedTuple):
@@ -25,7 +28,7 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
         False,
     ),
     "credits:spend": ScopeWords(
-        "Spend your credits",
+        "Spend from your balance",
         "It can make AI calls that you pay for, without asking you each time, up to a monthly limit that you set, "
         "until you disconnect it.",
         True,
@@ -43,6 +46,19 @@ SCOPE_WORDS: dict[str, ScopeWords] = {
     "data:write": ScopeWords(
         "Store documents for you",
         "It can create, change and delete its own documents here. It never touches another app’s documents.",
-        False,
+        True,
     ),
 }
+
+
+def allowed(scopes: Iterable[str], spend_limit: int | None) -> list[ScopeWords]:
+    """What an app may do, in words; `spend_limit` is in micro-dollars a month, None for no limit."""
+    found = []
+    for scope in scopes:
+        words = SCOPE_WORDS.get(scope)
+        if words and scope == "credits:spend":
+            limit = "without a limit" if spend_limit is None else f"up to {money(spend_limit)} a month"
+            words = words._replace(title=f"{words.title}, {limit}")
+        if words:
+            found.append(words)
+    return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
+from handlers.studio import Studio
 from outbound.echo import echo_model
 from outbound.mail import Mailer, Spool
 from outbound.models import Models
@@ -38,6 +39,7 @@ class Site:
     hold_margin: float = 15.0
     mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
     readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "latchkey-read"))
+    studio: Studio = field(default_factory=Studio)
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
     endings: set[Callable[[], None]] = field(default_factory=set)
     """What ends the requests that go on without their client, when the server waits for them no longer."""

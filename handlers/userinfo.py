@@ -18,7 +18,7 @@ class UserinfoHandler(ApiHandler):
                 "email": profile.email,
                 "email_verified": profile.email_verified,
                 "name": profile.name,
-                "picture": profile.picture,
+                "picture": f"{self.site.base_url}/picture/{self.store.profiles.address(profile)}",
             }
         )
 

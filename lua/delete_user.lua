@@ -12,6 +12,7 @@
 --- KEYS[11] factors
 --- KEYS[12] passkeys
 --- KEYS[13] recovery
+--- KEYS[14] picture
 --- ARGV[1] user_id
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
@@ -23,7 +24,7 @@
 --- @include "step"
 local user, users, grants, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local balance, holds, ledger, replies, apps = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local factors, passkeys, recovery = KEYS[11], KEYS[12], KEYS[13]
+local factors, passkeys, recovery, picture = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local user_id, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 redis.call('DEL', user)
@@ -48,7 +49,7 @@ for _, member in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
 end
 if redis.call('EXISTS', grants, sessions, replies) > 0 then return {'more'} end
 for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK', prefix .. 'link:' .. purpose) end
-redis.call('UNLINK', audit, balance, holds, ledger, apps)
+redis.call('UNLINK', audit, balance, holds, ledger, apps, picture)
 -- The list of the shard goes last: a deletion that was cut short is found there and goes on.
 redis.call('ZREM', users, user_id)
 return {'done'}

@@ -6,7 +6,7 @@ import hashlib
 import re
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
 from store import keys
 from store.grants import at
@@ -103,6 +103,16 @@ class Account:
     def spendable(self) -> int:
         """What is left to spend."""
         return self.paid - self.held
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What apps charged on the days until `today` (UTC): day, client id and sum, for each day and app with charges.
+    `whole`: no entry of those days was left out."""
+
+    today: date
+    whole: bool
+    charged: tuple[tuple[date, str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +214,14 @@ class Credits:
         refuse_signed_out(reply)
         return profile_of(session.user, reply), _account(reply)
 
+    async def spending(self, session: Session, days: int, most: int = 5000) -> Spending:
+        """What apps charged today and on the days before, `days` in all, as far as the newest `most` entries say.
+        Raises SignedOut."""
+        reply = await self._scripts.run("read_spending", session.keys(), idle=self._idle, days=days, most=most)
+        refuse_signed_out(reply)
+        rows = ((_day(int(day)), client.decode(), int(amount)) for day, client, amount in reply.rows("rows"))
+        return Spending(_day(reply.number("today")), reply.number("whole") == 1, tuple(rows))
+
     async def set_spend_limit(self, session: Session, client: str, limit: int | None, visitor: Visitor) -> None:
         """What a connected app may spend in a calendar month; None takes the limit off. Raises SignedOut,
         Refused("not_found") for an app that may not spend at all."""
@@ -226,6 +244,11 @@ def _place(before: str) -> str:
     if before and not re.fullmatch(r"[1-9][0-9]{0,17}-[0-9]{1,18}", before):
         raise Refused("invalid_request", "This is no entry of the ledger.")
     return before
+
+
+def _day(number: int) -> date:
+    """The day of this number since the epoch."""
+    return date(1970, 1, 1) + timedelta(days=number)
 
 
 def _account(reply: Reply) -> Account:

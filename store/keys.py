@@ -77,6 +77,7 @@ def person(user: str) -> dict[str, str]:
         "factors": base + "factors",
         "passkeys": base + "passkeys",
         "recovery": base + "recovery",
+        "picture": base + "picture",
     }
 
 

@@ -48,6 +48,7 @@ REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in
 FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
 MAIL_TO = Group("mail-to", 5, 60 * MINUTE)  # for an address that somebody typed, with an account or without
 MAIL = Group("mail", 5, 60 * MINUTE)  # links of one purpose, for a person
+PICTURE = Group("picture", 20, 60 * MINUTE)  # pictures a person uploads
 # SPEC 8.1: per (app, user) pair.
 DATA_READ = Group("data-read", 300)
 DATA_WRITE = Group("data-write", 60)

@@ -8,6 +8,7 @@ from store.lifetimes import (
     FORGOT_ADDRESS,
     MAIL_TO,
     OAUTH,
+    PICTURE,
     SIGN_IN_ACCOUNT,
     SIGN_IN_ADDRESS,
     SIGN_UP_ADDRESS,
@@ -66,3 +67,7 @@ class Limits:
         """A forgotten password, counted for the address it comes from and for the account, existing or not."""
         await self._take(FORGOT_ADDRESS, address)
         await self._take(MAIL_TO, "forgot:" + fingerprint(email))
+
+    async def picture(self, user: str) -> None:
+        """A picture that a person uploads."""
+        await self._take_key(PICTURE, keys.limit(user, PICTURE.name))

@@ -25,6 +25,7 @@ from store.operations import Operator
 from store.owned import OwnedApps
 from store.passwords import PasswordHasher
 from store.people import People
+from store.profiles import Profiles
 from store.reencryption import Reencryption
 from store.scripts import Scripts
 from store.seal import Sealer
@@ -67,6 +68,7 @@ class Store:
         self.authorizations = Authorizations(scripts, sealer, idle)
         self.tokens = Tokens(scripts, sealer, self.limits)
         self.identity = Identity(scripts)
+        self.profiles = Profiles(scripts, sealer, idle)
         self.grants = Grants(scripts, idle)
         self.cipher = Cipher(keys)
         self.documents = Documents(scripts, self.cipher, quotas or Quotas())

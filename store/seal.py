@@ -46,6 +46,7 @@ class Kind(enum.Enum):
     CONFIRM = "cf"
     RESET = "pr"
     CHANGE = "ce"
+    PICTURE = "pc"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]
@@ -63,7 +64,8 @@ class Token(NamedTuple):
     user: str
     """32 lower-case hex digits (16 bytes)."""
     client: str
-    """Text of at most 254 bytes in UTF-8, may be empty; for an invitation and a mailed link, the e-mail address."""
+    """Text of at most 254 bytes in UTF-8, may be empty; for an invitation and a mailed link, the e-mail address; for a
+    picture, the letters on a generated one."""
     id: str
     """22 characters of base64url (16 bytes), as `new_id` makes them."""
     generation: int

@@ -153,6 +153,13 @@ class Sessions:
         refuse_signed_out(reply)
         return profile_of(session.user, reply)
 
+    async def note(self, session: Session, event: str, visitor: Visitor) -> None:
+        """Notes in the audit trail what the person does. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "record_own_event", session.keys(), event=event, idle=self.idle, **visitor.fields()
+        )
+        refuse_signed_out(reply)
+
     async def activity(self, session: Session) -> tuple[Profile, list[Activity]]:
         """Who is signed in and the newest entries of the audit trail. Raises SignedOut."""
         reply = await self._scripts.run("read_activity", session.keys(), idle=self.idle, count=ACTIVITY_SHOWN)

@@ -275,6 +275,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.links.change(w.session, text, VISITOR)
 
 
+@call("limits.picture", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.picture(w.user)
+
+
 @call("people.create", "create_user", "confirm_email")
 async def _(w: World) -> Call:
     return lambda: w.person(f"new-{w.email}")
@@ -431,6 +436,34 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     credentials = await w.store.people.credentials(w.email)
     return lambda: w.store.sessions.change_password(w.session, PASSWORD, "another horse battery", credentials, VISITOR)
+
+
+@call("sessions.note", "record_own_event")
+async def _(w: World) -> Call:
+    return lambda: w.store.sessions.note(w.session, "account_downloaded", VISITOR)
+
+
+@call("profiles.rename", "rename_user")
+async def _(w: World) -> Call:
+    return lambda: w.store.profiles.rename(w.session, "Somebody Else", VISITOR)
+
+
+@call("profiles.save_picture", "save_picture")
+async def _(w: World) -> Call:
+    return lambda: w.store.profiles.save_picture(w.session, b"an image", VISITOR)
+
+
+@call("profiles.picture", "read_picture")
+async def _(w: World) -> Call:
+    profile = await w.store.sessions.profile(w.session)
+    return lambda: w.store.profiles.picture(w.store.profiles.address(profile))
+
+
+@call("profiles.image", "read_picture")
+async def _(w: World) -> Call:
+    await w.store.profiles.save_picture(w.session, b"an image", VISITOR)
+    profile = await w.store.sessions.profile(w.session)
+    return lambda: w.store.profiles.image(w.user, profile.picture)
 
 
 @call("authorizations.begin", "begin_authorization")
@@ -633,6 +666,13 @@ async def _(w: World) -> Call:
 @call("credits.of", "read_credits")
 async def _(w: World) -> Call:
     return lambda: w.store.credits.of(w.session)
+
+
+@call("credits.spending", "read_spending")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    await w.store.calls.settle(await app.hold(10, 10), 10, 5)
+    return lambda: w.store.credits.spending(w.session, 30)
 
 
 @call("credits.set_spend_limit", "set_spend_limit")

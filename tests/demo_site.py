@@ -80,7 +80,7 @@ class Endpoint(RequestHandler):
         self.set_status(status)
         self.write(body)
 
-    post = get
+    post = put = delete = get
 
 
 @contextmanager
@@ -89,7 +89,10 @@ def serving() -> Iterator[Stub]:
     stub, ready, loop = Stub(), threading.Event(), asyncio.new_event_loop()
 
     async def serve() -> None:
-        routes = [(r"/.*\.well-known/oauth-authorization-server", Metadata), (r"/(\w+)", Endpoint)]
+        routes = [
+            (r"/.*\.well-known/oauth-authorization-server", Metadata),
+            (r"/(?:api/v1/data/)?(\w+)(?:/[\w-]+)?", Endpoint),
+        ]
         server = HTTPServer(Application(routes, stub=stub, log_function=lambda handler: None))
         sockets = bind_sockets(0, "127.0.0.1")
         server.add_sockets(sockets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +17,8 @@ from handlers.app_form import AppForm
 from handlers.plot import bars
 from handlers.scopes import SCOPE_WORDS
 from handlers.snippets import Snippet
-from store.credits import Account, Entry, Holding
+from handlers.spending_plot import plot_of
+from store.credits import Account, Entry, Holding, Spending
 from store.numbers import AppNumbers, Day
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +33,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     used = Sample(
         **{
             **vars(app),
-            "scopes": [text],
+            "scopes": [SCOPE_WORDS["credits:spend"]._replace(title=text), SCOPE_WORDS["profile"]],
+            "domains": [text, "a.example"],
             "last_used_at": NOW,
             "homepage": "https://a.example/?" + text,
             "documents": 2,
@@ -40,7 +43,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         }
     )
     free = Sample(**{**vars(used), "spending": Sample(spent=0, limit=None, text="", error="")})
-    unused = Sample(**{**vars(app), "scopes": [], "last_used_at": None, "documents": 0, "bytes": 0, "spending": None})
+    unused = Sample(
+        **{**vars(app), "scopes": [], "domains": [], "last_used_at": None, "documents": 0, "bytes": 0, "spending": None}
+    )
     revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1)
     document = Sample(collection="notes", document_id=text, size=5, created_at=NOW, updated_at=NOW)
     usage = Sample(documents=2, bytes=10, collections=[("notes", 1, 5), (text, 1, 5)])
@@ -53,6 +58,10 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     bare = Sample(at=NOW, text=text, app=None, address="", agent="", device="")
     scopes = [Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items()]
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
+    plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
+    spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
+    plot: dict[str, Any] = {"plot": plot_of(spent, defaultdict(lambda: text))}
+    no_plot: dict[str, Any] = {"plot": None}
     stranger: dict[str, Any] = {"signed_in": None, "next": text}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     message: dict[str, Any] = {**stranger, "heading": text, "text": text}
@@ -66,6 +75,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "passkeys_offered": True,
         "here": text,
     }
+    profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
+    leaving: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
     return {
         "signin.html": {
             **stranger,
@@ -98,7 +109,17 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "next": text,
             "spend_limit": 5_000_000,
         },
-        "account.html": {**known, "profile": account},
+        "account.html": {**profile, "name_error": text, "picture_error": text, "notice": None},
+        "account.html changed": {**profile, "profile": plain, "name_error": "", "picture_error": "", "notice": text},
+        "account_delete.html": {**leaving, "email_error": text, "password_error": text},
+        "account_delete.html first": {
+            **leaving,
+            "apps": 0,
+            "documents": 0,
+            "paid": 0,
+            "email_error": "",
+            "password_error": "",
+        },
         "account_apps.html": {**known, "apps": [used, free, unused], "revoked": [revoked], "wrong": True},
         "account_apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False},
         "account_credits.html": {
@@ -109,6 +130,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "by_app": by_app((charge,)),
             "before": "",
             "onward": None,
+            **plot,
         },
         "account_credits.html older": {
             **known,
@@ -118,6 +140,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "by_app": [],
             "before": "3-0",
             "onward": "2-0",
+            **no_plot,
         },
         "account_credits.html empty": {
             **known,
@@ -127,6 +150,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "by_app": [],
             "before": "",
             "onward": None,
+            **no_plot,
         },
         "account_app_data.html": {
             **known,

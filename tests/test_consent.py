@@ -33,7 +33,7 @@ async def test_page_says_who_asks_for_what_and_where_the_person_goes(service: Se
     browser = await service.signed_in()
     page = await browser.get(service.web.authorize_url(scope="profile credits:spend"))
     text = page.body.decode()
-    for words in ("Web App", "app.example", EMAIL, NAME, "See who you are", "Spend your credits", "Take care"):
+    for words in ("Web App", "app.example", EMAIL, NAME, "See who you are", "Spend from your balance", "Take care"):
         assert words in text
     assert "Store documents" not in text
     assert "a-state" not in fields_of(page, DECIDE).values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import re
+import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -144,6 +145,22 @@ def test_a_question_costs_the_demo_person_what_the_ledger_says() -> None:
         with Server("--demo", *QUICK, data_dir=server.data_dir) as again:  # who has spent them gets no more
             assert "0.000000 USD to spend" in visit(again.ready())[-1]
             assert again.stop() == 0
+
+
+def test_a_port_that_is_taken_at_the_last_moment_is_no_reason_not_to_start() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        options = ["--latchkey", "http://127.0.0.1:1", "--client-id", "an-app"]
+        assert asyncio.run(demo._start(options, port, "a-secret")) is None
+        process, url = asyncio.run(demo._start(options, 0, "a-secret")) or (None, "")
+        assert process is not None
+        assert url.startswith("http://localhost:")
+        process.terminate()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
 
 
 def test_a_disconnected_person_asks_nothing_more() -> None:

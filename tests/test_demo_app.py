@@ -194,7 +194,66 @@ def test_credits_are_spoken_of_only_where_they_were_allowed(browser: Browser, st
     assert browser.ask("/")[2].count("answered 404") == 2
 
 
-@pytest.mark.parametrize("action", ["/refresh", "/disconnect", "/ask"])
+def with_data(stub: Stub, browser: Browser, *items: dict[str, Any]) -> str:
+    """Signs in where the app may keep notes, and these are there; the page."""
+    tokens = {"access_token": f"at-secret-{stub.issued}", "refresh_token": stub.refresh_token, "token_type": "Bearer"}
+    stub.answers["token"] = (200, {**tokens, "expires_in": 3600, "scope": "profile data:read data:write"})
+    stub.answers["notes"] = (200, {"items": list(items), "nextCursor": None})
+    return browser.connect(stub)
+
+
+def test_hostile_notes_are_text(browser: Browser, stub: Stub) -> None:
+    hostile = [{"text": "</textarea><script>alert(1)</script>"}, "no object", {"text": 7}, None]
+    items = [{"id": f"n{number}", "etag": '"1"', "data": data} for number, data in enumerate(hostile)]
+    page = with_data(stub, browser, *items)
+    assert "alert(1)</script>" not in page
+    assert html.escape("</textarea><script>alert(1)</script>") in page
+    assert page.count('class="note"') == len(hostile)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"id": "../../../oauth/token", "etag": '"1"', "text": "x"}, id="another address"),
+        pytest.param({"id": "n1?x=", "etag": '"1"', "text": "x"}, id="a query"),
+        pytest.param({"id": "n1", "etag": "*", "text": "x"}, id="no version"),
+        pytest.param({"id": "n1", "etag": '"1"', "text": "  "}, id="nothing to say"),
+    ],
+)
+def test_a_note_is_not_changed_where_the_form_has(browser: Browser, stub: Stub, fields: dict[str, str]) -> None:
+    page = with_data(stub, browser)
+    token = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert token
+    stub.calls.clear()
+    assert browser.ask("/notes/edit", {**fields, "form_token": token[1]})[0] == 400
+    assert stub.calls == []
+
+
+def test_a_note_that_was_changed_elsewhere_is_said_with_what_was_typed(browser: Browser, stub: Stub) -> None:
+    page = with_data(stub, browser, {"id": "n1", "etag": '"1"', "data": {"text": "one"}})
+    token = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert token
+    stub.answers["notes"] = (412, {"error": "precondition_failed"})
+    sent = {"id": "n1", "etag": '"1"', "text": "<b>two</b>", "form_token": token[1]}
+    status, _, page = browser.ask("/notes/edit", sent)
+    assert status == 409
+    assert "&lt;b&gt;two&lt;/b&gt;" in page
+
+
+def test_an_open_page_is_told_of_the_end_of_the_access(browser: Browser, stub: Stub) -> None:
+    assert browser.ask("/events")[0] == 204
+    browser.connect(stub)
+    stub.answers["userinfo"] = (401, {"error": "invalid_token"})
+    status, headers, events = browser.ask("/events")
+    assert (status, headers["Content-Type"]) == (200, "text/event-stream")
+    assert events.startswith("event: ended\ndata: ")
+    assert "no longer connected" in events
+    assert "Sign in with Latchkey" in browser.ask("/")[2]
+
+
+@pytest.mark.parametrize(
+    "action", ["/refresh", "/disconnect", "/ask", "/ask/stream", "/notes", "/notes/edit", "/notes/delete"]
+)
 def test_a_form_of_another_site_does_nothing(browser: Browser, stub: Stub, action: str) -> None:
     browser.connect(stub)
     stub.calls.clear()

@@ -166,6 +166,7 @@ def test_every_route_is_documented_and_no_other() -> None:
     served: dict[str, type[RequestHandler]] = {}
     for pattern, handler, _ in (*ROUTES, *OPS_ROUTES):
         path = re.sub(r"\(\[A-Z.*?\)", ":client_id", pattern).replace("\\", "")
+        path = path.replace("/picture/([^/]+)", "/picture/:address")
         for name in (":model",) if "/models/" in path else (":collection", ":docId"):
             path = path.replace("([^/]+)", name, 1)
         served[path] = handler
@@ -183,9 +184,9 @@ def test_every_error_code_is_documented_with_its_status_and_no_other() -> None:
 def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     assert f"| `/api/oauth/*` | {lifetimes.OAUTH.limit} a minute | the person" in HTTP
     assert f"failed | {lifetimes.ADDRESS.limit} a minute | the address" in HTTP
-    assert f"password | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
+    assert f"account | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
     minutes = lifetimes.SIGN_IN_ACCOUNT.period // lifetimes.MINUTE
-    assert f"password | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
+    assert f"account | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
     minutes = lifetimes.FACTOR.period // lifetimes.MINUTE
     assert f"second step | {lifetimes.FACTOR.limit} in {minutes} minutes;" in HTTP
     assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP
@@ -197,6 +198,8 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
     assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most." in HTTP
     assert lifetimes.REGISTER_APP.period == 60 * lifetimes.MINUTE
+    assert f"picture` | {lifetimes.PICTURE.limit} an hour | the person" in HTTP
+    assert lifetimes.PICTURE.period == 60 * lifetimes.MINUTE
     code, refresh = lifetimes.CODE // lifetimes.SECOND, lifetimes.REFRESH_TOKEN // lifetimes.DAY
     lives = f"A code lives {code} seconds, an access token 1 hour, a refresh token {refresh} days."
     assert lives in " ".join(HTTP.split())
@@ -353,7 +356,8 @@ def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) 
         assert (answer["token_type"], answer["expires_in"], answer["scope"]) == ("Bearer", 3600, "profile")
     userinfo = json.loads(person)
     assert len(userinfo.pop("sub")) == 32
-    assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME, "picture": ""}
+    assert userinfo.pop("picture").startswith("http://localhost:")
+    assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME}
     assert json.loads(kept) == {"text": "Hello"}
     reply, balance = map(json.loads, paid.splitlines())
     assert reply["content"] == [{"type": "text", "text": "Hello"}]

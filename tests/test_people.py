@@ -199,6 +199,7 @@ async def test_a_deleted_person_leaves_nothing_that_lasts(store: Store) -> None:
     await world.code()
     await world.pending()
     await world.sign_in()
+    await store.profiles.save_picture(world.session, b"an image", VISITOR)
     for key in keys.hosted(world.user, world.app.client_id).values():
         await store.client.hset(key, "notes/n1", "kept")
     await store.tokens.revoke(None, tokens[1].refresh_token)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from commands_export import _as_lines
 from store import keys
 from store.credits import Bookkeeping
+from store.export import as_lines
 from store.opened import Store
 from store.results import Visitor
 from tests.charging import DOLLAR
@@ -139,7 +139,7 @@ def test_a_ledger_that_is_folded_while_it_is_read_still_adds_up(home: Home) -> N
         for number in range(150):
             await store.credits.grant(sub, number + 1)
         person, lines = await store.operator.find(EMAIL), []
-        async for piece, _ in _as_lines(store, person):
+        async for piece, _ in as_lines(store, person):
             line = json.loads(piece)
             lines.append(line)
             if line["type"] == "balance":

@@ -75,8 +75,11 @@ class Chromium:
     @property
     def text(self) -> str:
         """What can be read on the page; found and read in one step, since a page may go between two."""
-        script = "return document.body ? document.body.innerText : ''"
-        return str(self._call("POST", "/execute/sync", {"script": script, "args": []}))
+        return str(self.run("return document.body ? document.body.innerText : ''"))
+
+    def run(self, script: str) -> Any:
+        """What the script returns, run in the page."""
+        return self._call("POST", "/execute/sync", {"script": script, "args": []})
 
     def type(self, field: str, text: str) -> None:
         """Types into the field of that name."""
@@ -106,6 +109,10 @@ class Chromium:
     def remove_authenticator(self, authenticator: str) -> None:
         """Takes the device away."""
         self._call("DELETE", f"/webauthn/authenticator/{authenticator}")
+
+    def cookie(self, name: str) -> str:
+        """The value of a cookie that goes to the page that is shown."""
+        return str(self._call("GET", f"/cookie/{name}")["value"])
 
     def forget(self) -> None:
         """Deletes the cookies of the host whose page is shown."""

@@ -1,0 +1,122 @@
+"""What moves on the demo app's page: the answer of a model as it arrives, the balance, and the end of the access.
+
+With JavaScript, that is; without it, the same question is answered as a whole, and the rest is there after a reload.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing, suppress
+from typing import Any, cast
+
+from demo_pages import Page, Session
+from oauth_client import Trouble
+from paid_client import Answer, ask, ask_streamed
+from tornado.iostream import StreamClosedError
+
+LONGEST_QUESTION = 500
+LOOK_SECONDS = 2.0
+# Without credits:read it is userinfo that is asked, whose window all apps of the person share.
+LOOK_SELDOM_SECONDS = 10.0
+
+
+class Ask(Page):
+    """Asks a model something, which the person pays. What came of it stands on the front page: reloading that asks,
+    and costs, nothing."""
+
+    async def post(self) -> None:
+        session = self.checked_session()
+        question = self.question()
+        try:
+            async with session.lock:
+                tokens = await self.live_tokens(session)
+            if tokens and question:
+                session.answer = await ask(self.client, tokens, question)
+        except Trouble as trouble:
+            raise self.ended(session, trouble) from None
+        self.redirect("/", status=303)
+
+    def question(self) -> str:
+        """What is asked; may be empty."""
+        return self.get_body_argument("question", "").strip()[:LONGEST_QUESTION]
+
+
+class AskStreamed(Ask):
+    """The same for the page's script: a line of JSON for each piece of the answer, and one for what it cost."""
+
+    async def post(self) -> None:
+        session = self.checked_session()
+        answer = Answer(self.question())
+        self.set_header("Content-Type", "application/x-ndjson")
+        try:
+            async with session.lock:
+                tokens = await self.live_tokens(session)
+            if tokens is None or not answer.question:
+                raise Trouble("There is nothing to ask, or nobody who pays.", 400)
+            async with aclosing(cast(Any, ask_streamed(self.client, tokens, answer))) as pieces:
+                async for piece in pieces:
+                    await self.say(text=piece)
+        except Trouble as trouble:
+            told = self.ended(session, trouble)
+            return await self.say(trouble=told.message, ended=told is not trouble)
+        except StreamClosedError:  # the page is gone
+            return
+        session.answer = answer
+        with suppress(StreamClosedError):
+            await self.say(charged=answer.charged, remaining=answer.remaining, trouble=answer.trouble)
+
+    async def say(self, **words: Any) -> None:
+        """Sends a line."""
+        self.write(json.dumps(words) + "\n")
+        await self.flush()
+
+
+class Events(Page):
+    """Tells the page, as server-sent events, of a changed balance and of the end of the access. The server does not
+    call apps when a person disconnects them, so this one looks every few seconds while a page is open."""
+
+    async def get(self) -> None:
+        session = self.session()
+        if session is None or session.tokens is None:
+            self.set_status(204)  # to a browser: do not come again
+            return
+        self.gone = asyncio.Event()
+        self.set_header("Content-Type", "text/event-stream")
+        said: str | None = None
+        with suppress(StreamClosedError):
+            while not self.gone.is_set():
+                try:
+                    words, seconds = await self.look(session)
+                except Trouble as trouble:
+                    told = self.ended(session, trouble)
+                    if session.tokens is None:
+                        return await self.tell("ended", told.message)
+                    words, seconds = said or "", LOOK_SELDOM_SECONDS  # the server is away, or has enough of us
+                if words and words != said:
+                    await self.tell("balance", words)
+                    said = words
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.gone.wait(), seconds)
+
+    async def look(self, session: Session) -> tuple[str, float]:
+        """The balance in words, and when to look again. Raises Trouble."""
+        async with session.lock:
+            tokens = await self.live_tokens(session)
+        if tokens is None:
+            raise Trouble("You are no longer connected.", 401)
+        if tokens.may("credits:read"):
+            return await self.balance(tokens), LOOK_SECONDS
+        await self.client.person(tokens)
+        return "", LOOK_SELDOM_SECONDS
+
+    async def tell(self, event: str, words: str) -> None:
+        """Sends an event; JSON has no line breaks in it."""
+        self.write(f"event: {event}\ndata: {json.dumps(words)}\n\n")
+        await self.flush()
+
+    def on_connection_close(self) -> None:
+        """The page is gone."""
+        gone = getattr(self, "gone", None)
+        if gone:
+            gone.set()

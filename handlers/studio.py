@@ -1,0 +1,136 @@
+"""Pictures that people upload: decoded and made anew, small and square, so that nothing of the file goes on.
+
+Hostile files are the rule here. Their size in pixels is read before anything is decoded, one is decoded at a time, in a
+thread, and whatever goes wrong in that means that the file is no picture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+
+from PIL import Image, ImageOps, WebPImagePlugin  # noqa: F401  # else Pillow loads all that it knows to read WebP
+
+from store.refused import Refused
+
+SIDE = 256
+"""Pixels of a finished picture, in width and height."""
+MOST_BYTES = 64 * 1024
+MOST_UPLOAD = 5 * 2**20
+ROOM = 4
+"""Uploads that a process takes at a time, from the first byte to the finished picture."""
+
+# As much as takes about 150 MB to decode: a JPEG is decoded at a fraction of its size, and may be as large as phones
+# make them; the decoder of WebP keeps several copies.
+MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 16_000_000, "WEBP": 9_000_000, "GIF": 16_000_000}
+# Each scan of a progressive JPEG is a pass over the whole picture; programs that make them use about ten.
+MOST_SCANS = 100
+_START_OF_SCAN = b"\xff\xda"
+_ORIENTATION = 0x0112
+_TURNS = {
+    2: (Image.Transpose.FLIP_LEFT_RIGHT,),
+    3: (Image.Transpose.ROTATE_180,),
+    4: (Image.Transpose.FLIP_TOP_BOTTOM,),
+    5: (Image.Transpose.TRANSPOSE,),
+    6: (Image.Transpose.ROTATE_270,),
+    7: (Image.Transpose.TRANSVERSE,),
+    8: (Image.Transpose.ROTATE_90,),
+}
+
+# What is odd about a file is no news for our log.
+warnings.filterwarnings("ignore", module=r"PIL\b")
+# Pillow's own bound warns, and refuses at twice as many; ours is held before it decodes.
+Image.MAX_IMAGE_PIXELS = None
+
+
+class Studio:
+    """Makes pictures of what is uploaded, in one thread."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, "latchkey-picture")
+        self._inside = 0
+
+    def enter(self) -> None:
+        """Takes a place. Raises Refused("temporarily_unavailable") when there is none."""
+        if self._inside >= ROOM:
+            raise Refused("temporarily_unavailable", "Too many pictures at once. Try again.", retry_after=5)
+        self._inside += 1
+
+    def leave(self) -> None:
+        """Gives the place back."""
+        self._inside -= 1
+
+    async def make(self, file: bytes) -> bytes:
+        """The picture as WebP, at most MOST_BYTES. Raises Refused("invalid_request") with a reason for people."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, picture_of, file)
+
+
+def picture_of(file: bytes) -> bytes:
+    """As `Studio.make`, at once."""
+    try:
+        return _encoded(_decoded(file))
+    except Refused:
+        raise
+    except Exception:  # decoders raise whatever they like at what is broken
+        raise Refused(
+            "invalid_request", "That file is not a picture we can read. Send a JPEG, PNG, WebP or GIF."
+        ) from None
+
+
+def _decoded(file: bytes) -> Image.Image:
+    """The middle of the first frame, of SIDE by SIDE pixels, as it is meant to be seen."""
+    if file[8:12] == b"WEBP" and _canvas(file) > MOST_PIXELS["WEBP"]:  # Pillow allocates when it opens one
+        raise Refused("invalid_request", _TOO_LARGE)
+    with Image.open(BytesIO(file), formats=tuple(MOST_PIXELS)) as image:
+        # Many telephones put a second picture behind the first one, which Pillow calls MPO.
+        form = "JPEG" if image.format == "MPO" else image.format or ""
+        if image.width * image.height > MOST_PIXELS[form]:
+            raise Refused("invalid_request", _TOO_LARGE)
+        if form == "JPEG" and file.count(_START_OF_SCAN) > MOST_SCANS:
+            raise Refused("invalid_request", "That picture is built too strangely for us. Save it anew and try again.")
+        turns = _TURNS.get(_orientation(image), ())
+        image.draft("RGB", (2 * SIDE, 2 * SIDE))
+        alpha = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+        mode = "RGBA" if alpha else "RGB"
+        pixels = image if image.mode == mode else image.convert(mode)  # which copies in any case
+        square = ImageOps.fit(pixels, (SIDE, SIDE), Image.Resampling.LANCZOS)
+    for turn in turns:
+        square = square.transpose(turn)
+    # From the pixels alone: no profile, comment or place where it was taken goes on.
+    return Image.frombytes(square.mode, square.size, square.tobytes())
+
+
+def _orientation(image: Image.Image) -> int:
+    """How the picture lies (Exif 2.3, 4.6.4); 1, as it should, where that cannot be read."""
+    try:
+        return int(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # as above
+        return 1
+
+
+def _canvas(file: bytes) -> int:
+    """The pixels of a WebP, by its first chunk; 0 where that says nothing. RFC 9649 2.5 to 2.7."""
+    kind, head = file[12:16], file[20:30]
+    if len(head) < 10:
+        return 0
+    if kind == b"VP8X":
+        return (int.from_bytes(head[4:7], "little") + 1) * (int.from_bytes(head[7:10], "little") + 1)
+    if kind == b"VP8L":
+        bits = int.from_bytes(head[1:5], "little")
+        return ((bits & 0x3FFF) + 1) * ((bits >> 14 & 0x3FFF) + 1)
+    return (int.from_bytes(head[6:8], "little") & 0x3FFF) * (int.from_bytes(head[8:10], "little") & 0x3FFF)
+
+
+def _encoded(image: Image.Image) -> bytes:
+    """WebP, at the best quality that is small enough."""
+    for quality in (82, 60, 30, 5):
+        out = BytesIO()
+        image.save(out, "WEBP", quality=quality, alpha_quality=quality)
+        if out.tell() <= MOST_BYTES:
+            break
+    return out.getvalue()
+
+
+_TOO_LARGE = "That picture has too many pixels. Make it smaller and try again."

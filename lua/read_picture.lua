@@ -1,0 +1,14 @@
+--- Read the picture of a person, if it is still the one that is asked for.
+--- KEYS[1] user
+--- KEYS[2] picture
+--- ARGV[1] picture_id: '' for the generated one of a person without a picture
+--- @reply not_found
+--- @reply ok name image
+--- @idempotent
+local user, picture = KEYS[1], KEYS[2]
+local picture_id = ARGV[1]
+
+local row = redis.call('HMGET', user, 'status', 'name', 'picture')
+if row[1] ~= 'active' or (row[3] or '') ~= picture_id then return {'not_found'} end
+local image = picture_id ~= '' and redis.call('GET', picture) or ''
+return {'ok', row[2], image}

@@ -1,0 +1,158 @@
+"""What becomes of an uploaded file: a small square picture, or a refusal; and nothing of the file itself."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pytest
+from PIL import Image, PngImagePlugin
+
+from handlers.studio import MOST_BYTES, MOST_PIXELS, ROOM, SIDE, Studio, picture_of
+from store.refused import Refused
+from tests import drawing
+from tests.drawing import BLUE, RED, drawn
+
+# As the server has it.
+pytestmark = pytest.mark.filterwarnings(r"ignore:::PIL\b")
+
+
+def opened(image: bytes) -> Image.Image:
+    made = Image.open(BytesIO(image), formats=("WEBP",))
+    made.load()
+    return made
+
+
+def close(pixel: object, colour: tuple[int, ...]) -> bool:
+    """Whether a pixel has about this colour: encoders lose a little."""
+    assert isinstance(pixel, tuple)
+    return all(abs(a - b) < 30 for a, b in zip(pixel, colour, strict=False))
+
+
+@pytest.mark.parametrize("form", MOST_PIXELS)
+@pytest.mark.parametrize("size", [(1, 1), (256, 256), (3000, 20), (40, 900)], ids=str)
+def test_a_picture_becomes_a_small_square_one(form: str, size: tuple[int, int]) -> None:
+    image = picture_of(drawn(form, size))
+    assert len(image) <= MOST_BYTES
+    made = opened(image)
+    assert (made.format, made.size, getattr(made, "n_frames", 1)) == ("WEBP", (SIDE, SIDE), 1)
+    assert close(made.convert("RGB").getpixel((128, 128)), RED)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+def test_every_kind_of_pixel_is_understood(mode: str) -> None:
+    assert opened(picture_of(drawing.saved(Image.new(mode, (30, 30)), "PNG"))).size == (SIDE, SIDE)
+
+
+def test_a_print_is_understood_too() -> None:
+    assert opened(picture_of(drawing.saved(Image.new("CMYK", (30, 30)), "JPEG"))).mode == "RGB"
+
+
+def test_of_a_telephones_two_pictures_in_one_the_first_is_kept() -> None:
+    second = Image.new("RGB", (40, 40), BLUE)
+    file = drawing.saved(Image.new("RGB", (40, 40), RED), "MPO", save_all=True, append_images=[second])
+    assert close(opened(picture_of(file)).getpixel((128, 128)), RED)
+
+
+def test_what_is_transparent_stays_so() -> None:
+    made = opened(picture_of(drawn(colour=(0, 0, 0, 0))))
+    pixel = made.getpixel((9, 9))
+    assert isinstance(pixel, tuple)
+    assert (made.mode, pixel[3]) == ("RGBA", 0)
+
+
+@pytest.mark.parametrize("form", ["GIF", "WEBP", "PNG"])
+def test_of_an_animation_the_first_frame_is_kept(form: str) -> None:
+    made = opened(picture_of(drawing.animated(form)))
+    assert close(made.convert("RGB").getpixel((128, 128)), RED)
+
+
+@pytest.mark.parametrize(
+    ("orientation", "red"),
+    [
+        (1, (20, 128)),
+        (2, (236, 128)),
+        (3, (236, 128)),
+        (5, (128, 20)),
+        (6, (128, 20)),
+        (7, (128, 236)),
+        (8, (128, 236)),
+    ],
+)
+def test_a_photograph_is_turned_as_it_was_held(orientation: int, red: tuple[int, int]) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    made = opened(picture_of(drawing.halves(exif=exif)))
+    assert close(made.getpixel(red), RED)
+    assert close(made.getpixel((255 - red[0], 255 - red[1])), BLUE)
+
+
+def test_a_broken_orientation_takes_nothing_away() -> None:
+    assert opened(picture_of(drawing.halves(exif=b"Exif\0\0II*\0\xff\xff\xff\xff"))).size == (SIDE, SIDE)
+
+
+def test_nothing_of_the_file_goes_on_but_its_pixels() -> None:
+    secret = b"<script>alert('where it was taken')</script>"
+    exif = Image.Exif()
+    exif[0x010E] = secret.decode()
+    text = PngImagePlugin.PngInfo()
+    text.add_text("Comment", secret.decode())
+    files = [
+        drawn("JPEG", exif=exif, comment=secret, icc_profile=secret * 9),
+        drawn("PNG", pnginfo=text, exif=exif),
+        drawn("WEBP", exif=exif, xmp=secret),
+        drawn("GIF", comment=secret),
+    ]
+    for file in files:
+        image = picture_of(file + secret)
+        assert secret in file
+        assert secret not in image
+        assert not {"exif", "icc_profile", "xmp", "comment"} & set(opened(image).info)
+
+
+def test_what_no_encoder_makes_small_is_made_worse_until_it_is_small_enough() -> None:
+    assert len(picture_of(drawing.saved(drawing.noise(), "PNG"))) <= MOST_BYTES
+
+
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"not a picture at all", id="words"),
+        pytest.param(SVG, id="an SVG"),
+        pytest.param(drawn("BMP"), id="another format"),
+        pytest.param(drawn("TIFF"), id="yet another format"),
+        pytest.param(drawn("PNG", (300, 300))[:-60], id="a PNG that ends early"),
+        pytest.param(drawing.halves()[:-200], id="a JPEG that ends early"),
+        pytest.param(drawn("WEBP")[:40], id="a WebP that ends early"),
+        pytest.param(drawn("GIF")[:20], id="a GIF that ends early"),
+        pytest.param(b"\x89PNG\r\n\x1a\n" + SVG, id="a signature alone"),
+        pytest.param(drawing.png_bomb(50_000, 50_000), id="a PNG bomb"),
+        pytest.param(drawing.png_bomb(16_000_001, 1), id="a PNG a little too wide"),
+        pytest.param(drawing.png_bomb(2**31 - 1, 2**31 - 1), id="a PNG beyond all measure"),
+        pytest.param(drawing.webp_bomb(), id="a WebP bomb"),
+        pytest.param(drawing.many_scans(200), id="a JPEG of endless scans"),
+        pytest.param(b"GIF89a" + b"\xff" * 400, id="a GIF of nonsense"),
+        pytest.param(b"RIFF\xff\xff\xff\xffWEBPVP8 " + bytes(30), id="a WebP of nonsense"),
+    ],
+)
+def test_it_is_refused_in_words(file: bytes) -> None:
+    with pytest.raises(Refused) as refused:
+        picture_of(file)
+    assert refused.value.code == "invalid_request"
+    assert refused.value.description.endswith(".")
+
+
+@pytest.mark.gen_test
+async def test_there_is_room_for_so_many_and_a_place_comes_free() -> None:
+    studio = Studio()
+    for _ in range(ROOM):
+        studio.enter()
+    with pytest.raises(Refused) as refused:
+        studio.enter()
+    assert refused.value.code == "temporarily_unavailable"
+    studio.leave()
+    studio.enter()
+    assert opened(await studio.make(drawn())).size == (SIDE, SIDE)
