@@ -202,11 +202,17 @@ def http_server(
 
 
 @pytest.fixture
-def service(io_loop: IOLoop, http_server: Any, site: Site) -> Service:
+def service(io_loop: IOLoop, http_server: Any, site: Site) -> Iterator[Service]:
     """The running service with a person (Ada) and a confidential app, and what drives them over HTTP."""
     made = Service(site.base_url, site.store)
     io_loop.run_sync(made.populate)
-    return made
+    yield made
+
+    async def finish() -> None:
+        while site.tasks:  # what no request waits for, but the drain does
+            await asyncio.wait(site.tasks)
+
+    io_loop.run_sync(finish)
 
 
 @pytest.fixture

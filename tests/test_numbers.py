@@ -140,12 +140,12 @@ async def test_counting_asks_the_store_nothing(service: Service, monkeypatch: py
     execute, evalsha = client.execute_command, client.evalsha
 
     async def counting(*words: Any, **options: Any) -> Any:
-        sent.append(words)
+        if words[0] != "EVALSHA":  # some clients run scripts in this way, and others on a lane
+            sent.append(words)
         return await execute(*words, **options)
 
     async def counting_scripts(*words: Any) -> Any:
-        if client.execute_command is not counting:
-            sent.append(words)
+        sent.append(words)
         return await evalsha(*words)
 
     monkeypatch.setattr(client, "execute_command", counting)
