@@ -119,8 +119,12 @@ class Chromium:
         self._call("DELETE", "/cookie")
 
     def console(self) -> list[str]:
-        """What the browser complained about since the last look: blocked by a policy, not found, failed."""
-        return [entry["message"] for entry in self._call("POST", "/se/log", {"type": "browser"})]
+        """What the browser complained about since the last look: blocked by a policy, not found, failed.
+
+        Typing that began before a new page had focused its field is no reason to.
+        """
+        said = [str(entry["message"]) for entry in self._call("POST", "/se/log", {"type": "browser"})]
+        return [message for message in said if "Autofocus processing was blocked" not in message]
 
     def screenshot(self, path: Path) -> None:
         """Writes a picture of the page, as PNG."""
