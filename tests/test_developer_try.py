@@ -11,6 +11,7 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.authorize import try_page
 from store.registration import Registration
+from store.sessions import Activity
 from tests.driver import CALLBACK, VERIFIER, App, Browser, Service, answer_of, challenge, fields_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -80,10 +81,10 @@ async def test_the_page_loaded_anew_presents_no_used_code(service: Service) -> N
     assert "code_replayed" not in events
 
 
-async def store_activity(service: Service, browser: Browser) -> list[object]:
+async def store_activity(service: Service, browser: Browser) -> list[Activity]:
     session = service.store.sessions.open(browser.cookies["latchkey_session"])
     assert session is not None
-    return (await service.store.sessions.activity(session))[1]  # type: ignore[return-value]
+    return (await service.store.sessions.activity(session))[1]
 
 
 async def test_refused_it_says_what_the_app_is_told(service: Service) -> None:

@@ -96,7 +96,9 @@ async def test_while_a_link_works_no_second_one_is_mailed_unasked(store: Store) 
     assert await store.links.to_confirm(person.user, person.email, "/second", again=False) is None
     assert (await store.links.look(Kind.CONFIRM, text)).target == "/second"
     # A link that a change of password ended is none that works.
-    await store.operator.set_password(person.user, (await store.people.credentials(person.email)).password)  # type: ignore[union-attr]
+    credentials = await store.people.credentials(person.email)
+    assert credentials is not None
+    await store.operator.set_password(person.user, credentials.password)
     assert await seen(store, Kind.CONFIRM, text) is None
     assert await store.links.to_confirm(person.user, person.email, again=False) is not None
 

@@ -202,7 +202,9 @@ async def test_a_form_without_its_token_changes_nothing(service: Service, xsrf: 
     assert answer.code == 403
     answer = await post(browser, multipart(drawn(), await token_of(browser)), Origin="https://evil.example")
     assert answer.code == 403
-    assert (await service.store.operator.show(service.ada)).picture == ""  # type: ignore[union-attr]
+    ada = await service.store.operator.show(service.ada)
+    assert ada is not None
+    assert ada.picture == ""
 
 
 async def test_who_is_not_signed_in_uploads_nothing(service: Service, site: Site) -> None:
