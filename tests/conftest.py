@@ -15,7 +15,7 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from handlers import make_application
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from store.connect import connect
 from store.embedded import EmbeddedStore
