@@ -146,7 +146,7 @@ class Crowd:
             "session": keys.session(user, session.id),
             "grant": keys.grant(user, client),
             "request": keys.request(user, code),
-            "code": keys.code(user, client, code),
+            "code": keys.code(user, code),
             "window": keys.limit(user, "fill"),
         }, {
             "scope": " ".join(self.app.scopes),

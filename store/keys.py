@@ -111,9 +111,9 @@ def request(user: str, request_id: str) -> str:
     return f"{prefix(user)}request:{request_id}"
 
 
-def code(user: str, client: str, code_id: str) -> str:
+def code(user: str, code_id: str) -> str:
     """An authorization code."""
-    return f"{prefix(user)}code:{client}:{code_id}"
+    return f"{prefix(user)}code:{code_id}"
 
 
 def grant(user: str, client: str) -> str:
@@ -170,6 +170,6 @@ def token(user: str, client: str, family: str, generation: int) -> dict[str, str
     return {
         "user": base + "user",
         "grant": f"{base}grant:{client}",
-        "family": f"{base}family:{client}:{family}",
-        "access": f"{base}access:{client}:{family}:{generation}",
+        "family": f"{base}family:{family}",
+        "access": f"{base}access:{family}:{generation}",
     }

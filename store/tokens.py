@@ -68,7 +68,7 @@ class Tokens:
             "exchange_code",
             {
                 **keys.token(token.user, token.client, token.id, 0),
-                "code": keys.code(token.user, token.client, token.id),
+                "code": keys.code(token.user, token.id),
                 "window": keys.limit(token.user, OAUTH.name),
                 "audit": keys.audit(token.user),
             },
