@@ -131,7 +131,7 @@ class Crowd:
             **keys.token(user, client, lineage.family, 0),
             "app_users": keys.shard_app_users(user[:3], client),
         }, {
-            "user_id": user,
+            "member": keys.member(user),
             "client": client,
             "scope": " ".join(self.app.scopes),
             "fresh_epoch": fresh_epoch(),
@@ -212,7 +212,7 @@ def _user_id(shard: int) -> str:
 
 def _account(user: str) -> Call:
     return keys.person(user), {
-        "user_id": user,
+        "member": keys.member(user),
         "email": Crowd.address(user),
         "email_verified": "1",
         "name": "Ada Lovelace",

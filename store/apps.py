@@ -219,7 +219,7 @@ class Apps:
                     "forget_app",
                     {"app_users": keys.shard_app_users(shard, client_id)},
                     client=client_id,
-                    shard=keys.shard_prefix(shard),
+                    people=keys.member_prefix(shard),
                     steps=PURGE_STEP,
                 )
                 word = reply.word

@@ -148,7 +148,7 @@ class Authorizations:
                 "app_users": keys.shard_app_users(user[:3], client),
                 "window": keys.limit(user, OAUTH.name),
             },
-            user_id=user,
+            member=keys.member(user),
             client=client,
             decision="allow" if allow else "deny",
             scopes="*" if scopes is None else " ".join(scopes),

@@ -44,12 +44,27 @@ def shard_prefix(user: str) -> str:
 
 
 def shard_users(shard: str) -> str:
-    """The people of a shard, by time of creation."""
+    """The people of a shard, each as `member` has them."""
     return f"{{{shard}}}:users"
 
 
+def member(user: str) -> str:
+    """A person in the lists of their shard: the user id without the shard, whose 29 characters fit in 32 bytes."""
+    return user[3:]
+
+
+def user_of(shard: str, listed: bytes) -> str:
+    """The user id of a member of a list of this shard."""
+    return shard + listed.decode()
+
+
+def member_prefix(shard: str) -> str:
+    """What stands before a member of a list of this shard in the keys of that person."""
+    return f"{{{shard}}}:{shard}"
+
+
 def shard_app_users(shard: str, client: str) -> str:
-    """The people of a shard who have connected an app."""
+    """The people of a shard who have connected an app, each as `member` has them."""
     return f"{{{shard}}}:app:{client}:users"
 
 
@@ -71,7 +86,7 @@ def person(user: str) -> dict[str, str]:
         "user": base + "user",
         "users": shard_users(user[:3]),
         "sessions": base + "sessions",
-        "grants": base + "grants",
+        "leaving": base + "leaving",
         "apps": base + "apps",
         "audit": audit(user),
         "factors": base + "factors",

@@ -6,7 +6,6 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 
 from redis.asyncio import Redis
 
@@ -79,12 +78,13 @@ class Operator:
             with wrapped():
                 async with self._client.pipeline(transaction=False) as batch:
                     for shard in keys.SHARDS[start : start + SHARDS_AT_ONCE]:
-                        batch.zrange(keys.shard_users(shard), 0, -1)
-                    lists: list[list[bytes]] = await batch.execute()
-            for user in chain.from_iterable(lists):
-                person = await self.show(user.decode())
-                if person:
-                    yield person
+                        batch.smembers(keys.shard_users(shard))
+                    lists: list[set[bytes]] = await batch.execute()
+            for shard, listed in zip(keys.SHARDS[start:], lists, strict=False):
+                for one in listed:
+                    person = await self.show(keys.user_of(shard, one))
+                    if person:
+                        yield person
 
     async def set_status(self, who: str, status: str) -> Person:
         """Disables or enables a person: `active` or `disabled`. Disabled, every token and session is dead at once.

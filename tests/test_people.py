@@ -226,18 +226,18 @@ async def test_a_deletion_that_was_cut_short_is_dead_at_once_and_goes_on(store: 
     world = await World.make(store)
     tokens = await world.tokens()
     for number in range(250):
-        await store.client.zadd(keys.person(world.user)["grants"], {f"app-x{number}": 1})
+        await store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
     once = await store.scripts.run(
         "delete_user",
         keys.person(world.user),
-        user_id=world.user,
+        member=keys.member(world.user),
         prefix=keys.prefix(world.user),
         shard=keys.shard_prefix(world.user),
         steps=100,
     )
     assert once.word == "more"
     assert not await world.lives(tokens.access_token)
-    assert await store.client.zscore(keys.shard_users(world.user[:3]), world.user) is not None
+    assert await store.client.sismember(keys.shard_users(world.user[:3]), keys.member(world.user))
     await store.operator.delete(world.email)
     assert await store.client.exists(*keys.person(world.user).values()) == 0
     assert await store.people.find(world.email) is None
