@@ -139,7 +139,7 @@ def test_a_public_app_has_no_secret_and_several_redirect_uris(home: Home) -> Non
 
 def test_a_client_id_that_is_not_given_can_stand_on_a_command_line(home: Home) -> None:
     made = home.json("app", "create", *NEW_APP, "--scopes", "profile")
-    assert re.fullmatch(r"[0-9a-f]{32}", made["client_id"])
+    assert re.fullmatch(r"[0-9A-Za-z]{15}", made["client_id"])
 
 
 def test_an_update_changes_what_is_given_and_nothing_else(home: Home) -> None:
