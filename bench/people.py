@@ -27,7 +27,7 @@ from store.tokens import s256
 CALLBACK = "https://app.example.com/callback"
 SCOPES = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
 VERIFIER = "a-code-verifier-of-the-least-length-there-is-43"
-AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
+AGENT = "Chrome on Linux"
 PASSWORD_BYTES = 56
 """Of a password's hash, as it is stored."""
 

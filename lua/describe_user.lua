@@ -8,9 +8,10 @@
 --- @reply ok email email_verified name picture status created_at rows entries registered
 --- @derives grant_prefix
 --- @idempotent
+--- @include "audit"
 --- @include "connected"
 local user, audit, apps = KEYS[1], KEYS[2], KEYS[3]
-local grant_prefix, count = ARGV[1], ARGV[2]
+local grant_prefix, count = ARGV[1], tonumber(ARGV[2])
 
 local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture', 'status', 'created_at')
 if not row[5] then return {'not_found'} end
@@ -23,4 +24,4 @@ for _, client in ipairs(apps_of(user)) do
   end
 end
 return {'ok', row[1], row[2] or '0', row[3], row[4] or '', row[5], row[6], newest_first(rows),
-  redis.call('LRANGE', audit, 0, count - 1), redis.call('ZRANGE', apps, 0, -1)}
+  newest_events(audit, count), redis.call('ZRANGE', apps, 0, -1)}

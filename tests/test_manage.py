@@ -208,7 +208,7 @@ def test_what_a_browser_calls_itself_cannot_steer_the_terminal(home: Home) -> No
     sub = home.user("ada@example.com")["sub"]
     entry = "1790000000000 signed_in  192.0.2.1 \x1b]0;owned\x07"
     with home.client() as client:
-        client.lpush(keys.person(sub)["audit"], entry)
+        client.set(keys.person(sub)["audit"], entry + "\n")
     said = home.words("user", "show", "ada@example.com").out
     assert "192.0.2.1  ?]0;owned?" in said
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", said)
