@@ -73,15 +73,16 @@ class Operator:
         return None if reply.word == "not_found" else _person(user, reply)
 
     async def people(self) -> AsyncIterator[Person]:
-        """Every person, shard by shard."""
+        """Every person, by user id."""
         for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
+            shards = keys.SHARDS[start : start + SHARDS_AT_ONCE]
             with wrapped():
                 async with self._client.pipeline(transaction=False) as batch:
-                    for shard in keys.SHARDS[start : start + SHARDS_AT_ONCE]:
+                    for shard in shards:
                         batch.smembers(keys.shard_users(shard))
                     lists: list[set[bytes]] = await batch.execute()
-            for shard, listed in zip(keys.SHARDS[start:], lists, strict=False):
-                for one in listed:
+            for shard, listed in zip(shards, lists, strict=True):
+                for one in sorted(listed):
                     person = await self.show(keys.user_of(shard, one))
                     if person:
                         yield person

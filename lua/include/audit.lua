@@ -1,6 +1,6 @@
 --- @include "now"
--- A person's audit trail: one text, a line for each of the newest 200 events, the newest first. Of the other types a list
--- takes 80 bytes more for everybody, and a stream 4 KiB. The agent comes last in a line, as it alone may hold spaces.
+-- A person's audit trail: one text, a line for each of the newest 200 events, the newest first. A list would take 80
+-- bytes more for everybody, a stream 4 KiB. The agent comes last in a line, as it alone may hold spaces.
 local function record(trail, event, client, address, agent)
   local line = table.concat({int(now_ms()), event, client, address, agent}, ' ')
   local kept, ends = redis.call('GET', trail) or '', 0

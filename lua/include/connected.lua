@@ -1,5 +1,5 @@
 -- The apps a person has connected, those in their grace window among them, stand in the person's row, as fields
--- `app:<client>`: a list of their own would cost each person as much as a grant. When each was connected says its grant.
+-- `app:<client>`: a list of their own would take nearly as much as a grant. When it was connected, the grant says.
 
 local function app_field(client)
   return 'app:' .. client

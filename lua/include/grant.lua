@@ -1,8 +1,8 @@
 --- @include "connected"
 --- @include "now"
 -- Makes the grant live with exactly these scopes and ends a grace window, whatever the scopes (SPEC 3.1).
--- `kept` lists the four keys of hosted data, `member` is the person in the lists of the shard. Returns the epoch that tokens are born in, and
--- whether the app was not connected before: '1' or '0'.
+-- `kept` lists the four keys of hosted data, `member` is the person in the lists of the shard. Returns the epoch that
+-- tokens are born in, and whether the app was not connected before: '1' or '0'.
 local function open_grant(user, grant, app_users, kept, client, member, scope, fresh_epoch, now)
   local row = redis.call('HMGET', grant, 'epoch', 'revoked_at')
   local epoch = row[1]
