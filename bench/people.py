@@ -27,7 +27,7 @@ from store.tokens import s256
 CALLBACK = "https://app.example.com/callback"
 SCOPES = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
 VERIFIER = "a-code-verifier-of-the-least-length-there-is-43"
-AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
+AGENT = "Chrome on Linux"
 PASSWORD_BYTES = 56
 """Of a password's hash, as it is stored."""
 
@@ -131,7 +131,7 @@ class Crowd:
             **keys.token(user, client, lineage.family, 0),
             "app_users": keys.shard_app_users(user[:3], client),
         }, {
-            "user_id": user,
+            "member": keys.member(user),
             "client": client,
             "scope": " ".join(self.app.scopes),
             "fresh_epoch": fresh_epoch(),
@@ -146,7 +146,7 @@ class Crowd:
             "session": keys.session(user, session.id),
             "grant": keys.grant(user, client),
             "request": keys.request(user, code),
-            "code": keys.code(user, client, code),
+            "code": keys.code(user, code),
             "window": keys.limit(user, "fill"),
         }, {
             "scope": " ".join(self.app.scopes),
@@ -212,7 +212,7 @@ def _user_id(shard: int) -> str:
 
 def _account(user: str) -> Call:
     return keys.person(user), {
-        "user_id": user,
+        "member": keys.member(user),
         "email": Crowd.address(user),
         "email_verified": "1",
         "name": "Ada Lovelace",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import segno
 
 from handlers.account_security import CONFIRM_FIRST, SecurityPage
-from handlers.agents import device_words
 from handlers.page import PRODUCT
 from handlers.signin import CHALLENGE_COOKIE
 from store.factors import Factors, Unproved
@@ -138,7 +137,7 @@ class AddPasskeyHandler(FactorsPage):
         session, params = self.require_session(), self.body()
         if self.site.party is None:
             raise Refused("invalid_request", "Passkeys do not work at this address.")
-        name = " ".join((params.get("name") or "").split())[:MOST_NAME] or device_words(self.visitor.agent)
+        name = " ".join((params.get("name") or "").split())[:MOST_NAME] or self.visitor.agent
         challenge = self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
         factors = await self.store.factors.of(session)

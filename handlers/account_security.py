@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 from handlers import letters
 from handlers.account import EVENTS
-from handlers.agents import device_words
 from handlers.page import PageHandler
 from handlers.params import Params
 from store.passwords import check_password
@@ -46,15 +45,13 @@ class SecurityPage(PageHandler):
                     text=EVENTS.get(entry.event, entry.event),
                     app=app.name if app else entry.client,
                     address=entry.address,
-                    agent=entry.agent,
-                    device=device_words(entry.agent) if entry.agent else "",
+                    device=entry.agent,
                 )
             )
         devices = [
             SimpleNamespace(
                 session_id=one.session_id,
-                device=device_words(one.agent),
-                agent=one.agent,
+                device=one.agent,
                 address=one.address,
                 created_at=one.created_at,
                 seen_at=one.seen_at,
@@ -72,7 +69,7 @@ class SecurityPage(PageHandler):
             devices=devices,
             factors=await self.store.factors.of(session),
             passkeys_offered=self.site.party is not None,
-            here=device_words(self.visitor.agent),
+            here=self.visitor.agent,
         )
 
     async def show_refusal(self, part: str, refusal: Refused) -> None:

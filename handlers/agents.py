@@ -1,4 +1,5 @@
-"""The device behind a User-Agent, in words. It is what the browser says of itself: good to recognise, no proof."""
+"""The device behind a User-Agent, in words, which are all that is kept of it. It is what the browser says of itself:
+good to recognise, no proof."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ _BROWSERS = (
     (r"\bSafari/", "Safari"),
     (r"^curl/", "curl"),
 )
+_MOST = 60
+"""Characters kept of what is not known: a session of short texts takes half the memory."""
 _SYSTEMS = (
     (r"\biPhone\b", "iPhone"),
     (r"\biPad\b", "iPad"),
@@ -29,11 +32,12 @@ _SYSTEMS = (
 
 
 def device_words(agent: str) -> str:
-    """Browser and system of a User-Agent: "Firefox on Linux"; "An unknown device" for what says neither."""
+    """Browser and system of a User-Agent: "Firefox on Linux"; of what says neither, the beginning of what it says."""
     browser, system = _first(_BROWSERS, agent), _first(_SYSTEMS, agent)
     if browser and system:
         return f"{browser} on {system}"
-    return browser or (f"A browser on {system}" if system else "An unknown device")
+    said = "".join(char for char in agent[:_MOST] if char.isprintable())
+    return browser or (f"A browser on {system}" if system else said.strip() or "An unknown device")
 
 
 def _first(known: tuple[tuple[str, str], ...], agent: str) -> str:

@@ -15,6 +15,7 @@ from tornado.httputil import HTTPServerRequest, ResponseStartLine, format_timest
 from tornado.web import HTTPError, RequestHandler
 
 from front.fields import headers_of, put_fields
+from handlers.agents import device_words
 from handlers.errors import CATALOGUE, PUBLIC_NAME, is_defect, refusal_of
 from handlers.params import JSON, Params, parse_body
 from handlers.policy import Policy
@@ -85,7 +86,7 @@ class BaseHandler(RequestHandler):
     @property
     def visitor(self) -> Visitor:
         """Where the request comes from, for the audit trail."""
-        return Visitor(self.address, self.request.headers.get("User-Agent", ""))
+        return Visitor(self.address, device_words(self.request.headers.get("User-Agent", "")))
 
     @property
     def address(self) -> str:

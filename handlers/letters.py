@@ -109,9 +109,8 @@ async def new_sign_in(site: Site, cookie: str, visitor: Visitor) -> None:
 
 
 def _place(visitor: Visitor) -> tuple[str, str]:
-    return window_address(visitor.address), re.sub(r"[\d.]+", "", visitor.agent[:200])
+    return window_address(visitor.address), re.sub(r"[\d.]+", "", visitor.agent)
 
 
 def _circumstances(visitor: Visitor) -> dict[str, str]:
-    agent = "".join(char for char in visitor.agent[:200] if char.isprintable())
-    return {"when": exact(datetime.now(UTC)), "address": visitor.address, "agent": agent or "an unknown program"}
+    return {"when": exact(datetime.now(UTC)), "address": visitor.address, "agent": visitor.agent}

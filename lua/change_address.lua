@@ -26,7 +26,7 @@ if found.used then
   if redis.call('HGET', user, 'email') ~= email then return {'over'} end
   return {'already', found.email}
 end
-redis.call('HSET', user, 'email', email, 'email_verified', '1')
+redis.call('HSET', user, 'email', email, 'verified', '1')
 redis.call('HSET', link, 'used', '1')
 record(audit, 'email_changed', '', address, agent)
 return {'ok', found.email}

@@ -24,7 +24,7 @@ local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 if redis.call('HGET', user, 'password') ~= old_password then return {'stale'} end
 redis.call('HSET', user, 'password', new_password)
-local epoch = redis.call('HINCRBY', user, 'session_epoch', 1)
+local epoch = redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('DEL', session, sessions)
 write_session(new_session, sessions, session_id, int(epoch), idle, lifetime, address, agent, now)
 record(audit, 'password_changed', '', address, agent)

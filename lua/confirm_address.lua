@@ -19,12 +19,12 @@ local user, session, link, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local link_id, email, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
-local row = redis.call('HMGET', user, 'email', 'email_verified')
+local row = redis.call('HMGET', user, 'email', 'verified')
 if row[1] ~= email then return {'over'} end
 if row[2] == '1' then return {'already'} end
 local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end
-redis.call('HSET', user, 'email_verified', '1')
+redis.call('HSET', user, 'verified', '1')
 redis.call('HSET', link, 'used', '1')
 record(audit, 'email_confirmed', '', address, agent)
 return {'ok', found.target}

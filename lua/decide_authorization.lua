@@ -3,16 +3,15 @@
 --- KEYS[2] session
 --- KEYS[3] request
 --- KEYS[4] grant
---- KEYS[5] grants
---- KEYS[6] code
---- KEYS[7] app_users
---- KEYS[8] audit
---- KEYS[9] window
---- KEYS[10] docs
---- KEYS[11] meta
---- KEYS[12] index
---- KEYS[13] usage
---- ARGV[1] user_id
+--- KEYS[5] code
+--- KEYS[6] app_users
+--- KEYS[7] audit
+--- KEYS[8] window
+--- KEYS[9] docs
+--- KEYS[10] meta
+--- KEYS[11] index
+--- KEYS[12] usage
+--- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] client
 --- ARGV[3] decision: allow or deny
 --- ARGV[4] scopes: the scopes ticked, or '*' for all that were asked for
@@ -37,10 +36,10 @@
 --- @include "grant"
 --- @include "spending"
 --- @include "audit"
-local user, session, request, grant, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local code, app_users, audit, window = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local docs, meta, index, usage = KEYS[10], KEYS[11], KEYS[12], KEYS[13]
-local user_id, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local user, session, request, grant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local code, app_users, audit, window = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local docs, meta, index, usage = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local member, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local address, agent, terms, spend_limit = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 
@@ -65,7 +64,7 @@ if scopes ~= '*' then
   scope = intersect(scope, scopes)
 end
 local epoch, connected =
-  open_grant(grant, grants, app_users, {docs, meta, index, usage}, client, user_id, scope, fresh_epoch, now)
+  open_grant(user, grant, app_users, {docs, meta, index, usage}, client, member, scope, fresh_epoch, now)
 if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
   'terms', terms)

@@ -1,7 +1,7 @@
 --- Delete a person: dead with the first write, then what hangs on them in bounded steps.
 --- KEYS[1] user
 --- KEYS[2] users
---- KEYS[3] grants
+--- KEYS[3] leaving: the row of a person who is being deleted, with nothing left in it but the connected apps
 --- KEYS[4] sessions
 --- KEYS[5] audit
 --- KEYS[6] balance
@@ -13,7 +13,7 @@
 --- KEYS[12] passkeys
 --- KEYS[13] recovery
 --- KEYS[14] picture
---- ARGV[1] user_id
+--- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
 --- ARGV[4] steps: apps, sessions and kept replies freed by one call
@@ -21,35 +21,40 @@
 --- @reply done
 --- @derives prefix shard
 --- @idempotent
+--- @include "connected"
 --- @include "step"
-local user, users, grants, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local user, users, leaving, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local balance, holds, ledger, replies, apps = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local factors, passkeys, recovery, picture = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local user_id, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local member, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
-redis.call('DEL', user)
+redis.call('HDEL', user, 'status')
+if redis.call('EXISTS', user) == 1 then redis.call('RENAME', user, leaving) end
+for _, field in ipairs(redis.call('HKEYS', leaving)) do
+  if not string.find(field, '^app:') then redis.call('HDEL', leaving, field) end
+end
 redis.call('DEL', factors, passkeys, recovery)
 local freed = 0
-for _, client in ipairs(redis.call('ZRANGE', grants, 0, steps - 1)) do
+for position, client in ipairs(apps_of(leaving)) do
   freed = freed + tonumber(redis.call('HGET', prefix .. 'usage:' .. client, 'bytes') or '0')
   for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
     redis.call('UNLINK', prefix .. noun .. ':' .. client)
   end
-  redis.call('SREM', shard .. 'app:' .. client .. ':users', user_id)
-  redis.call('ZREM', grants, client)
-  if freed > STEP_BYTES then break end
+  redis.call('SREM', shard .. 'app:' .. client .. ':users', member)
+  redis.call('HDEL', leaving, app_field(client))
+  if position == steps or freed > STEP_BYTES then break end
 end
 for _, session in ipairs(redis.call('ZRANGE', sessions, 0, steps - 1)) do
   redis.call('DEL', prefix .. 'session:' .. session)
   redis.call('ZREM', sessions, session)
 end
-for _, member in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
-  redis.call('UNLINK', prefix .. 'reply:' .. string.match(member, '^%d+ (.*)$'))
-  redis.call('ZREM', replies, member)
+for _, kept in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
+  redis.call('UNLINK', prefix .. 'reply:' .. string.match(kept, '^%d+ (.*)$'))
+  redis.call('ZREM', replies, kept)
 end
-if redis.call('EXISTS', grants, sessions, replies) > 0 then return {'more'} end
+if redis.call('EXISTS', leaving, sessions, replies) > 0 then return {'more'} end
 for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK', prefix .. 'link:' .. purpose) end
 redis.call('UNLINK', audit, balance, holds, ledger, apps, picture)
 -- The list of the shard goes last: a deletion that was cut short is found there and goes on.
-redis.call('ZREM', users, user_id)
+redis.call('SREM', users, member)
 return {'done'}

@@ -12,7 +12,7 @@
 local user, sessions, factors, passkeys, recovery = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local session_prefix = ARGV[1]
 
-local epoch = redis.call('HGET', user, 'session_epoch')
+local epoch = redis.call('HGET', user, 'epoch')
 if not epoch then return {'not_found'} end
 local live = {}
 for _, id in ipairs(redis.call('ZREVRANGE', sessions, 0, 199)) do

@@ -1,26 +1,27 @@
 --- Read a person's row and grants for the operator.
 --- KEYS[1] user
---- KEYS[2] grants
---- KEYS[3] audit
---- KEYS[4] apps
+--- KEYS[2] audit
+--- KEYS[3] apps
 --- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
 --- ARGV[2] count: of audit entries
 --- @reply not_found
 --- @reply ok email email_verified name picture status created_at rows entries registered
 --- @derives grant_prefix
 --- @idempotent
-local user, grants, audit, apps = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local grant_prefix, count = ARGV[1], ARGV[2]
+--- @include "audit"
+--- @include "connected"
+local user, audit, apps = KEYS[1], KEYS[2], KEYS[3]
+local grant_prefix, count = ARGV[1], tonumber(ARGV[2])
 
-local row = redis.call('HMGET', user, 'email', 'email_verified', 'name', 'picture', 'status', 'created_at')
+local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture', 'status', 'created_at')
 if not row[5] then return {'not_found'} end
 local rows = {}
-for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
+for _, client in ipairs(apps_of(user)) do
   local grant = redis.call('HMGET', grant_prefix .. client,
     'scope', 'connected_at', 'last_used_at', 'revoked_at', 'spend_limit')
   if grant[1] then
     rows[#rows + 1] = {client, grant[1], grant[2], grant[3] or '', grant[4] or '', grant[5] or ''}
   end
 end
-return {'ok', row[1], row[2], row[3], row[4], row[5], row[6], rows,
-  redis.call('LRANGE', audit, 0, count - 1), redis.call('ZRANGE', apps, 0, -1)}
+return {'ok', row[1], row[2] or '0', row[3], row[4] or '', row[5], row[6], newest_first(rows),
+  newest_events(audit, count), redis.call('ZRANGE', apps, 0, -1)}

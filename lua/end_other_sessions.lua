@@ -14,7 +14,7 @@ local idle, address, agent = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 -- The rows of the others idle out; nothing lives in an epoch that is over.
-local epoch = redis.call('HINCRBY', user, 'session_epoch', 1)
+local epoch = redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('HSET', session, 'epoch', int(epoch))
 record(audit, 'other_sessions_ended', '', address, agent)
 return {'ok'}

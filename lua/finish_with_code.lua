@@ -33,7 +33,7 @@ local secret, step, digest, limit, period = ARGV[5], ARGV[6], ARGV[7], tonumber(
 local idle, lifetime, address, agent = tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12], ARGV[13]
 
 local now = now_ms()
-local row = redis.call('HMGET', user, 'status', 'session_epoch')
+local row = redis.call('HMGET', user, 'status', 'epoch')
 if row[1] ~= 'active' or row[2] ~= session_epoch or now - at > lasts then return {'over'} end
 local admitted, reset, retry = take_guess(window, audit, limit, period, address, agent, now)
 if not admitted then return {'rate_limited', reset, retry} end

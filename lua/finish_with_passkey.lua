@@ -28,7 +28,7 @@ local issued, lasts, idle, lifetime = tonumber(ARGV[5]), tonumber(ARGV[6]), tonu
 local address, agent = ARGV[9], ARGV[10]
 
 local now = now_ms()
-local row = redis.call('HMGET', user, 'status', 'session_epoch')
+local row = redis.call('HMGET', user, 'status', 'epoch')
 local last = redis.call('HGET', passkeys, 'n:' .. credential)
 if row[1] ~= 'active' or row[2] ~= session_epoch or not last then return {'over'} end
 if not take_challenge(used, issued, lasts, now) then return {'used'} end

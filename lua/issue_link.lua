@@ -20,7 +20,7 @@ local user, link, window = KEYS[1], KEYS[2], KEYS[3]
 local link_id, email, ttl, target, again = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local unless_confirmed, limit, period = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 
-local row = redis.call('HMGET', user, 'status', 'email', 'email_verified', 'session_epoch')
+local row = redis.call('HMGET', user, 'status', 'email', 'verified', 'epoch')
 if row[1] ~= 'active' or row[2] ~= email then return {'gone'} end
 if unless_confirmed == '1' and row[3] == '1' then return {'confirmed'} end
 if again ~= '1' then

@@ -4,7 +4,6 @@
 --- KEYS[3] family
 --- KEYS[4] access
 --- KEYS[5] window
---- KEYS[6] grants
 --- ARGV[1] needed: scopes of which one must be carried
 --- ARGV[2] limit
 --- ARGV[3] period: ms
@@ -15,17 +14,18 @@
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset rows
 --- @derives grant_prefix
+--- @include "connected"
 --- @include "guard"
-local user, grant, family, access, window, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local needed, limit, period, client, grant_prefix = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end
 local rows = {}
-for _, other in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
+for _, other in ipairs(apps_of(user)) do
   if other ~= client then
     local row = redis.call('HMGET', grant_prefix .. other, 'scope', 'connected_at', 'last_used_at', 'revoked_at')
     if row[1] and not row[4] then rows[#rows + 1] = {other, row[1], row[2], row[3] or ''} end
   end
 end
-return {'ok', a, b, rows}
+return {'ok', a, b, newest_first(rows)}

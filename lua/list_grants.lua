@@ -1,22 +1,22 @@
 --- List the apps a person has connected, and those disconnected whose data is still kept. (SPEC 3.1)
 --- KEYS[1] user
 --- KEYS[2] session
---- KEYS[3] grants
 --- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
 --- ARGV[2] usage_prefix: what stands before it in the key of what the app keeps
 --- ARGV[3] idle: ms
 --- @reply signed_out
 --- @reply ok email email_verified name picture rows
 --- @derives grant_prefix usage_prefix
+--- @include "connected"
 --- @include "session"
 --- @include "spending"
-local user, session, grants = KEYS[1], KEYS[2], KEYS[3]
+local user, session = KEYS[1], KEYS[2]
 local grant_prefix, usage_prefix, idle = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 local rows, month = {}, month_of(now)
-for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
+for _, client in ipairs(apps_of(user)) do
   local grant = grant_prefix .. client
   local row = redis.call('HMGET', grant, 'scope', 'connected_at', 'last_used_at', 'revoked_at')
   if row[1] then
@@ -27,8 +27,8 @@ for _, client in ipairs(redis.call('ZREVRANGE', grants, 0, -1)) do
     rows[#rows + 1] = {client, row[1], row[2], row[3] or '', row[4] or '', ends, kept[1] or '0', kept[2] or '0',
       ceiling and int(ceiling) or '', int(spent)}
   else
-    redis.call('ZREM', grants, client)
+    redis.call('HDEL', user, app_field(client))
   end
 end
 local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, rows}
+return {'ok', email, verified, name, picture, newest_first(rows)}

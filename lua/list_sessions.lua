@@ -13,7 +13,7 @@ local user, session, sessions = KEYS[1], KEYS[2], KEYS[3]
 local session_prefix, idle = ARGV[1], tonumber(ARGV[2])
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
-local epoch, rows = redis.call('HGET', user, 'session_epoch'), {}
+local epoch, rows = redis.call('HGET', user, 'epoch'), {}
 for _, id in ipairs(redis.call('ZREVRANGE', sessions, 0, 199)) do
   local row = redis.call('HMGET', session_prefix .. id, 'epoch', 'created_at', 'seen_at', 'address', 'agent')
   if row[1] == epoch then

@@ -1,16 +1,15 @@
 --- Grant and issue tokens by an operator's act, as a consent and an exchange would.
 --- KEYS[1] user
 --- KEYS[2] grant
---- KEYS[3] grants
---- KEYS[4] family
---- KEYS[5] access
---- KEYS[6] app_users
---- KEYS[7] audit
---- KEYS[8] docs
---- KEYS[9] meta
---- KEYS[10] index
---- KEYS[11] usage
---- ARGV[1] user_id
+--- KEYS[3] family
+--- KEYS[4] access
+--- KEYS[5] app_users
+--- KEYS[6] audit
+--- KEYS[7] docs
+--- KEYS[8] meta
+--- KEYS[9] index
+--- KEYS[10] usage
+--- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] client
 --- ARGV[3] scope
 --- ARGV[4] fresh_epoch
@@ -21,14 +20,14 @@
 --- @include "grant"
 --- @include "issue"
 --- @include "audit"
-local user, grant, grants, family, access, app_users = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local audit, docs, meta, index, usage = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local user_id, client, scope, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local user, grant, family, access, app_users, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local docs, meta, index, usage = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local member, client, scope, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
 
 if redis.call('HGET', user, 'status') ~= 'active' then return {'not_found'} end
 local now = now_ms()
-local epoch = open_grant(grant, grants, app_users, {docs, meta, index, usage}, client, user_id, scope, fresh_epoch, now)
+local epoch = open_grant(user, grant, app_users, {docs, meta, index, usage}, client, member, scope, fresh_epoch, now)
 issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, now)
 record(audit, 'token_minted', client, '', '')
 return {'ok'}

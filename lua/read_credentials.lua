@@ -7,6 +7,6 @@
 local user = KEYS[1]
 local email = ARGV[1]
 
-local row = redis.call('HMGET', user, 'email', 'password', 'status', 'session_epoch')
+local row = redis.call('HMGET', user, 'email', 'password', 'status', 'epoch')
 if row[1] ~= email then return {'not_found'} end
 return {'ok', row[2], row[3], row[4]}

@@ -9,7 +9,7 @@
 local user, passkeys = KEYS[1], KEYS[2]
 local credential = ARGV[1]
 
-local row = redis.call('HMGET', user, 'status', 'session_epoch')
+local row = redis.call('HMGET', user, 'status', 'epoch')
 local facts = redis.call('HGET', passkeys, 'k:' .. credential)
 if row[1] ~= 'active' or not facts then return {'unknown'} end
 return {'ok', int(now_ms()), row[2], facts}

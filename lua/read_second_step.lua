@@ -13,6 +13,6 @@ local user, factors, passkeys = KEYS[1], KEYS[2], KEYS[3]
 local session_epoch, at, lasts = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local now = now_ms()
-local row = redis.call('HMGET', user, 'status', 'session_epoch')
+local row = redis.call('HMGET', user, 'status', 'epoch')
 if row[1] ~= 'active' or row[2] ~= session_epoch or now - at > lasts then return {'over'} end
 return {'ok', int(now), redis.call('HGET', factors, 'secret') or '', redis.call('HKEYS', passkeys)}

@@ -17,5 +17,5 @@ local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end
-local row = redis.call('HMGET', user, 'email', 'email_verified', 'name', 'picture')
+local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture')
 return {'ok', a, b, row[1], row[2] or '0', row[3], row[4] or ''}

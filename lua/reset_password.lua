@@ -16,8 +16,8 @@ local link_id, password, address, agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end
 -- Whoever follows the link reads what is mailed to the address.
-redis.call('HSET', user, 'password', password, 'email_verified', '1')
-redis.call('HINCRBY', user, 'session_epoch', 1)
+redis.call('HSET', user, 'password', password, 'verified', '1')
+redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('HSET', link, 'used', '1')
 record(audit, 'password_reset', '', address, agent)
 return {'ok'}

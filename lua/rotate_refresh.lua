@@ -34,7 +34,7 @@ local limit, period = tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
-local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'rotated_at')
+local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked')
 if not line[1] then return {'dead'} end
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 local connected = given[1] and not given[3]
@@ -45,7 +45,10 @@ local revoked = line[4] or not connected or line[3] ~= given[1]
 local successor = redis.call('GET', access)
 -- An answer that was lost may be asked for again: the latest rotation only, whose successor was not used, revoked or old.
 local again = not revoked and generation == current - 1 and retry_ms > 0 and successor
-  and now >= tonumber(line[5]) and now - tonumber(line[5]) <= retry_ms
+if again then
+  local age = access_ttl - redis.call('PTTL', access)
+  again = age >= 0 and age <= retry_ms
+end
 if revoked or (generation < current and not again) then
   -- RFC 9700 4.14.2: the whole pair dies, since nobody can tell which of the two holders is the thief.
   -- A family from before the present epoch does so once: a single old string must not keep a person out for ever.
@@ -59,7 +62,7 @@ if status ~= 'active' then return {'dead'} end
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 if again then
-  local scope = successor ~= '' and successor or line[2]
+  local scope = successor ~= '1' and successor or line[2]
   return {'ok', remaining, reset, scope, math.ceil(redis.call('PTTL', access) / 1000)}
 end
 -- RFC 6749 6: a scope that was not granted at first is refused; a narrower one holds for this access token only.

@@ -18,10 +18,11 @@ local picture_id, image, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 if picture_id == '' then
   if redis.call('DEL', picture) == 0 then return {'ok'} end
+  redis.call('HDEL', user, 'picture')
   record(audit, 'picture_removed', '', address, agent)
 else
   redis.call('SET', picture, image)
+  redis.call('HSET', user, 'picture', picture_id)
   record(audit, 'picture_changed', '', address, agent)
 end
-redis.call('HSET', user, 'picture', picture_id)
 return {'ok'}

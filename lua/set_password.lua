@@ -10,6 +10,6 @@ local password = ARGV[1]
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
 redis.call('HSET', user, 'password', password)
-redis.call('HINCRBY', user, 'session_epoch', 1)
+redis.call('HINCRBY', user, 'epoch', 1)
 record(audit, 'password_set_by_operator', '', '', '')
 return {'ok'}

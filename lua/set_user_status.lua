@@ -13,7 +13,7 @@ if not present then return {'not_found'} end
 if present ~= status then
   redis.call('HSET', user, 'status', status)
   -- Sessions from before do not come back to life when the person is enabled again.
-  redis.call('HINCRBY', user, 'session_epoch', 1)
+  redis.call('HINCRBY', user, 'epoch', 1)
   record(audit, status == 'active' and 'enabled_by_operator' or 'disabled_by_operator', '', '', '')
 end
 return {'ok'}

@@ -24,7 +24,7 @@ local session_id, session_epoch, idle, lifetime = ARGV[1], ARGV[2], tonumber(ARG
 local address, agent, rehash = ARGV[5], ARGV[6], ARGV[7]
 
 -- The password may have changed, or the person been disabled, while it was being verified.
-local row = redis.call('HMGET', user, 'status', 'session_epoch')
+local row = redis.call('HMGET', user, 'status', 'epoch')
 if row[1] ~= 'active' or row[2] ~= session_epoch then return {'stale'} end
 if rehash ~= '' then redis.call('HSET', user, 'password', rehash) end
 local now = now_ms()

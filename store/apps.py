@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import string
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -219,7 +220,7 @@ class Apps:
                     "forget_app",
                     {"app_users": keys.shard_app_users(shard, client_id)},
                     client=client_id,
-                    shard=keys.shard_prefix(shard),
+                    people=keys.member_prefix(shard),
                     steps=PURGE_STEP,
                 )
                 word = reply.word
@@ -284,5 +285,7 @@ def without_secret(app: Registration, mark: str) -> Registration:
 
 
 def new_client_id() -> str:
-    """A client id of 128 random bits, in hex: on a command line, an id that begins with a hyphen is an option."""
-    return secrets.token_hex(16)
+    """A client id of 15 random letters and digits, 89 bits. No hyphens: on a command line, an id that begins with one
+    is an option. It stands in keys of everybody who connects the app, so it is short; whether one is taken is asked
+    when it is registered."""
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(15))

@@ -61,8 +61,9 @@ class Decision:
 
 
 def fresh_epoch() -> str:
-    """An epoch that was never used before: 64 random bits. It is no secret: nobody presents one."""
-    return f"{random.getrandbits(64):016x}"
+    """An epoch that was never used before: 63 random bits, which the store keeps as a number. It is no secret: nobody
+    presents one."""
+    return str(random.getrandbits(63))
 
 
 class Authorizations:
@@ -83,7 +84,7 @@ class Authorizations:
                 **session.keys(),
                 "grant": keys.grant(session.user, request.client),
                 "request": keys.request(session.user, one_id),
-                "code": keys.code(session.user, request.client, one_id),
+                "code": keys.code(session.user, one_id),
                 "window": keys.limit(session.user, AUTHORIZE.name),
             },
             scope=" ".join(request.scopes),
@@ -143,11 +144,11 @@ class Authorizations:
                 **keys.hosted(user, client),
                 "request": keys.request(user, token.id),
                 "grant": keys.grant(user, client),
-                "code": keys.code(user, client, code_id),
+                "code": keys.code(user, code_id),
                 "app_users": keys.shard_app_users(user[:3], client),
                 "window": keys.limit(user, OAUTH.name),
             },
-            user_id=user,
+            member=keys.member(user),
             client=client,
             decision="allow" if allow else "deny",
             scopes="*" if scopes is None else " ".join(scopes),

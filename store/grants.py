@@ -56,7 +56,6 @@ class Grants:
             "list_connected",
             {
                 **keys.token(caller.user, caller.client, caller.family, caller.generation),
-                "grants": keys.person(caller.user)["grants"],
                 "window": keys.limit(caller.user, APPS_READ.name, caller.client),
             },
             needed=caller.may(needed),

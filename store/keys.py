@@ -44,12 +44,27 @@ def shard_prefix(user: str) -> str:
 
 
 def shard_users(shard: str) -> str:
-    """The people of a shard, by time of creation."""
+    """The people of a shard, each as `member` has them."""
     return f"{{{shard}}}:users"
 
 
+def member(user: str) -> str:
+    """A person in the lists of their shard: the user id without the shard, whose 29 characters fit in 32 bytes."""
+    return user[3:]
+
+
+def user_of(shard: str, listed: bytes) -> str:
+    """The user id of a member of a list of this shard."""
+    return shard + listed.decode()
+
+
+def member_prefix(shard: str) -> str:
+    """What stands before a member of a list of this shard in the keys of that person."""
+    return f"{{{shard}}}:{shard}"
+
+
 def shard_app_users(shard: str, client: str) -> str:
-    """The people of a shard who have connected an app."""
+    """The people of a shard who have connected an app, each as `member` has them."""
     return f"{{{shard}}}:app:{client}:users"
 
 
@@ -71,7 +86,7 @@ def person(user: str) -> dict[str, str]:
         "user": base + "user",
         "users": shard_users(user[:3]),
         "sessions": base + "sessions",
-        "grants": base + "grants",
+        "leaving": base + "leaving",
         "apps": base + "apps",
         "audit": audit(user),
         "factors": base + "factors",
@@ -111,9 +126,9 @@ def request(user: str, request_id: str) -> str:
     return f"{prefix(user)}request:{request_id}"
 
 
-def code(user: str, client: str, code_id: str) -> str:
+def code(user: str, code_id: str) -> str:
     """An authorization code."""
-    return f"{prefix(user)}code:{client}:{code_id}"
+    return f"{prefix(user)}code:{code_id}"
 
 
 def grant(user: str, client: str) -> str:
@@ -170,6 +185,6 @@ def token(user: str, client: str, family: str, generation: int) -> dict[str, str
     return {
         "user": base + "user",
         "grant": f"{base}grant:{client}",
-        "family": f"{base}family:{client}:{family}",
-        "access": f"{base}access:{client}:{family}:{generation}",
+        "family": f"{base}family:{family}",
+        "access": f"{base}access:{family}:{generation}",
     }

@@ -6,7 +6,6 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 
 from redis.asyncio import Redis
 
@@ -74,17 +73,19 @@ class Operator:
         return None if reply.word == "not_found" else _person(user, reply)
 
     async def people(self) -> AsyncIterator[Person]:
-        """Every person, shard by shard."""
+        """Every person, by user id."""
         for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
+            shards = keys.SHARDS[start : start + SHARDS_AT_ONCE]
             with wrapped():
                 async with self._client.pipeline(transaction=False) as batch:
-                    for shard in keys.SHARDS[start : start + SHARDS_AT_ONCE]:
-                        batch.zrange(keys.shard_users(shard), 0, -1)
-                    lists: list[list[bytes]] = await batch.execute()
-            for user in chain.from_iterable(lists):
-                person = await self.show(user.decode())
-                if person:
-                    yield person
+                    for shard in shards:
+                        batch.smembers(keys.shard_users(shard))
+                    lists: list[set[bytes]] = await batch.execute()
+            for shard, listed in zip(shards, lists, strict=True):
+                for one in sorted(listed):
+                    person = await self.show(keys.user_of(shard, one))
+                    if person:
+                        yield person
 
     async def set_status(self, who: str, status: str) -> Person:
         """Disables or enables a person: `active` or `disabled`. Disabled, every token and session is dead at once.

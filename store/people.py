@@ -61,7 +61,7 @@ class People:
         await self._scripts.run(
             "create_user",
             keys.person(user),
-            user_id=user,
+            member=keys.member(user),
             email=email,
             email_verified="1" if verified else "0",
             name=name,
@@ -117,7 +117,7 @@ class People:
             reply = await self._scripts.run(
                 "delete_user",
                 keys.person(user),
-                user_id=user,
+                member=keys.member(user),
                 prefix=keys.prefix(user),
                 shard=keys.shard_prefix(user),
                 steps=100,

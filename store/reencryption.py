@@ -135,21 +135,21 @@ class Reencryption:
         """Every user id, some at a time."""
         for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
             shards = keys.SHARDS[start : start + SHARDS_AT_ONCE]
-            found = await self._batch([("ZRANGE", keys.shard_users(shard), 0, -1) for shard in shards])
-            users = [user.decode() for of_shard in found for user in of_shard]
+            found = await self._batch([("SMEMBERS", keys.shard_users(shard)) for shard in shards])
+            users = [keys.user_of(shard, one) for shard, listed in zip(shards, found, strict=True) for one in listed]
             for first in range(0, len(users), PEOPLE_AT_ONCE):
                 yield users[first : first + PEOPLE_AT_ONCE]
 
     async def _pairs(self, users: Sequence[str]) -> list[tuple[str, str]]:
         """Those (user, app) pairs that have documents, apps in their grace window among them."""
-        grants = await self._batch([("ZRANGE", keys.person(user)["grants"], 0, -1) for user in users])
-        pairs = [(user, client.decode()) for user, its in zip(users, grants, strict=True) for client in its]
+        rows = await self._batch([("HKEYS", keys.person(user)["user"]) for user in users])
+        pairs = [(user, client) for user, fields in zip(users, rows, strict=True) for client in _connected(fields)]
         present = await self._batch([("EXISTS", keys.hosted(user, client)["docs"]) for user, client in pairs])
         return [pair for pair, exists in zip(pairs, present, strict=True) if exists]
 
     async def _count(self) -> int:
         """How many people there are."""
-        return sum(await self._batch([("ZCARD", keys.shard_users(shard)) for shard in keys.SHARDS]))
+        return sum(await self._batch([("SCARD", keys.shard_users(shard)) for shard in keys.SHARDS]))
 
     async def _batch(self, commands: Sequence[tuple[str | int, ...]]) -> list[Any]:
         """Sends reads together; in a cluster each goes to the node that owns its slot."""
@@ -161,3 +161,8 @@ class Reencryption:
                     batch.execute_command(*command)
                 answers: list[Any] = await batch.execute()
         return answers
+
+
+def _connected(fields: Sequence[bytes]) -> list[str]:
+    """The client ids among the fields of a person's row, as lua/include/connected.lua has them."""
+    return [field.removeprefix(b"app:").decode() for field in fields if field.startswith(b"app:")]

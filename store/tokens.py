@@ -68,7 +68,7 @@ class Tokens:
             "exchange_code",
             {
                 **keys.token(token.user, token.client, token.id, 0),
-                "code": keys.code(token.user, token.client, token.id),
+                "code": keys.code(token.user, token.id),
                 "window": keys.limit(token.user, OAUTH.name),
                 "audit": keys.audit(token.user),
             },
@@ -144,7 +144,7 @@ class Tokens:
                 **keys.token(user, app.client_id, token.id, 0),
                 "app_users": keys.shard_app_users(user[:3], app.client_id),
             },
-            user_id=user,
+            member=keys.member(user),
             client=app.client_id,
             scope=" ".join(scopes),
             fresh_epoch=fresh_epoch(),

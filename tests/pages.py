@@ -54,8 +54,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     holds = (Holding(text, 20_000, NOW),)
     credits = Account(4_999_850, 20_000, 1, NOW, holds, ())
     nothing = Account(0, 0, 0, None, (), ())
-    entry = Sample(at=NOW, text=text, app=text, address=text, agent=text, device=text)
-    bare = Sample(at=NOW, text=text, app=None, address="", agent="", device="")
+    entry = Sample(at=NOW, text=text, app=text, address=text, device=text)
+    bare = Sample(at=NOW, text=text, app=None, address="", device="")
     scopes = [Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items()]
     account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
     plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
@@ -68,10 +68,10 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     known: dict[str, Any] = {"signed_in": person}
     passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
     unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
-    device = Sample(session_id=text, device=text, agent=text, address=text, created_at=NOW, seen_at=NOW, here=True)
+    device = Sample(session_id=text, device=text, address=text, created_at=NOW, seen_at=NOW, here=True)
     security: dict[str, Any] = {
         **known,
-        "devices": [device, Sample(**{**vars(device), "here": False, "agent": "", "address": ""})],
+        "devices": [device, Sample(**{**vars(device), "here": False, "address": ""})],
         "passkeys_offered": True,
         "here": text,
     }

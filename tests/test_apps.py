@@ -155,7 +155,7 @@ async def test_a_deleted_app_leaves_nothing_that_lasts(store: Store) -> None:
     named = [key async for key in store.client.scan_iter(f"*{world.app.client_id}*")]
     assert all([await store.client.pttl(key) > 0 for key in named])
     assert await store.client.zcard(spell.APPS) == 0
-    assert await store.client.zcard(spell.person(world.user)["grants"]) == 0
+    assert await store.client.hexists(spell.person(world.user)["user"], f"app:{world.app.client_id}") == 0
 
 
 @pytest.mark.gen_test(timeout=60)

@@ -378,7 +378,11 @@ async def test_a_person_who_is_being_deleted_gets_no_rows_back(store: Store) -> 
     for number in range(3):
         await app.spend(10, key=f"kept-{number}")
         await app.settle(await app.hold(1, key=f"reply-{number}"), 1, 0, REPLY)
-    step = {"user_id": world.user, "prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user)}
+    step = {
+        "member": keys.member(world.user),
+        "prefix": keys.prefix(world.user),
+        "shard": keys.shard_prefix(world.user),
+    }
     assert (await store.scripts.run("delete_user", keys.person(world.user), steps=1, **step)).word == "more"
     names = keys.credits(world.user).values()
     before = [await store.client.dump(name) for name in names]

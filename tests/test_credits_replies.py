@@ -336,7 +336,11 @@ async def test_a_deletion_frees_many_replies_in_steps(store: Store) -> None:
     await keep(elsewhere, "k")
     for number in range(250):
         await keep(app, f"k{number}", sized(100))
-    step = {"user_id": world.user, "prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user)}
+    step = {
+        "member": keys.member(world.user),
+        "prefix": keys.prefix(world.user),
+        "shard": keys.shard_prefix(world.user),
+    }
     words = []
     while words[-1:] != ["done"]:
         words.append((await store.scripts.run("delete_user", keys.person(world.user), steps=100, **step)).word)

@@ -225,7 +225,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
         keys.used_challenge(user, one_id),
         keys.request(user, one_id),
         keys.link(user, "<purpose>"),
-        keys.code(user, client, one_id),
+        keys.code(user, one_id),
         keys.grant(user, client),
         keys.limit(user, "<group>"),
         keys.presented(user, "<fingerprint>"),

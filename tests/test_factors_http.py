@@ -420,6 +420,8 @@ async def test_everywhere_else_is_signed_out_in_one_click(service: Service) -> N
         ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605 Version/17 Safari/605", "Safari on a Mac"),
         ("curl/8.5.0", "curl"),
         ("Mozilla/5.0 (X11; Linux)", "A browser on Linux"),
+        ("python-httpx/0.27.0", "python-httpx/0.27.0"),
+        ("\x1b[31mred " + "x" * 100, "[31mred " + "x" * 51),
         ("", "An unknown device"),
         ("\u202e" * 200, "An unknown device"),
     ],

@@ -177,7 +177,7 @@ async def test_disabling_a_person_keeps_the_data(store: Store) -> None:
 async def keys_of(store: Store, word: str) -> list[bytes]:
     """The keys with this word in their name, windows and what expires within the hour or month left out."""
     found = await every_key(store.client, f"*{word}*")
-    lasting = ("grant", "docs", "meta", "index", "usage", "grants", "users", "user", "sessions", "audit")
+    lasting = ("grant", "docs", "meta", "index", "usage", "leaving", "users", "user", "sessions", "audit")
     return [key for key in found if any(part in lasting for part in key.decode().split(":"))]
 
 
@@ -193,7 +193,11 @@ async def test_deleting_an_account_is_dead_at_the_first_write_and_freed_in_steps
     await other.put("notes/n1")
     if revoked:
         await world.revoke_app()
-    one_step = {"user_id": world.user, "prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user)}
+    one_step = {
+        "member": keys.member(world.user),
+        "prefix": keys.prefix(world.user),
+        "shard": keys.shard_prefix(world.user),
+    }
     words = [(await store.scripts.run("delete_user", keys.person(world.user), steps=1, **one_step)).word]
     for keeper in keepers:
         assert await refusal_of(keeper.get("notes/n1")) == "invalid_token"
@@ -233,7 +237,11 @@ async def test_a_step_of_a_deletion_ends_after_some_megabytes(store: Store) -> N
         keeper = await Keeper.make(world, app)
         await keeper.put("notes/n1")
         await store.client.hset(keeper.keys()["usage"], "bytes", 15 * 2**20)
-    step = {"user_id": world.user, "prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user)}
+    step = {
+        "member": keys.member(world.user),
+        "prefix": keys.prefix(world.user),
+        "shard": keys.shard_prefix(world.user),
+    }
     words = [(await store.scripts.run("delete_user", keys.person(world.user), steps=100, **step)).word for _ in "12"]
     assert words == ["more", "done"], "two apps each"
     # The same of an app, where one person has much: the script goes on in the shard until nobody is left.

@@ -468,7 +468,7 @@ async def test_a_sign_in_with_another_browser_or_from_elsewhere_is_told(post: Po
     assert await signs_in(post, "Mozilla/5.0 Firefox/141.0.2") == 1, "a newer version is the same browser"
     assert await signs_in(post, "Mozilla/5.0 Chrome/150.0") == 2
     text = notices(post)[-1].get_content()
-    assert "Mozilla/5.0 Chrome/150.0" in text
+    assert "Browser:  Chrome\n" in text
     assert "127.0.0.1" in text
     assert "/account/security" in text
 

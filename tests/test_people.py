@@ -169,13 +169,23 @@ async def test_the_audit_trail_says_what_happened_and_from_where(store: Store) -
     assert abs(datetime.now(UTC) - out.at) < timedelta(minutes=1)
 
 
+async def test_what_a_browser_says_of_itself_makes_no_entry_of_the_audit_trail(store: Store) -> None:
+    world = await World.make(store)
+    other = await world.sign_in()
+    await store.sessions.end(other, Visitor("192.0.2.7", "x\n1790000000000 signed_in  192.0.2.8 y\x00"))
+    _, entries = await store.sessions.activity(world.session)
+    assert await world.events() == ["signed_up", "signed_in", "signed_in", "signed_out"]
+    assert (entries[0].address, entries[0].agent) == ("192.0.2.7", "x 1790000000000 signed_in  192.0.2.8 y ")
+    assert [entry for entry in entries if entry.address == "192.0.2.8"] == []
+
+
 async def test_the_audit_trail_keeps_the_newest_200_events(store: Store) -> None:
     world = await World.make(store)
     for _ in range(101):
         await store.operator.set_status(world.email, "disabled")
         await store.operator.set_status(world.email, "disabled")  # a second time changes and records nothing
         await store.operator.set_status(world.email, "active")
-    assert await store.client.llen(keys.person(world.user)["audit"]) == 200
+    assert len((await store.client.get(keys.person(world.user)["audit"])).splitlines()) == 200
     person = await store.operator.find(world.email)
     assert len(person.activity) == 50
     assert [entry.event for entry in person.activity[:2]] == ["enabled_by_operator", "disabled_by_operator"]
@@ -226,20 +236,35 @@ async def test_a_deletion_that_was_cut_short_is_dead_at_once_and_goes_on(store: 
     world = await World.make(store)
     tokens = await world.tokens()
     for number in range(250):
-        await store.client.zadd(keys.person(world.user)["grants"], {f"app-x{number}": 1})
+        await store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
     once = await store.scripts.run(
         "delete_user",
         keys.person(world.user),
-        user_id=world.user,
+        member=keys.member(world.user),
         prefix=keys.prefix(world.user),
         shard=keys.shard_prefix(world.user),
         steps=100,
     )
     assert once.word == "more"
     assert not await world.lives(tokens.access_token)
-    assert await store.client.zscore(keys.shard_users(world.user[:3]), world.user) is not None
+    left = await store.client.hkeys(keys.person(world.user)["leaving"])
+    assert len(left) == 151, "a hundred of 251 apps are freed"
+    assert all(field.startswith(b"app:") for field in left), "nothing that is personal waits for the end"
+    assert await store.client.sismember(keys.shard_users(world.user[:3]), keys.member(world.user))
     await store.operator.delete(world.email)
     assert await store.client.exists(*keys.person(world.user).values()) == 0
+    assert await store.people.find(world.email) is None
+
+
+async def test_a_deletion_that_ended_with_its_first_write_goes_on(store: Store) -> None:
+    """In a slot that is being moved to another node it may."""
+    world = await World.make(store)
+    tokens = await world.tokens()
+    await store.client.hdel(keys.person(world.user)["user"], "status")
+    assert not await world.lives(tokens.access_token)
+    await store.operator.delete(world.email)
+    assert await store.client.exists(*keys.person(world.user).values()) == 0
+    assert not await store.client.exists(keys.grant(world.user, world.app.client_id))
     assert await store.people.find(world.email) is None
 
 

@@ -129,8 +129,7 @@ def test_keys_are_built_only_from_what_the_header_says_derives_them(script: Scri
 def test_the_shared_functions_touch_only_the_keys_they_are_given() -> None:
     for path in (LUA / "include").glob("*.lua"):
         text = code_of(path.read_text())
-        assert "KEYS" not in text
-        assert "ARGV" not in text
+        assert not re.search(r"\b(KEYS|ARGV)\b", text)
         functions = re.findall(r"local function \w+\(([\w, ]*)\)(.*?)\nend", text, re.S)
         for parameters, body in functions:
             given = {*re.split(r",\s*", parameters), *re.findall(r"for _, (\w+) in ipairs\(kept\)", body)}

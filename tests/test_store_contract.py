@@ -30,7 +30,7 @@ async def test_an_exchange_gives_tokens_of_their_lifetimes(store: Store) -> None
     assert ACCESS_TOKEN - 5000 < await store.client.pttl(rows["access"]) <= ACCESS_TOKEN
     assert REFRESH_TOKEN - 5000 < await store.client.pttl(rows["family"]) <= REFRESH_TOKEN
     token = world.opened(Kind.CODE, code)
-    assert not await store.client.exists(keys.code(token.user, token.client, token.id))
+    assert not await store.client.exists(keys.code(token.user, token.id))
     profile, _ = await store.identity.read(world.caller(tokens.access_token), "profile")
     assert (profile.user, profile.email) == (world.user, world.email)
 
@@ -78,7 +78,7 @@ def flat(value: Any) -> Iterator[bytes]:
 async def test_a_code_lives_a_minute(store: Store) -> None:
     world = await World.make(store)
     token = world.opened(Kind.CODE, await world.code())
-    assert CODE - 5000 < await store.client.pttl(keys.code(token.user, token.client, token.id)) <= CODE
+    assert CODE - 5000 < await store.client.pttl(keys.code(token.user, token.id)) <= CODE
 
 
 @pytest.mark.spec("3.2")

@@ -1,8 +1,9 @@
+--- @include "connected"
 --- @include "now"
 -- Makes the grant live with exactly these scopes and ends a grace window, whatever the scopes (SPEC 3.1).
--- `kept` lists the four keys of hosted data. Returns the epoch that tokens are born in, and
--- whether the app was not connected before: '1' or '0'.
-local function open_grant(grant, grants, app_users, kept, client, user_id, scope, fresh_epoch, now)
+-- `kept` lists the four keys of hosted data, `member` is the person in the lists of the shard. Returns the epoch that
+-- tokens are born in, and whether the app was not connected before: '1' or '0'.
+local function open_grant(user, grant, app_users, kept, client, member, scope, fresh_epoch, now)
   local row = redis.call('HMGET', grant, 'epoch', 'revoked_at')
   local epoch = row[1]
   local connects = not epoch or row[2]
@@ -14,8 +15,8 @@ local function open_grant(grant, grants, app_users, kept, client, user_id, scope
     for _, key in ipairs(kept) do redis.call('PERSIST', key) end
   end
   redis.call('HSET', grant, 'scope', scope)
-  redis.call('ZADD', grants, int(now), client)
-  redis.call('SADD', app_users, user_id)
+  redis.call('HSETNX', user, app_field(client), '1')
+  redis.call('SADD', app_users, member)
   return epoch, connects and '1' or '0'
 end
 

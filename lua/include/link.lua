@@ -6,7 +6,7 @@
 local function live_link(user, link, id)
   local row = redis.call('HMGET', link, 'id', 'email', 'epoch', 'target', 'used')
   if row[1] ~= id then return nil end
-  local person = redis.call('HMGET', user, 'status', 'email', 'session_epoch')
+  local person = redis.call('HMGET', user, 'status', 'email', 'epoch')
   if person[1] ~= 'active' then return nil end
   local found = {email = row[2], target = row[4], used = row[5] == '1'}
   if not found.used and (person[2] ~= row[2] or person[3] ~= row[3]) then return nil end

@@ -4,7 +4,7 @@
 local function live_session(user, session, idle, now)
   local row = redis.call('HMGET', session, 'epoch', 'seen_at', 'ends_at')
   if not row[1] then return false end
-  local person = redis.call('HMGET', user, 'status', 'session_epoch')
+  local person = redis.call('HMGET', user, 'status', 'epoch')
   if person[1] ~= 'active' or person[2] ~= row[1] then return false end
   if now - tonumber(row[2]) >= math.min(60000, idle / 10) then
     redis.call('HSET', session, 'seen_at', int(now))
@@ -15,7 +15,7 @@ end
 
 -- What every page shows of the person: e-mail, whether it is confirmed ('1' or '0'), name, picture.
 local function profile(user)
-  local row = redis.call('HMGET', user, 'email', 'email_verified', 'name', 'picture')
+  local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture')
   return row[1], row[2] or '0', row[3], row[4] or ''
 end
 

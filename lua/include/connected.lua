@@ -1,0 +1,24 @@
+-- The apps a person has connected, those in their grace window among them, stand in the person's row, as fields
+-- `app:<client>`: a list of their own would take nearly as much as a grant. When it was connected, the grant says.
+
+local function app_field(client)
+  return 'app:' .. client
+end
+
+-- Their client ids, in no order.
+local function apps_of(row)
+  local found = {}
+  for _, field in ipairs(redis.call('HKEYS', row)) do
+    found[#found + 1] = string.match(field, '^app:(.*)$')
+  end
+  return found
+end
+
+-- Rows that begin with client, scope, connected_at: the newest first.
+local function newest_first(rows)
+  table.sort(rows, function(one, other)
+    if one[3] == other[3] then return one[1] < other[1] end
+    return tonumber(one[3]) > tonumber(other[3])
+  end)
+  return rows
+end
