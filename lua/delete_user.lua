@@ -13,25 +13,31 @@
 --- KEYS[12] passkeys
 --- KEYS[13] recovery
 --- KEYS[14] picture
+--- KEYS[15] leaving: the address the person had, until it is released
 --- ARGV[1] user_id
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
 --- ARGV[4] steps: apps, sessions and kept replies freed by one call
---- @reply more
---- @reply done
+--- @reply more left
+--- @reply done left email
 --- @derives prefix shard
 --- @idempotent
 --- @include "step"
 local user, users, grants, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local balance, holds, ledger, replies, apps = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local factors, passkeys, recovery, picture = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local factors, passkeys, recovery, picture, leaving = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
 local user_id, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
+-- The address may be changed until the row is gone, so only here it is known which one is to be released.
+local email = redis.call('HGET', user, 'email')
+if email then redis.call('SET', leaving, email) end
 redis.call('DEL', user)
 redis.call('DEL', factors, passkeys, recovery)
-local freed = 0
+local freed, left = 0, {}
 for _, client in ipairs(redis.call('ZRANGE', grants, 0, steps - 1)) do
   freed = freed + tonumber(redis.call('HGET', prefix .. 'usage:' .. client, 'bytes') or '0')
+  local row = redis.call('HMGET', prefix .. 'grant:' .. client, 'epoch', 'revoked_at')
+  if row[1] and not row[2] then left[#left + 1] = client end
   for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
     redis.call('UNLINK', prefix .. noun .. ':' .. client)
   end
@@ -47,9 +53,9 @@ for _, member in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
   redis.call('UNLINK', prefix .. 'reply:' .. string.match(member, '^%d+ (.*)$'))
   redis.call('ZREM', replies, member)
 end
-if redis.call('EXISTS', grants, sessions, replies) > 0 then return {'more'} end
+if redis.call('EXISTS', grants, sessions, replies) > 0 then return {'more', left} end
 for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK', prefix .. 'link:' .. purpose) end
 redis.call('UNLINK', audit, balance, holds, ledger, apps, picture)
 -- The list of the shard goes last: a deletion that was cut short is found there and goes on.
 redis.call('ZREM', users, user_id)
-return {'done'}
+return {'done', left, redis.call('GET', leaving) or ''}

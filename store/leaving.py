@@ -71,10 +71,9 @@ class Leaving:
         app or a recovery code; both are guessed at within the limits of sign-in, `counted` is the address those count.
         Raises NotShown, Refused("rate_limited"), HasherBusy."""
         factors = await self._factors.of(session)
-        email = factors.email
-        _check_address(typed.email, email)
-        await self._limits.sign_in(counted, email)
-        credentials = await self._people.verify(email, typed.password)
+        _check_address(typed.email, factors.email)
+        await self._limits.sign_in(counted, factors.email)
+        credentials = await self._people.verify(factors.email, typed.password)
         if credentials is None or credentials.user != session.user:
             raise NotShown("password", "That is not your password.")
         secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
@@ -98,14 +97,13 @@ class Leaving:
             let_in(FACTOR, reply)
         if reply.word == "wrong":
             raise NotShown("code", "That code is not right, or was used before.")
-        await self._people.delete(session.user, email)
+        await self._people.delete(session.user)
 
     async def with_passkey(
-        self, session: Session, typed: str, party: Party, challenge: str | None, answer: Answer, visitor: Visitor
+        self, session: Session, email: str, party: Party, challenge: str | None, answer: Answer, visitor: Visitor
     ) -> None:
         """Deletes the account for the answer of a passkey, which checked who holds it. Raises NotShown."""
-        email = (await self._factors.of(session)).email
-        _check_address(typed, email)
+        _check_address(email, (await self._factors.of(session)).email)
         found = await self._scripts.run("read_passkey", keys.person(session.user), credential=answer.credential)
         if found.word == "unknown" or answer.user not in (None, session.user):
             raise NotShown("passkey", WRONG_PASSKEY)
@@ -127,7 +125,7 @@ class Leaving:
         refuse_signed_out(reply)
         if reply.word != "ok":
             raise NotShown("passkey", WRONG_PASSKEY)
-        await self._people.delete(session.user, email)
+        await self._people.delete(session.user)
 
 
 def _check_address(typed: str, email: str) -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redis.asyncio import Redis
-
 from store import keys
-from store.errors import wrapped
-from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, EMAIL_RESERVATION, MAIL, RESET_LINK
+from store.addresses import Addresses
+from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, MAIL, RESET_LINK
 from store.passwords import PasswordHasher
+from store.people import TAKEN
 from store.refused import Refused, let_in, refuse_signed_out
 from store.results import Visitor
 from store.scripts import Scripts
@@ -27,7 +26,6 @@ _PURPOSES = {
     Kind.RESET: ("reset", RESET_LINK),
     Kind.CHANGE: ("change", CHANGE_LINK),
 }
-TAKEN = "There is an account with this e-mail address already."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +61,11 @@ class Changed:
 class Links:
     """`idle` is the idle lifetime of a session in ms."""
 
-    def __init__(self, client: Redis, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher, idle: int) -> None:
-        self._client = client
+    def __init__(
+        self, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher, addresses: Addresses, idle: int
+    ) -> None:
         self._scripts = scripts
+        self._addresses = addresses
         self._sealer = sealer
         self._hasher = hasher
         self._idle = idle
@@ -182,13 +182,7 @@ class Links:
         seen = await self.look(Kind.CHANGE, text)
         if seen.used and seen.email != new:
             raise _over()
-        entry = keys.email(new)
-        with wrapped():
-            reserved = await self._client.set(entry, user, nx=True, px=EMAIL_RESERVATION)
-            if not reserved and await self._client.get(entry) != user.encode():
-                raise Refused("invalid_request", TAKEN)
-        reply = await self._scripts.run("confirm_email", {"email": entry, "invite": keys.invite(new)}, user_id=user)
-        if reply.word == "lost":
+        if not (await self._addresses.reserve(new, user) and await self._addresses.keep(new, user)):
             raise Refused("invalid_request", TAKEN)
         reply = await self._scripts.run(
             "change_address",
@@ -198,12 +192,14 @@ class Links:
             idle=self._idle,
             **visitor.fields(),
         )
+        if reply.word in ("signed_out", "over"):
+            await self._addresses.free_stale(new)
         refuse_signed_out(reply)
         if reply.word == "over":
             raise _over()
         old = reply.text("old")
         if old != new:
-            await self._scripts.run("release_email", {"email": keys.email(old)}, user_id=user)
+            await self._addresses.release(old, user)
         return Changed(old, new, reply.word == "already")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redis.asyncio import Redis
 
+from store.addresses import Addresses
 from store.apps import Apps
 from store.authorizations import Authorizations
 from store.calls import Calls
@@ -60,13 +61,14 @@ class Store:
         self.numbers = Numbers(scripts)
         self.owned = OwnedApps(client, scripts, self.apps, idle)
         self.limits = Limits(scripts)
-        self.people = People(client, scripts, sealer, hasher)
+        addresses = Addresses(client, scripts)
+        self.people = People(client, scripts, sealer, hasher, addresses, self.numbers)
         self.sessions = Sessions(scripts, sealer, hasher, idle, session_lifetime * 1000)
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.factors = OwnFactors(scripts, secrets, challenges, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions)
         self.leaving = Leaving(scripts, self.people, self.factors, secrets, challenges, self.limits, idle)
-        self.links = Links(client, scripts, sealer, hasher, idle)
+        self.links = Links(scripts, sealer, hasher, addresses, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
         self.tokens = Tokens(scripts, sealer, self.limits)
         self.identity = Identity(scripts)

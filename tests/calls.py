@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from store import keys
 from store.apps import new_client_id
 from store.documents import Conditions
 from store.leaving import Typed
@@ -281,8 +282,10 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.picture(w.user)
 
 
-@call("people.create", "create_user", "confirm_email")
+@call("people.create", "disown_address", "release_email", "create_user", "confirm_email")
 async def _(w: World) -> Call:
+    # What a change of address left behind.
+    await w.store.client.set(keys.email(f"new-{w.email}"), w.user)
     return lambda: w.person(f"new-{w.email}")
 
 
@@ -304,7 +307,17 @@ async def _(w: World) -> Call:
 @call("people.delete", "delete_user", "release_email")
 async def _(w: World) -> Call:
     await w.tokens()
-    return lambda: w.store.people.delete(w.user, w.email)
+    return lambda: w.store.people.delete(w.user)
+
+
+@call("people.half_deleted")
+async def _(w: World) -> Call:
+    return lambda: w.store.people.half_deleted(w.user)
+
+
+@call("people.finish_deletions")
+async def _(w: World) -> Call:
+    return w.store.people.finish_deletions
 
 
 @call("leaving.challenge", "read_factors")
@@ -315,6 +328,7 @@ async def _(w: World) -> Call:
 @call(
     "leaving.with_password",
     "read_factors",
+    "take_window",
     "take_window",
     "read_credentials",
     "prove_with_code",
@@ -599,7 +613,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator.reset_factors(w.email)
 
 
-@call("operator.delete", "delete_user", "release_email")
+@call("operator.delete", "describe_user", "delete_user", "release_email")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.delete(w.email)
 
