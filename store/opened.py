@@ -70,7 +70,7 @@ class Store:
         self.leaving = Leaving(scripts, self.people, self.factors, secrets, challenges, self.limits, idle)
         self.links = Links(scripts, sealer, hasher, addresses, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
-        self.tokens = Tokens(scripts, sealer, self.limits)
+        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers)
         self.identity = Identity(scripts)
         self.profiles = Profiles(scripts, sealer, idle)
         self.grants = Grants(scripts, idle)
