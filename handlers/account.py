@@ -36,6 +36,7 @@ EVENTS = {
     "account_downloaded": "Everything about the account downloaded",
     "password_changed": "Password changed; other sessions ended",
     "password_reset": "Password set by a mailed link; all sessions ended",
+    "address_claimed": "Address confirmed by a new password; second step, passkeys and connected apps of before ended",
     "email_confirmed": "E-mail address confirmed",
     "email_changed": "E-mail address changed",
     "password_set_by_operator": "Password set by the operator; all sessions ended",

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from store import keys
 from store.addresses import Addresses
-from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, MAIL, RESET_LINK
+from store.authorizations import fresh_epoch
+from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, GRACE, MAIL, RESET_LINK
+from store.numbers import Numbers
 from store.passwords import PasswordHasher
 from store.people import TAKEN
 from store.refused import Refused, let_in, refuse_signed_out
@@ -62,10 +64,17 @@ class Links:
     """`idle` is the idle lifetime of a session in ms."""
 
     def __init__(
-        self, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher, addresses: Addresses, idle: int
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        hasher: PasswordHasher,
+        addresses: Addresses,
+        numbers: Numbers,
+        idle: int,
     ) -> None:
         self._scripts = scripts
         self._addresses = addresses
+        self._numbers = numbers
         self._sealer = sealer
         self._hasher = hasher
         self._idle = idle
@@ -153,18 +162,28 @@ class Links:
         return reply.text("target") if reply.word == "ok" else ""
 
     async def reset(self, text: str, password: str, visitor: Visitor) -> Seen:
-        """Sets the password; every session ends, and every other link. The address counts as confirmed. Raises
-        Refused("invalid_request"), HasherBusy."""
+        """Sets the password; every session ends, and every other link. The address counts as confirmed; where it was
+        not before, second step and passkeys go too, and every app is disconnected. Raises Refused("invalid_request"),
+        HasherBusy."""
         seen = await self.look(Kind.RESET, text)  # no hash is made for a link that is over
         if seen.used:
             raise _over()
         token = self._open(Kind.RESET, text)
         hashed = await self._hasher.hash(password)
         reply = await self._scripts.run(
-            "reset_password", self._keys(token), link_id=token.id, password=hashed, **visitor.fields()
+            "reset_password",
+            self._keys(token),
+            link_id=token.id,
+            password=hashed,
+            prefix=keys.prefix(token.user),
+            fresh_epoch=fresh_epoch(),
+            grace=GRACE,
+            **visitor.fields(),
         )
         if reply.word == "over":
             raise _over()
+        for client in reply.rows("left"):
+            self._numbers.disconnected(client.decode())
         return seen
 
     async def change(self, session: Session, text: str, visitor: Visitor) -> Changed:

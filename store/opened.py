@@ -68,7 +68,7 @@ class Store:
         self.factors = OwnFactors(scripts, secrets, challenges, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions)
         self.leaving = Leaving(scripts, self.people, self.factors, secrets, challenges, self.limits, idle)
-        self.links = Links(scripts, sealer, hasher, addresses, idle)
+        self.links = Links(scripts, sealer, hasher, addresses, self.numbers, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
         self.tokens = Tokens(scripts, sealer, self.limits, self.numbers)
         self.identity = Identity(scripts)
