@@ -243,8 +243,11 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     own = Sample(client_id=text, name=text, active=True, status="active", public=False, created_at=1_700_000_000_000)
     off = Sample(**{**vars(own), "active": False, "status": "off", "public": True})
     disabled = Sample(**{**vars(off), "status": "disabled"})
-    errors = {name: [text, text] for name in ("name", "homepage", "redirect_uris", "scopes")}
-    wrong = AppForm(text, text, text, ("profile",), False, True, text, errors)
+    errors = {
+        name: [text, text]
+        for name in ("name", "homepage", "redirect_uris", "scopes", "hosted_storage", "refresh_retry_seconds")
+    }
+    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, errors)
     day = Day(NOW.date(), 5, 1, 2000, 1, 0)
     page: dict[str, Any] = {
         **known,
