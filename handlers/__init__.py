@@ -30,6 +30,7 @@ from handlers.account_factors import (
     RecoveryHandler,
     RemoveAuthenticatorHandler,
     RemovePasskeyHandler,
+    RenamePasskeyHandler,
 )
 from handlers.account_leaving import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
 from handlers.account_profile import AccountHandler, RemovePictureHandler, UploadHandler
@@ -158,6 +159,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account/security/recovery", RecoveryHandler, "account-recovery"),
     (r"/account/security/passkeys", AddPasskeyHandler, "account-passkeys"),
     (r"/account/security/passkeys/options", NewPasskeyOptionsHandler, "account-passkeys-options"),
+    (r"/account/security/passkeys/rename", RenamePasskeyHandler, "account-passkeys-rename"),
     (r"/account/security/passkeys/remove", RemovePasskeyHandler, "account-passkeys-remove"),
     (r"/healthz", HealthHandler, "healthz"),
     (r"/readyz", ReadyHandler, "readyz"),

@@ -25,6 +25,7 @@ EVENTS = {
     "totp_enabled": "Authenticator app added",
     "totp_disabled": "Authenticator app removed",
     "passkey_added": "Passkey added",
+    "passkey_renamed": "Passkey renamed",
     "passkey_removed": "Passkey removed",
     "passkey_copied": "A passkey that may have been copied was refused",
     "recovery_renewed": "New recovery codes made",

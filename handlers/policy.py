@@ -90,6 +90,7 @@ POLICIES: dict[str, Policy] = {
     "account-passkeys": PAGE,
     "account-passkeys-options": PAGE,
     "account-passkeys-remove": PAGE,
+    "account-passkeys-rename": PAGE,
     "healthz": OPEN,
     "readyz": OPEN,
 }

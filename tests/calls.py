@@ -436,6 +436,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.factors.add_passkey(w.session, PARTY, challenge, answer, "My phone", VISITOR)
 
 
+@call("factors.rename_passkey", "read_passkey", "rename_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    return lambda: w.store.factors.rename_passkey(w.session, device.credential, "My key", VISITOR)
+
+
 @call("factors.remove_passkey", "remove_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
