@@ -79,11 +79,13 @@ class Links:
         self._hasher = hasher
         self._idle = idle
 
-    async def to_confirm(self, user: str, email: str, target: str = "", *, again: bool = True) -> Link | None:
+    async def to_confirm(
+        self, user: str, email: str, target: str = "", *, again: bool = True, mailed: bool = True
+    ) -> Link | None:
         """A link by which a person confirms the address, good for 24 hours, or None where there is nothing to confirm.
-        With `again` off also None where one that was mailed before still works; it then leads on to `target`. Raises
-        Refused("rate_limited") beyond 5 an hour."""
-        return await self._issue(Kind.CONFIRM, user, email, email, target, again=again)
+        With `again` off also None where one that was `mailed` before, by a mail server, still works; it then leads on
+        to `target`. Raises Refused("rate_limited") beyond 5 an hour."""
+        return await self._issue(Kind.CONFIRM, user, email, email, target, again=again, mailed=mailed)
 
     async def to_reset(self, user: str, email: str) -> Link | None:
         """A link that sets a new password, good for an hour, or None where the account with this address is another
@@ -96,7 +98,15 @@ class Links:
         return await self._issue(Kind.CHANGE, user, email, new)
 
     async def _issue(
-        self, kind: Kind, user: str, email: str, mailed_to: str, target: str = "", *, again: bool = True
+        self,
+        kind: Kind,
+        user: str,
+        email: str,
+        mailed_to: str,
+        target: str = "",
+        *,
+        again: bool = True,
+        mailed: bool = True,
     ) -> Link | None:
         purpose, lifetime = _PURPOSES[kind]
         link_id = new_id()
@@ -113,6 +123,7 @@ class Links:
             target=target,
             again="1" if again else "0",
             unless_confirmed="1" if kind is Kind.CONFIRM else "0",
+            mailed="1" if mailed else "0",
             limit=MAIL.limit,
             period=MAIL.period,
         )

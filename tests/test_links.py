@@ -277,4 +277,4 @@ async def test_the_store_holds_no_link(store: Store) -> None:
     text = await text_of(store.links.to_reset(world.user, world.email))
     row = await store.client.hgetall(keys.link(world.user, "reset"))
     assert text.encode() not in b"".join((*row, *row.values()))
-    assert set(row) == {b"id", b"email", b"epoch", b"target"}
+    assert set(row) == {b"id", b"email", b"epoch", b"target", b"mailed"}
