@@ -142,8 +142,15 @@ async def list_users(context: Context, args: Namespace) -> Outcome:
 
 
 async def show_user(context: Context, args: Namespace) -> Outcome:
-    """One person with connected apps and the newest activity. Raises Refused("not_found"), ValueError."""
+    """One person with what they sign in with beside the password, connected apps and the newest activity. Raises
+    Refused("not_found"), ValueError."""
     person = await context.store.operator.find(person_named(args.email))
+    security = await context.store.operator.security(person.user)
+    factors = {
+        "authenticatorApp": security.app_since is not None,
+        "passkeys": len(security.passkeys),
+        "recoveryCodesLeft": security.codes,
+    }
     activity = [
         {
             "at": _time(entry.at),
@@ -154,7 +161,7 @@ async def show_user(context: Context, args: Namespace) -> Outcome:
         }
         for entry in person.activity
     ]
-    record = {**_user(person), "apps": list(person.apps), "activity": activity}
+    record = {**_user(person), **factors, "apps": list(person.apps), "activity": activity}
     return Outcome(record, ("at", "event", "client_id", "address", "agent"))
 
 

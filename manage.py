@@ -135,7 +135,7 @@ def _add_users(verb: Verbs) -> None:
     for named in (
         reset,
         export,
-        verb("show", commands.show_user, "one person, with connected apps and the newest activity"),
+        verb("show", commands.show_user, "one person: second step, connected apps, newest activity"),
         verb("reset-factors", commands.reset_factors, "take authenticator app, passkeys and recovery codes"),
         verb("disable", commands.disable_user, "stop every token, end every session, and let nobody in"),
         verb("enable", commands.enable_user, "let the person in again; tokens that have not expired work again"),

@@ -49,6 +49,8 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
         yield store
     finally:
         with suppress(StoreError):
+            await store.numbers.flush()
+        with suppress(StoreError):
             await store.close()
 
 

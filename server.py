@@ -63,7 +63,8 @@ class Runtime:
     """Of the operations port; none where it is off."""
 
     async def prepare(self, store: Store) -> Demo | None:
-        """Seeds what is missing; starts the demo app where it was asked for."""
+        """Goes on with deletions that broke off; seeds what is missing; starts the demo app where it was asked for."""
+        await store.people.finish_deletions()
         if self.settings.seed:
             await seed(store, self.settings.seed)
         if self.settings.demo:

@@ -5,6 +5,7 @@ Plain HTTP with Tornado's client; nothing here is Latchkey's own, any OAuth libr
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -15,6 +16,7 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+from tornado.httputil import HTTPInputError
 from tornado.web import HTTPError
 
 
@@ -127,14 +129,26 @@ class OAuthClient:
     async def stream(
         self, tokens: Tokens, url: str, body: dict[str, Any], arrived: Callable[[bytes], None], seconds: float
     ) -> None:
-        """A call whose answer is given to `arrived` piece by piece. Raises Trouble, with nothing of a refusal."""
+        """A call whose answer is given to `arrived` piece by piece. Cancelled, it hangs up, at the next piece. Raises
+        Trouble, with nothing of a refusal."""
         begun: list[bytes] = []
+        cancelled = False
 
         def take(piece: bytes) -> None:
+            if cancelled:
+                # Tornado's client reads on for who no longer waits; what it takes for broken input it cuts off.
+                raise HTTPInputError("nobody listens any more")
             begun.append(piece)
             arrived(piece)
 
-        response = await self._fetch(url, streaming_callback=take, **_call(tokens, body, seconds))
+        call = asyncio.ensure_future(self._fetch(url, streaming_callback=take, **_call(tokens, body, seconds)))
+        call.add_done_callback(lambda call: call.cancelled() or call.exception())  # which may come when nobody waits
+        try:
+            await asyncio.wait([call])
+        except asyncio.CancelledError:
+            cancelled = True
+            raise
+        response = call.result()
         if response.code != 200:
             raise self._trouble(response, b"".join(begun))
 

@@ -76,7 +76,7 @@ async def ask_streamed(client: OAuthClient, tokens: Tokens, answer: Answer) -> A
             raise
         answer.trouble = WORDS.get(trouble.code, trouble.message)
     finally:
-        call.cancel()  # where nobody listens any more; the model goes on, and what it says is paid
+        call.cancel()  # where nobody listens any more: the model stops, and what it has said is paid
 
 
 def read_line(line: bytes, answer: Answer) -> str:

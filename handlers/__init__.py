@@ -30,8 +30,9 @@ from handlers.account_factors import (
     RecoveryHandler,
     RemoveAuthenticatorHandler,
     RemovePasskeyHandler,
+    RenamePasskeyHandler,
 )
-from handlers.account_leaving import DeleteAccountHandler, DeletedHandler, DownloadHandler
+from handlers.account_leaving import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
 from handlers.account_profile import AccountHandler, RemovePictureHandler, UploadHandler
 from handlers.account_security import (
     EndOtherSessionsHandler,
@@ -129,6 +130,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account/picture/remove", RemovePictureHandler, "account-picture-remove"),
     (r"/account/download", DownloadHandler, "account-download"),
     (r"/account/delete", DeleteAccountHandler, "account-delete"),
+    (r"/account/delete/options", DeleteOptionsHandler, "account-delete-options"),
     (r"/account/deleted", DeletedHandler, "account-deleted"),
     (r"/picture/([^/]+)", PictureHandler, "picture"),
     (r"/account/apps", AppsHandler, "account-apps"),
@@ -157,6 +159,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account/security/recovery", RecoveryHandler, "account-recovery"),
     (r"/account/security/passkeys", AddPasskeyHandler, "account-passkeys"),
     (r"/account/security/passkeys/options", NewPasskeyOptionsHandler, "account-passkeys-options"),
+    (r"/account/security/passkeys/rename", RenamePasskeyHandler, "account-passkeys-rename"),
     (r"/account/security/passkeys/remove", RemovePasskeyHandler, "account-passkeys-remove"),
     (r"/healthz", HealthHandler, "healthz"),
     (r"/readyz", ReadyHandler, "readyz"),

@@ -6,6 +6,7 @@ import segno
 
 from handlers.account_security import CONFIRM_FIRST, SecurityPage
 from handlers.page import PRODUCT
+from handlers.params import Params
 from handlers.signin import CHALLENGE_COOKIE
 from store.factors import Factors, Unproved
 from store.lifetimes import CHALLENGE
@@ -137,7 +138,7 @@ class AddPasskeyHandler(FactorsPage):
         session, params = self.require_session(), self.body()
         if self.site.party is None:
             raise Refused("invalid_request", "Passkeys do not work at this address.")
-        name = " ".join((params.get("name") or "").split())[:MOST_NAME] or self.visitor.agent
+        name = name_of(params) or self.visitor.agent
         challenge = self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
         factors = await self.store.factors.of(session)
@@ -167,3 +168,25 @@ class RemovePasskeyHandler(FactorsPage):
         except Unproved:
             return await self.show_unproved()
         self.see_other("/account/security?passkey-removed")
+
+
+class RenamePasskeyHandler(FactorsPage):
+    """Another name for a passkey."""
+
+    async def post(self) -> None:
+        """The name is the person's own note; the browser may show another."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        name = name_of(params)
+        if not name:
+            return await self.show_refusal("passkeys", Refused("invalid_request", "Type a name for the passkey."))
+        try:
+            await self.store.factors.rename_passkey(session, params.require("credential"), name, self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        self.see_other("/account/security?passkey-renamed")
+
+
+def name_of(params: Params) -> str:
+    """The name that was typed for a passkey, on one line and cut to its length; it may be empty."""
+    return " ".join((params.get("name") or "").split())[:MOST_NAME]

@@ -21,6 +21,7 @@ NOTICES = {
     "app": "Your authenticator app is set up.",
     "app-removed": "Your authenticator app was removed.",
     "passkey": "Your passkey was added.",
+    "passkey-renamed": "That passkey has another name now.",
     "passkey-removed": "That passkey was removed.",
 }
 CONFIRM_FIRST = "Confirm that it is you first: type your password."

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from handlers.params import Params
 from store.names import SCOPES, check_app_name
 from store.redirect_uris import MAX_REDIRECT_URI_LENGTH, check_redirect_uri
-from store.registration import MAX_REDIRECT_URIS, Registration, check_homepage
+from store.registration import MAX_REDIRECT_URIS, MOST_RETRY, Registration, check_homepage
 
 BOX = "scope:"
+MAX_NUMBER = 10
+_NUMBER = re.compile(r"[0-9]+")
 
 
 @dataclass
@@ -24,13 +27,26 @@ class AppForm:
     public: bool = False
     pkce_required: bool = True
     nonce: str = ""
+    hosted_storage: bool = False
+    omit_iss: bool = False
+    refresh_retry_seconds: str = "0"
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, app: Registration) -> AppForm:
         """The form of a registered app."""
         uris = "\n".join(app.redirect_uris)
-        return cls(app.name, app.homepage, uris, app.scopes, app.public, app.pkce_required)
+        return cls(
+            app.name,
+            app.homepage,
+            uris,
+            app.scopes,
+            app.public,
+            app.pkce_required,
+            hosted_storage=app.hosted_storage,
+            omit_iss=not app.iss_in_response,
+            refresh_retry_seconds=str(app.refresh_retry_seconds),
+        )
 
     @classmethod
     def read(cls, params: Params, public: bool) -> AppForm:
@@ -43,6 +59,9 @@ class AppForm:
             public=public,
             pkce_required=params.get("pkce_required") is not None,
             nonce=params.get("nonce") or "",
+            hosted_storage=params.get("hosted_storage") is not None,
+            omit_iss=params.get("omit_iss") is not None,
+            refresh_retry_seconds=(params.get("refresh_retry_seconds") or "0").strip()[:MAX_NUMBER],
         )
         made.check()
         return made
@@ -59,6 +78,10 @@ class AppForm:
             self.errors["homepage"] = ["Begin with https:// or http://, and use no spaces."]
         if not self.scopes:
             self.errors["scopes"] = ["Choose at least one thing that your app may ask for."]
+        if self.hosted_storage and not Registration.data_scopes(self.scopes):
+            self.errors["hosted_storage"] = ["Choose above that it may read or write documents, or do not tick this."]
+        if not (_NUMBER.fullmatch(self.refresh_retry_seconds) and int(self.refresh_retry_seconds) <= MOST_RETRY):
+            self.errors["refresh_retry_seconds"] = [f"Type a whole number from 0 to {MOST_RETRY}."]
         wrong = []
         lines = [(number, line.strip()) for number, line in enumerate(self.redirect_uris.split("\n"), 1)]
         for number, line in [(number, line) for number, line in lines if line][: 2 * MAX_REDIRECT_URIS]:
@@ -87,4 +110,7 @@ class AppForm:
             "redirect_uris": self.uris(),
             "scopes": self.scopes,
             "pkce_required": self.pkce_required or self.public,
+            "hosted_storage": self.hosted_storage,
+            "iss_in_response": not self.omit_iss,
+            "refresh_retry_seconds": int(self.refresh_retry_seconds),
         }

@@ -42,7 +42,7 @@ async def confirmation(site: Site, user: str, email: str, target: str = "", *, a
     works, and one too many is no error; else Refused("rate_limited")."""
     target = target if len(target) <= MAX_TARGET else ""
     try:
-        link = await site.store.links.to_confirm(user, email, target, again=again)
+        link = await site.store.links.to_confirm(user, email, target, again=again, mailed=site.mail.confirms)
     except Refused:
         if again:
             raise

@@ -1,7 +1,7 @@
 --- Delete a person: dead with the first write, then what hangs on them in bounded steps.
 --- KEYS[1] user
 --- KEYS[2] users
---- KEYS[3] leaving: the row of a person who is being deleted, with nothing left in it but the connected apps
+--- KEYS[3] leaving: what is left of the row: the connected apps, and the address until it is released
 --- KEYS[4] sessions
 --- KEYS[5] audit
 --- KEYS[6] balance
@@ -17,8 +17,8 @@
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
 --- ARGV[4] steps: apps, sessions and kept replies freed by one call
---- @reply more
---- @reply done
+--- @reply more left
+--- @reply done left email
 --- @derives prefix shard
 --- @idempotent
 --- @include "connected"
@@ -30,13 +30,16 @@ local member, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]
 
 redis.call('HDEL', user, 'status')
 if redis.call('EXISTS', user) == 1 then redis.call('RENAME', user, leaving) end
+-- The address may be changed until the row is gone, so only here it is known which one is to be released.
 for _, field in ipairs(redis.call('HKEYS', leaving)) do
-  if not string.find(field, '^app:') then redis.call('HDEL', leaving, field) end
+  if field ~= 'email' and not string.find(field, '^app:') then redis.call('HDEL', leaving, field) end
 end
 redis.call('DEL', factors, passkeys, recovery)
-local freed = 0
+local freed, left = 0, {}
 for position, client in ipairs(apps_of(leaving)) do
   freed = freed + tonumber(redis.call('HGET', prefix .. 'usage:' .. client, 'bytes') or '0')
+  local row = redis.call('HMGET', prefix .. 'grant:' .. client, 'epoch', 'revoked_at')
+  if row[1] and not row[2] then left[#left + 1] = client end
   for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
     redis.call('UNLINK', prefix .. noun .. ':' .. client)
   end
@@ -52,9 +55,9 @@ for _, kept in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
   redis.call('UNLINK', prefix .. 'reply:' .. string.match(kept, '^%d+ (.*)$'))
   redis.call('ZREM', replies, kept)
 end
-if redis.call('EXISTS', leaving, sessions, replies) > 0 then return {'more'} end
+if redis.call('EXISTS', sessions, replies) > 0 or #apps_of(leaving) > 0 then return {'more', left} end
 for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK', prefix .. 'link:' .. purpose) end
 redis.call('UNLINK', audit, balance, holds, ledger, apps, picture)
 -- The list of the shard goes last: a deletion that was cut short is found there and goes on.
 redis.call('SREM', users, member)
-return {'done'}
+return {'done', left, redis.call('HGET', leaving, 'email') or ''}

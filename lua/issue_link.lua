@@ -8,8 +8,9 @@
 --- ARGV[4] target: where the person was going, or empty
 --- ARGV[5] again: '0' where a link that still works is good enough
 --- ARGV[6] unless_confirmed: '1' for a link that only an unconfirmed address needs
---- ARGV[7] limit
---- ARGV[8] period: ms
+--- ARGV[7] mailed: '1' where the mail reaches the person, '0' where there is no mail server
+--- ARGV[8] limit
+--- ARGV[9] period: ms
 --- @reply gone
 --- @reply confirmed
 --- @reply waiting
@@ -18,14 +19,15 @@
 --- @include "window"
 local user, link, window = KEYS[1], KEYS[2], KEYS[3]
 local link_id, email, ttl, target, again = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local unless_confirmed, limit, period = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+local unless_confirmed, mailed, limit, period = ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
 
 local row = redis.call('HMGET', user, 'status', 'email', 'verified', 'epoch')
 if row[1] ~= 'active' or row[2] ~= email then return {'gone'} end
 if unless_confirmed == '1' and row[3] == '1' then return {'confirmed'} end
 if again ~= '1' then
-  local sent = redis.call('HMGET', link, 'email', 'epoch')
-  if sent[1] == email and sent[2] == row[4] then
+  local sent = redis.call('HMGET', link, 'email', 'epoch', 'mailed')
+  -- One from before there was a mail server never came to the person.
+  if sent[1] == email and sent[2] == row[4] and sent[3] == '1' then
     redis.call('HSET', link, 'target', target)
     return {'waiting'}
   end
@@ -35,6 +37,7 @@ local now = now_ms()
 local admitted, _, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 redis.call('DEL', link)
-redis.call('HSET', link, 'id', link_id, 'email', email, 'epoch', row[4], 'target', target)
+redis.call('HSET', link, 'id', link_id, 'email', email, 'epoch', row[4], 'target', target,
+  'mailed', mailed)
 redis.call('PEXPIREAT', link, int(now + ttl))
 return {'ok'}

@@ -16,7 +16,7 @@
 --- ARGV[5] access_ttl: ms
 --- ARGV[6] refresh_ttl: ms
 --- @reply not_found
---- @reply ok
+--- @reply ok connected
 --- @include "grant"
 --- @include "issue"
 --- @include "audit"
@@ -27,7 +27,8 @@ local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
 
 if redis.call('HGET', user, 'status') ~= 'active' then return {'not_found'} end
 local now = now_ms()
-local epoch = open_grant(user, grant, app_users, {docs, meta, index, usage}, client, member, scope, fresh_epoch, now)
+local epoch, connected =
+  open_grant(user, grant, app_users, {docs, meta, index, usage}, client, member, scope, fresh_epoch, now)
 issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, now)
 record(audit, 'token_minted', client, '', '')
-return {'ok'}
+return {'ok', connected}

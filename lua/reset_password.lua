@@ -2,22 +2,50 @@
 --- KEYS[1] user
 --- KEYS[2] link
 --- KEYS[3] audit
+--- KEYS[4] factors
+--- KEYS[5] passkeys
+--- KEYS[6] recovery
 --- ARGV[1] link_id
 --- ARGV[2] password: the raw hash
---- ARGV[3] address
---- ARGV[4] agent
+--- ARGV[3] prefix: what stands before a noun in the person's keys
+--- ARGV[4] fresh_epoch
+--- ARGV[5] grace: ms
+--- ARGV[6] address
+--- ARGV[7] agent
 --- @reply over
---- @reply ok
+--- @reply ok left
+--- @derives prefix
 --- @include "link"
 --- @include "audit"
-local user, link, audit = KEYS[1], KEYS[2], KEYS[3]
-local link_id, password, address, agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--- @include "connected"
+--- @include "grant"
+local user, link, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local recovery = KEYS[6]
+local link_id, password, prefix, fresh_epoch, grace = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local address, agent = ARGV[6], ARGV[7]
 
 local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end
+local left, now = {}, now_ms()
+-- Nobody has shown before that this address is theirs: what lets anybody in or gives an app access may be a stranger's,
+-- who signed up with it.
+if redis.call('HGET', user, 'verified') ~= '1' then
+  redis.call('DEL', factors, passkeys, recovery)
+  for _, client in ipairs(apps_of(user)) do
+    local grant = prefix .. 'grant:' .. client
+    local kept = {}
+    local row = redis.call('HMGET', grant, 'epoch', 'revoked_at')
+    if row[1] and not row[2] then
+      for _, noun in ipairs({'docs', 'meta', 'index', 'usage'}) do kept[#kept + 1] = prefix .. noun .. ':' .. client end
+      end_grant(grant, kept, fresh_epoch, grace, now)
+      left[#left + 1] = client
+    end
+  end
+  record(audit, 'address_claimed', '', address, agent)
+end
 -- Whoever follows the link reads what is mailed to the address.
 redis.call('HSET', user, 'password', password, 'verified', '1')
 redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('HSET', link, 'used', '1')
 record(audit, 'password_reset', '', address, agent)
-return {'ok'}
+return {'ok', left}

@@ -29,8 +29,6 @@ if not live_session(user, session, idle, now) then return {'signed_out'} end
 local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
 if not given[1] or given[2] then return {'not_found'} end
 
-kill_pair(grant, fresh_epoch)
-redis.call('HSET', grant, 'revoked_at', int(now))
-for _, key in ipairs({grant, docs, meta, index, usage}) do redis.call('PEXPIREAT', key, int(now + grace)) end
+end_grant(grant, {docs, meta, index, usage}, fresh_epoch, grace, now)
 record(audit, 'app_disconnected', client, address, agent)
 return {'ok', now + grace}

@@ -13,7 +13,7 @@ from store import keys
 from store.errors import StoreError, wrapped
 from store.grants import at
 from store.lifetimes import CHALLENGE, FACTOR, PROOF
-from store.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of
+from store.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of, renamed
 from store.refused import Refused, let_in, refuse_signed_out
 from store.results import Visitor
 from store.scripts import Reply, Scripts
@@ -217,6 +217,22 @@ class OwnFactors:
     async def remove_passkey(self, session: Session, credential: str, visitor: Visitor) -> None:
         """Removes a passkey. Raises Refused("not_found")."""
         reply = await self._run("remove_passkey", session, {}, credential=credential, **visitor.fields())
+        if reply.word == "not_found":
+            raise Refused("not_found", "There is no such passkey.")
+
+    async def rename_passkey(self, session: Session, credential: str, name: str, visitor: Visitor) -> None:
+        """Gives a passkey another name. Raises Refused("not_found")."""
+        found = await self._scripts.run("read_passkey", keys.person(session.user), credential=credential)
+        before = b"" if found.word == "unknown" else found.raw("facts")
+        reply = await self._run(
+            "rename_passkey",
+            session,
+            {},
+            credential=credential,
+            before=before,
+            facts=renamed(before, name) if before else b"",
+            **visitor.fields(),
+        )
         if reply.word == "not_found":
             raise Refused("not_found", "There is no such passkey.")
 

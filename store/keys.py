@@ -8,6 +8,7 @@ their own.
 from __future__ import annotations
 
 APPS = "{apps}:all"
+LEAVING = "{leaving}:all"
 KEYRING = "{keyring}:state"
 APPS_CHANNEL = "latchkey:apps"
 SHARDS = tuple(f"{number:03x}" for number in range(4096))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redis.asyncio import Redis
-
 from store import keys
-from store.errors import wrapped
-from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, EMAIL_RESERVATION, MAIL, RESET_LINK
+from store.addresses import Addresses
+from store.authorizations import fresh_epoch
+from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, GRACE, MAIL, RESET_LINK
+from store.numbers import Numbers
 from store.passwords import PasswordHasher
+from store.people import TAKEN
 from store.refused import Refused, let_in, refuse_signed_out
 from store.results import Visitor
 from store.scripts import Scripts
@@ -27,7 +28,6 @@ _PURPOSES = {
     Kind.RESET: ("reset", RESET_LINK),
     Kind.CHANGE: ("change", CHANGE_LINK),
 }
-TAKEN = "There is an account with this e-mail address already."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +63,29 @@ class Changed:
 class Links:
     """`idle` is the idle lifetime of a session in ms."""
 
-    def __init__(self, client: Redis, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher, idle: int) -> None:
-        self._client = client
+    def __init__(
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        hasher: PasswordHasher,
+        addresses: Addresses,
+        numbers: Numbers,
+        idle: int,
+    ) -> None:
         self._scripts = scripts
+        self._addresses = addresses
+        self._numbers = numbers
         self._sealer = sealer
         self._hasher = hasher
         self._idle = idle
 
-    async def to_confirm(self, user: str, email: str, target: str = "", *, again: bool = True) -> Link | None:
+    async def to_confirm(
+        self, user: str, email: str, target: str = "", *, again: bool = True, mailed: bool = True
+    ) -> Link | None:
         """A link by which a person confirms the address, good for 24 hours, or None where there is nothing to confirm.
-        With `again` off also None where one that was mailed before still works; it then leads on to `target`. Raises
-        Refused("rate_limited") beyond 5 an hour."""
-        return await self._issue(Kind.CONFIRM, user, email, email, target, again=again)
+        With `again` off also None where one that was `mailed` before, by a mail server, still works; it then leads on
+        to `target`. Raises Refused("rate_limited") beyond 5 an hour."""
+        return await self._issue(Kind.CONFIRM, user, email, email, target, again=again, mailed=mailed)
 
     async def to_reset(self, user: str, email: str) -> Link | None:
         """A link that sets a new password, good for an hour, or None where the account with this address is another
@@ -87,7 +98,15 @@ class Links:
         return await self._issue(Kind.CHANGE, user, email, new)
 
     async def _issue(
-        self, kind: Kind, user: str, email: str, mailed_to: str, target: str = "", *, again: bool = True
+        self,
+        kind: Kind,
+        user: str,
+        email: str,
+        mailed_to: str,
+        target: str = "",
+        *,
+        again: bool = True,
+        mailed: bool = True,
     ) -> Link | None:
         purpose, lifetime = _PURPOSES[kind]
         link_id = new_id()
@@ -104,6 +123,7 @@ class Links:
             target=target,
             again="1" if again else "0",
             unless_confirmed="1" if kind is Kind.CONFIRM else "0",
+            mailed="1" if mailed else "0",
             limit=MAIL.limit,
             period=MAIL.period,
         )
@@ -153,18 +173,28 @@ class Links:
         return reply.text("target") if reply.word == "ok" else ""
 
     async def reset(self, text: str, password: str, visitor: Visitor) -> Seen:
-        """Sets the password; every session ends, and every other link. The address counts as confirmed. Raises
-        Refused("invalid_request"), HasherBusy."""
+        """Sets the password; every session ends, and every other link. The address counts as confirmed; where it was
+        not before, second step and passkeys go too, and every app is disconnected. Raises Refused("invalid_request"),
+        HasherBusy."""
         seen = await self.look(Kind.RESET, text)  # no hash is made for a link that is over
         if seen.used:
             raise _over()
         token = self._open(Kind.RESET, text)
         hashed = await self._hasher.hash(password)
         reply = await self._scripts.run(
-            "reset_password", self._keys(token), link_id=token.id, password=hashed, **visitor.fields()
+            "reset_password",
+            self._keys(token),
+            link_id=token.id,
+            password=hashed,
+            prefix=keys.prefix(token.user),
+            fresh_epoch=fresh_epoch(),
+            grace=GRACE,
+            **visitor.fields(),
         )
         if reply.word == "over":
             raise _over()
+        for client in reply.rows("left"):
+            self._numbers.disconnected(client.decode())
         return seen
 
     async def change(self, session: Session, text: str, visitor: Visitor) -> Changed:
@@ -182,13 +212,7 @@ class Links:
         seen = await self.look(Kind.CHANGE, text)
         if seen.used and seen.email != new:
             raise _over()
-        entry = keys.email(new)
-        with wrapped():
-            reserved = await self._client.set(entry, user, nx=True, px=EMAIL_RESERVATION)
-            if not reserved and await self._client.get(entry) != user.encode():
-                raise Refused("invalid_request", TAKEN)
-        reply = await self._scripts.run("confirm_email", {"email": entry, "invite": keys.invite(new)}, user_id=user)
-        if reply.word == "lost":
+        if not (await self._addresses.reserve(new, user) and await self._addresses.keep(new, user)):
             raise Refused("invalid_request", TAKEN)
         reply = await self._scripts.run(
             "change_address",
@@ -198,12 +222,14 @@ class Links:
             idle=self._idle,
             **visitor.fields(),
         )
+        if reply.word in ("signed_out", "over"):
+            await self._addresses.free_stale(new)
         refuse_signed_out(reply)
         if reply.word == "over":
             raise _over()
         old = reply.text("old")
         if old != new:
-            await self._scripts.run("release_email", {"email": keys.email(old)}, user_id=user)
+            await self._addresses.release(old, user)
         return Changed(old, new, reply.word == "already")
 
 

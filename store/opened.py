@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redis.asyncio import Redis
 
+from store.addresses import Addresses
 from store.apps import Apps
 from store.authorizations import Authorizations
 from store.calls import Calls
@@ -18,6 +19,7 @@ from store.holdings import Holdings
 from store.identity import Identity
 from store.keyring import Keys
 from store.keystate import KeyState
+from store.leaving import Leaving
 from store.limits import Limits
 from store.links import Links
 from store.numbers import Numbers
@@ -59,14 +61,16 @@ class Store:
         self.numbers = Numbers(scripts)
         self.owned = OwnedApps(client, scripts, self.apps, idle)
         self.limits = Limits(scripts)
-        self.people = People(client, scripts, sealer, hasher)
+        addresses = Addresses(client, scripts)
+        self.people = People(client, scripts, sealer, hasher, addresses, self.numbers)
         self.sessions = Sessions(scripts, sealer, hasher, idle, session_lifetime * 1000)
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.factors = OwnFactors(scripts, secrets, challenges, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions)
-        self.links = Links(client, scripts, sealer, hasher, idle)
+        self.leaving = Leaving(scripts, self.people, self.factors, secrets, challenges, self.limits, idle)
+        self.links = Links(scripts, sealer, hasher, addresses, self.numbers, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
-        self.tokens = Tokens(scripts, sealer, self.limits)
+        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers)
         self.identity = Identity(scripts)
         self.profiles = Profiles(scripts, sealer, idle)
         self.grants = Grants(scripts, idle)

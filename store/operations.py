@@ -144,11 +144,11 @@ class Operator:
     async def delete(self, who: str) -> str:
         """Deletes the person with this e-mail address or user id and returns the user id. Raises
         Refused("not_found")."""
-        # By address the index alone decides: a deletion that was cut short has left no row.
-        user, email = (who, (await self.find(who)).email) if is_user_id(who) else (await self._people.find(who), who)
-        if user is None:
-            raise Refused("not_found", "No such person.")
-        await self._people.delete(user, email)
+        user = who if is_user_id(who) else await self._people.find(who)
+        # A deletion that was cut short has left no row, and goes on.
+        if user is None or not await self._people.half_deleted(user):
+            user = (await self.find(who)).user
+        await self._people.delete(user)
         return user
 
 

@@ -168,6 +168,13 @@ def check_use(party: Party, challenge: str, answer: Answer, facts: bytes) -> int
     return found.new_sign_count
 
 
+def renamed(facts: bytes, name: str) -> bytes:
+    """The facts of a passkey under another name."""
+    public_key, _, transports = msgpack.unpackb(facts)
+    packed: bytes = msgpack.packb([public_key, name, transports])
+    return packed
+
+
 def passkeys_of(fields: list[bytes]) -> tuple[Passkey, ...]:
     """The passkeys in the fields and values of the hash, oldest first."""
     rows: Mapping[str, bytes] = dict(zip((name.decode() for name in fields[::2]), fields[1::2], strict=True))

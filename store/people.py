@@ -1,19 +1,22 @@
 """People: accounts, their e-mail index, invitations and passwords.
 
 The index entry of an e-mail address lives in another slot than the person's row, so an account is made in three
-steps: reserve the address (60 s), write the row, confirm the address if it is still ours. A look-up counts only if
-the row names the same address, so a crash after any step leaves nothing that works by half.
+steps: reserve the address (60 s), write the row, confirm the address if it is still ours (`store/addresses.py`). A
+crash after any step leaves nothing that works by half.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from redis.asyncio import Redis
 
 from store import keys
+from store.addresses import Addresses
 from store.errors import wrapped
-from store.lifetimes import EMAIL_RESERVATION, INVITE
+from store.lifetimes import INVITE
+from store.numbers import Numbers
 from store.passwords import PasswordHasher
 from store.refused import Refused
 from store.results import Visitor
@@ -21,6 +24,8 @@ from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id, new_user_id
 
 NOBODY = "0" * 32
+TAKEN = "There is an account with this e-mail address already."
+ABOUT_TO_BEGIN = 3600  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +43,19 @@ class Credentials:
 class People:
     """Accounts."""
 
-    def __init__(self, client: Redis, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        scripts: Scripts,
+        sealer: Sealer,
+        hasher: PasswordHasher,
+        addresses: Addresses,
+        numbers: Numbers,
+    ) -> None:
         self._client = client
         self._scripts = scripts
+        self._addresses = addresses
+        self._numbers = numbers
         self._sealer = sealer
         self._hasher = hasher
 
@@ -54,10 +69,8 @@ class People:
         """
         hashed = await self._hasher.hash(password)
         user = new_user_id()
-        with wrapped():
-            reserved = await self._client.set(keys.email(email), user, nx=True, px=EMAIL_RESERVATION)
-        if not reserved:
-            raise Refused("invalid_request", "There is an account with this e-mail address already.")
+        if not await self._addresses.reserve(email, user):
+            raise Refused("invalid_request", TAKEN)
         await self._scripts.run(
             "create_user",
             keys.person(user),
@@ -69,19 +82,14 @@ class People:
             event=event,
             **visitor.fields(),
         )
-        reply = await self._scripts.run(
-            "confirm_email", {"email": keys.email(email), "invite": keys.invite(email)}, user_id=user
-        )
-        if reply.word == "lost":
-            await self.delete(user, email)
-            raise Refused("invalid_request", "There is an account with this e-mail address already.")
+        if not await self._addresses.keep(email, user):
+            await self.delete(user)
+            raise Refused("invalid_request", TAKEN)
         return user
 
     async def find(self, email: str) -> str | None:
         """The user id the index names for an address; the caller's script checks it against the row."""
-        with wrapped():
-            user = await self._client.get(keys.email(email))
-        return user.decode() if isinstance(user, bytes) else None
+        return await self._addresses.find(email)
 
     async def credentials(self, email: str) -> Credentials | None:
         """What a sign-in with this address is checked against, or None where there is no such account."""
@@ -109,9 +117,13 @@ class People:
             return replace(found, rehash=await self._hasher.hash(password))
         return found
 
-    async def delete(self, user: str, email: str) -> None:
+    async def delete(self, user: str) -> None:
         """Deletes an account: its row first, with which every token and session is dead, then what hangs on it in
-        bounded steps that can be begun again."""
+        bounded steps, then the address that the row named last. Cut short, it is on the list of those that
+        `finish_deletions` goes on with."""
+        with wrapped():
+            seconds, _ = await self._client.time()
+            await self._client.zadd(keys.LEAVING, {user: seconds})
         word = "more"
         while word == "more":
             reply = await self._scripts.run(
@@ -122,8 +134,35 @@ class People:
                 shard=keys.shard_prefix(user),
                 steps=100,
             )
+            for client in reply.rows("left"):
+                self._numbers.disconnected(client.decode())
             word = reply.word
-        await self._scripts.run("release_email", {"email": keys.email(email)}, user_id=user)
+        if email := reply.text("email"):
+            await self._addresses.release(email, user)
+        with wrapped():
+            await self._client.delete(keys.person(user)["leaving"])
+            await self._client.zrem(keys.LEAVING, user)
+
+    async def half_deleted(self, user: str) -> bool:
+        """Whether the deletion of this account was begun and not ended."""
+        known = keys.person(user)
+        with wrapped():
+            if await self._client.hexists(known["user"], "status"):
+                return False
+            listed = bool(await self._client.sismember(known["users"], keys.member(user)))
+            return listed or bool(await self._client.exists(known["leaving"]))
+
+    async def finish_deletions(self) -> None:
+        """Goes on with the deletions that broke off. One that broke off before its first write is not done."""
+        with wrapped():
+            begun: list[Any] = await self._client.zrange(keys.LEAVING, 0, -1)
+            seconds, _ = await self._client.time()
+        for user in begun:
+            if await self.half_deleted(user.decode()):
+                await self.delete(user.decode())
+        with wrapped():
+            # A younger one may be about to begin, in another process.
+            await self._client.zremrangebyscore(keys.LEAVING, "-inf", seconds - ABOUT_TO_BEGIN)
 
     async def invite(self, email: str) -> str:
         """An invitation: a sealed text that lets whoever holds it sign up with this address, once, within 7 days."""

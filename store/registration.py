@@ -18,6 +18,8 @@ from store.redirect_uris import check_redirect_uri
 MAX_REDIRECT_URIS = 20
 _HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
 LIVE_SECRETS = 2
+MOST_RETRY = 60
+"""Seconds within which an app may at most repeat its latest refresh."""
 
 
 class InvalidRegistration(ValueError):
@@ -64,8 +66,8 @@ class Registration:
             raise InvalidRegistration("a public app has no secret")
         if self.status not in ("active", "off", "disabled"):
             raise InvalidRegistration("status is active, off or disabled")
-        if not 0 <= self.refresh_retry_seconds <= 60:
-            raise InvalidRegistration("refreshRetrySeconds is 0 to 60")
+        if not 0 <= self.refresh_retry_seconds <= MOST_RETRY:
+            raise InvalidRegistration(f"refreshRetrySeconds is 0 to {MOST_RETRY}")
 
     @staticmethod
     def data_scopes(scopes: Iterable[str]) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ async def _create_user(store: Store, user: _User, patience: float) -> bool:
             # The address is taken, but by nobody yet: another server is half-way, or one was killed there.
             if asyncio.get_running_loop().time() >= deadline:
                 raise _Invalid(
-                    f"{user.place}.email", "is held by an account that is not there; `manage.py user delete` frees it"
+                    f"{user.place}.email", "is held by an account that is being made; start again in a minute"
                 ) from None
             await asyncio.sleep(_POLL)
         else:

@@ -11,6 +11,7 @@ from store import keys
 from store.authorizations import fresh_epoch
 from store.lifetimes import ACCESS_TOKEN, OAUTH, REFRESH_TOKEN
 from store.limits import Limits
+from store.numbers import Numbers
 from store.refused import Refused, let_in
 from store.registration import Registration
 from store.results import Window
@@ -46,10 +47,11 @@ def s256(verifier: str) -> str:
 class Tokens:
     """What apps do with codes and tokens. The app was authenticated before."""
 
-    def __init__(self, scripts: Scripts, sealer: Sealer, limits: Limits) -> None:
+    def __init__(self, scripts: Scripts, sealer: Sealer, limits: Limits, numbers: Numbers) -> None:
         self._scripts = scripts
         self._sealer = sealer
         self._limits = limits
+        self._numbers = numbers
 
     def open_access(self, presented: str) -> Token | None:
         """What an access token says, or None for anything forged, mangled or of another kind. No I/O."""
@@ -153,6 +155,8 @@ class Tokens:
         )
         if reply.word == "not_found":
             raise Refused("not_found", "No such active person.")
+        if reply.number("connected"):
+            self._numbers.connected(app.client_id)
         return self._response(token, 0, " ".join(scopes), ACCESS_TOKEN // MS_PER_SECOND, None)
 
     async def revoke(self, app: Registration | None, presented: str) -> Window:

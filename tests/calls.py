@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from store import keys
 from store.apps import new_client_id
 from store.documents import Conditions
+from store.leaving import Typed
 from store.links import Link
 from store.opened import Store
 from store.passkeys import options_for_new, options_for_use, read_answer
@@ -280,8 +282,10 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.picture(w.user)
 
 
-@call("people.create", "create_user", "confirm_email")
+@call("people.create", "disown_address", "release_email", "create_user", "confirm_email")
 async def _(w: World) -> Call:
+    # What a change of address left behind.
+    await w.store.client.set(keys.email(f"new-{w.email}"), w.user)
     return lambda: w.person(f"new-{w.email}")
 
 
@@ -303,7 +307,46 @@ async def _(w: World) -> Call:
 @call("people.delete", "delete_user", "release_email")
 async def _(w: World) -> Call:
     await w.tokens()
-    return lambda: w.store.people.delete(w.user, w.email)
+    return lambda: w.store.people.delete(w.user)
+
+
+@call("people.half_deleted")
+async def _(w: World) -> Call:
+    return lambda: w.store.people.half_deleted(w.user)
+
+
+@call("people.finish_deletions")
+async def _(w: World) -> Call:
+    return w.store.people.finish_deletions
+
+
+@call("leaving.challenge", "read_factors")
+async def _(w: World) -> Call:
+    return lambda: w.store.leaving.challenge(w.session)
+
+
+@call(
+    "leaving.with_password",
+    "read_factors",
+    "take_window",
+    "take_window",
+    "read_credentials",
+    "prove_with_code",
+    "delete_user",
+    "release_email",
+)
+async def _(w: World) -> Call:
+    app = await App.add(w)
+    typed = Typed(w.email, PASSWORD, app.codes[0])
+    return lambda: w.store.leaving.with_password(w.session, typed, "192.0.2.7", VISITOR)
+
+
+@call("leaving.with_passkey", "read_factors", "read_passkey", "prove_with_passkey", "delete_user", "release_email")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    challenge, allowed = await w.store.leaving.challenge(w.session)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
+    return lambda: w.store.leaving.with_passkey(w.session, w.email, PARTY, challenge, answer, VISITOR)
 
 
 @call("people.invite")
@@ -391,6 +434,12 @@ async def _(w: World) -> Call:
     options = options_for_new(PARTY, "Latchkey", w.user, w.email, "Ada", challenge, [])
     answer = read_answer(Authenticator(ORIGIN).create(options))
     return lambda: w.store.factors.add_passkey(w.session, PARTY, challenge, answer, "My phone", VISITOR)
+
+
+@call("factors.rename_passkey", "read_passkey", "rename_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    return lambda: w.store.factors.rename_passkey(w.session, device.credential, "My key", VISITOR)
 
 
 @call("factors.remove_passkey", "remove_passkey")
@@ -570,7 +619,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator.reset_factors(w.email)
 
 
-@call("operator.delete", "delete_user", "release_email")
+@call("operator.delete", "describe_user", "delete_user", "release_email")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.delete(w.email)
 

@@ -6,20 +6,22 @@ import asyncio
 import base64
 import hashlib
 import http.client
+import json
 import os
 import re
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from tornado.httpserver import HTTPServer
+from tornado.iostream import StreamClosedError
 from tornado.netutil import bind_sockets
-from tornado.web import Application, RequestHandler
+from tornado.web import Application, HTTPError, RequestHandler
 
 PROGRAM = Path(__file__).parent.parent / "examples" / "demo_app.py"
 ADA = {"sub": "user-1", "name": "Ada Lovelace", "email": "ada@example.org", "picture": ""}
@@ -35,6 +37,8 @@ class Stub:
         self.answers: dict[str, tuple[int, dict[str, Any]]] = {}
         self.issued = 0
         self.refresh_token = ""
+        self.has_model = False
+        self.hung_up = threading.Event()
 
     def named(self, name: str) -> list[tuple[dict[str, str], str]]:
         return [(form, authorization) for path, form, authorization in self.calls if path == name]
@@ -83,6 +87,23 @@ class Endpoint(RequestHandler):
     post = put = delete = get
 
 
+class Endless(RequestHandler):
+    """A model, where there is one, that goes on until its listener hangs up."""
+
+    async def post(self) -> None:
+        if not self.settings["stub"].has_model:
+            raise HTTPError(404)
+        said = {"type": "content_block_delta", "delta": {"text": "and "}}
+        with suppress(StreamClosedError):
+            while True:
+                self.write(f"data: {json.dumps(said)}\n\n")
+                await self.flush()
+                await asyncio.sleep(0.01)
+
+    def on_connection_close(self) -> None:
+        self.settings["stub"].hung_up.set()
+
+
 @contextmanager
 def serving() -> Iterator[Stub]:
     """A stub that answers on a loopback port, from a thread of its own."""
@@ -91,6 +112,7 @@ def serving() -> Iterator[Stub]:
     async def serve() -> None:
         routes = [
             (r"/.*\.well-known/oauth-authorization-server", Metadata),
+            (r"/api/v1/ai/messages", Endless),
             (r"/(?:api/v1/data/)?(\w+)(?:/[\w-]+)?", Endpoint),
         ]
         server = HTTPServer(Application(routes, stub=stub, log_function=lambda handler: None))

@@ -77,6 +77,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     }
     profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
     leaving: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
+    leaving |= {"has_app": True, "has_passkey": True, "passkeys_work": True}
     return {
         "signin.html": {
             **stranger,
@@ -111,14 +112,15 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "account.html": {**profile, "name_error": text, "picture_error": text, "notice": None},
         "account.html changed": {**profile, "profile": plain, "name_error": "", "picture_error": "", "notice": text},
-        "account_delete.html": {**leaving, "email_error": text, "password_error": text},
+        "account_delete.html": {**leaving, "errors": dict.fromkeys(("email", "password", "code", "passkey"), text)},
         "account_delete.html first": {
             **leaving,
             "apps": 0,
             "documents": 0,
             "paid": 0,
-            "email_error": "",
-            "password_error": "",
+            "errors": {},
+            "has_app": False,
+            "has_passkey": False,
         },
         "account_apps.html": {**known, "apps": [used, free, unused], "revoked": [revoked], "wrong": True},
         "account_apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False},
@@ -241,8 +243,11 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     own = Sample(client_id=text, name=text, active=True, status="active", public=False, created_at=1_700_000_000_000)
     off = Sample(**{**vars(own), "active": False, "status": "off", "public": True})
     disabled = Sample(**{**vars(off), "status": "disabled"})
-    errors = {name: [text, text] for name in ("name", "homepage", "redirect_uris", "scopes")}
-    wrong = AppForm(text, text, text, ("profile",), False, True, text, errors)
+    errors = {
+        name: [text, text]
+        for name in ("name", "homepage", "redirect_uris", "scopes", "hosted_storage", "refresh_retry_seconds")
+    }
+    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, errors)
     day = Day(NOW.date(), 5, 1, 2000, 1, 0)
     page: dict[str, Any] = {
         **known,

@@ -1,4 +1,4 @@
-"""An account is made in three steps: after a crash at any of them one account works, or the address is free again."""
+"""Accounts are made and deleted in steps: after a crash at any of them one account works, or the address is free."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from store.keyring import Keys
 from store.refused import Refused
 from tests.engines import Engine
 from tests.losing import SCRIPTS, Armed, losing, store_on
-from tests.world import PASSWORD, VISITOR, World, refusal_of
+from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
 
 Crash = Callable[[World, Armed], Awaitable[None]]
 
@@ -71,6 +71,45 @@ async def test_a_sign_up_that_broke_off_leaves_one_account_that_works_or_a_free_
         assert found is not None
         assert found.user == await people.find(email)
         assert (await world.store.operator.find(email)).user == found.user
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize(
+    ("script", "lose_request", "begun"),
+    [
+        pytest.param("delete_user", True, False, id="before the row went"),
+        pytest.param("delete_user", False, True, id="after the row went"),
+        pytest.param("release_email", True, True, id="before the address was released"),
+        pytest.param("release_email", False, True, id="after the address was released"),
+    ],
+)
+async def test_a_deletion_that_broke_off_frees_the_address_and_is_finished_by_the_next_start(
+    valkey_engine: Engine, keys: Keys, script: str, lose_request: bool, begun: bool
+) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        store = world.store
+        await world.tokens()
+        armed.lose_request = lose_request
+        armed.arm(script, 2)
+        with pytest.raises(StoreUnavailable):
+            await store.people.delete(world.user)
+        armed.times = 0
+        assert (await people_with(world, world.email) == world.user) is not begun
+        if begun:
+            assert await world.person(world.email) != world.user, "whoever wants the address has it at once"
+        await store.people.finish_deletions()
+        left = await every_key(store.client, spell.prefix(world.user) + "*")
+        lasting = [key for key in left if await store.client.pttl(key) == -1]
+        assert (lasting == []) is begun
+        owner = await people_with(world, world.email)
+        assert owner is not None
+        assert (owner == world.user) is not begun
+
+
+async def people_with(world: World, email: str) -> str | None:
+    """Whom the address and the password sign in."""
+    found = await world.store.people.verify(email, PASSWORD)
+    return found.user if found else None
 
 
 class Overtaken:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 
 from store import keys as spell
+from store.connect import connect
 from store.errors import StoreUnavailable
 from store.keyring import Keys
 from store.opened import Store
+from store.refused import SignedOut
 from store.seal import Kind
 from tests.engines import Engine
-from tests.losing import Armed, losing
+from tests.losing import SCRIPTS, Armed, losing, store_on
 from tests.test_links import NEW, text_of
-from tests.world import PASSWORD, VISITOR, World, refusal_of
+from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test
 
@@ -164,3 +169,105 @@ async def test_a_change_that_broke_off_locks_nobody_out_and_can_be_finished(
         assert await store.people.find(world.email) is None
         assert await store.client.pttl(spell.email(NEW)) == -1
         assert (await world.events()).count("email_changed") == 1
+
+
+class Between(Armed):
+    """A client on which something else happens just before a script is run."""
+
+    def __init__(self, client: Redis, script: str, act: Callable[[], Awaitable[object]]) -> None:
+        self._client = client
+        self.sha = SCRIPTS[script].sha
+        self._act: Callable[[], Awaitable[object]] | None = act
+
+    async def evalsha(self, sha: str, *words: Any) -> Any:
+        if sha == self.sha and self._act:
+            act, self._act = self._act, None
+            await act()
+        return await self._client.evalsha(sha, *words)
+
+
+@asynccontextmanager
+async def between(engine: Engine, keys: Keys, script: str, act: str) -> AsyncIterator[tuple[World, Store]]:
+    """A world, and a store in which, just before the script, the person deletes the account or changes the address."""
+    direct = await connect(engine.url)
+    await direct.flushall()
+    world = await World.make(store_on(direct, keys))
+    text = await text_of(world.store.links.to_change(world.user, world.email, NEW))
+
+    async def happen() -> None:
+        if act == "delete":
+            await world.store.people.delete(world.user)
+        else:
+            await world.store.links.change(world.session, text, VISITOR)
+
+    other: Any = Between(await connect(engine.url), script, happen)
+    store = store_on(other, keys)
+    yield world, store
+    await store.close()
+    await world.store.close()
+
+
+async def index_of(store: Store) -> set[bytes]:
+    return set(await every_key(store.client, "{email:*"))
+
+
+async def test_a_deletion_releases_the_address_of_its_moment(valkey_engine: Engine, keys: Keys) -> None:
+    async with between(valkey_engine, keys, "delete_user", "change") as (world, store):
+        await store.people.delete(world.user)
+        assert await index_of(store) == set()
+        assert await world.person(NEW)
+        assert await world.person(world.email)
+
+
+@pytest.mark.parametrize("script", ["confirm_email", "change_address", "release_email"])
+async def test_a_change_that_meets_a_deletion_leaves_no_address_behind(
+    valkey_engine: Engine, keys: Keys, script: str
+) -> None:
+    async with between(valkey_engine, keys, script, "delete") as (world, store):
+        text = await text_of(world.store.links.to_change(world.user, world.email, NEW))
+        if script == "release_email":
+            await store.links.change(world.session, text, VISITOR)
+        else:
+            with pytest.raises(SignedOut):
+                await store.links.change(world.session, text, VISITOR)
+        assert await index_of(store) == set()
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize(
+    ("crash", "freed"),
+    [
+        pytest.param(_after_making_it_last, NEW, id="after the reservation was made to last"),
+        pytest.param(_before_the_row, NEW, id="before the row was written"),
+        pytest.param(_after_the_row, "old", id="after the row was written"),
+        pytest.param(_before_releasing, "old", id="before the old address was released"),
+    ],
+)
+async def test_an_address_that_a_change_left_behind_is_free_for_who_wants_it(
+    valkey_engine: Engine, keys: Keys, crash: Callable[[Armed], Awaitable[None]], freed: str
+) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        store, free = world.store, world.email if freed == "old" else freed
+        text = await text_of(store.links.to_change(world.user, world.email, NEW))
+        await crash(armed)
+        with pytest.raises(StoreUnavailable):
+            await store.links.change(world.session, text, VISITOR)
+        armed.times = 0
+        new = await world.person(free)
+        assert await store.people.find(free) == new
+        # The link, clicked again, takes it from nobody.
+        assert await refusal_of(store.links.change(world.session, text, VISITOR)) == (
+            None if freed == "old" else "invalid_request"
+        )
+        assert await signs_in(store, new, free) == [free]
+        mine = NEW if freed == "old" else world.email
+        assert await signs_in(store, world.user, world.email, NEW) == [mine]
+
+
+async def test_whoever_changes_to_an_address_gets_one_that_was_left_behind(store: Store) -> None:
+    world = await World.make(store)
+    await store.client.set(spell.email(NEW), "f" * 32)
+    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    await store.links.change(world.session, text, VISITOR)
+    assert await signs_in(store, world.user, world.email, NEW) == [NEW]
+    assert await store.client.pttl(spell.email(NEW)) == -1

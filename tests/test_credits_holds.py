@@ -390,7 +390,7 @@ async def test_a_person_who_is_being_deleted_gets_no_rows_back(store: Store) -> 
     assert await refusal_of(store.credits.grant(world.user, 5)) == "not_found"
     assert [await store.client.dump(name) for name in names] == before
     await store.calls.release(hold)
-    await store.people.delete(world.user, world.email)
+    await store.people.delete(world.user)
     assert not await store.client.exists(*names)
     left = set(await every_key(store.client))
     assert not [key for key in left if key.startswith(keys.reply_prefix(world.user).encode())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import http.client
 import json
 import re
 import subprocess
@@ -249,6 +250,22 @@ def test_an_open_page_is_told_of_the_end_of_the_access(browser: Browser, stub: S
     assert events.startswith("event: ended\ndata: ")
     assert "no longer connected" in events
     assert "Sign in with Latchkey" in browser.ask("/")[2]
+
+
+def test_a_model_stops_when_its_reader_leaves(browser: Browser, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stub, "has_model", True)
+    token = re.search(r'name="form_token" value="([^"]+)"', browser.connect(stub))
+    assert token
+    reader = http.client.HTTPConnection(browser.host, timeout=10)
+    form = urlencode({"form_token": token[1], "question": "And then?"})
+    headers = {"Cookie": browser.cookie, "Content-Type": "application/x-www-form-urlencoded"}
+    reader.request("POST", "/ask/stream", form, headers)
+    response = reader.getresponse()
+    assert json.loads(response.readline()) == {"text": "and "}
+    assert not stub.hung_up.is_set()
+    response.close()
+    reader.close()
+    assert stub.hung_up.wait(10)
 
 
 @pytest.mark.parametrize(

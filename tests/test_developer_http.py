@@ -119,6 +119,10 @@ async def test_each_redirect_uri_that_is_refused_is_named_by_its_line_and_reason
         pytest.param({"name": "x" * 101}, id="an endless name"),
         pytest.param({"homepage": "javascript:alert(1)"}, id="a script for a home page"),
         pytest.param({"kind": "odd"}, id="an unknown kind"),
+        pytest.param({"hosted_storage": "on"}, id="documents, and no scope for them"),
+        pytest.param({"refresh_retry_seconds": "61"}, id="a refresh for too long"),
+        pytest.param({"refresh_retry_seconds": "-1"}, id="a refresh in the past"),
+        pytest.param({"refresh_retry_seconds": "\u0663"}, id="a number in other digits"),
         pytest.param({"nonce": "short"}, id="a form that is not ours"),
         pytest.param({"nonce": "x" * 65}, id="an endless nonce"),
     ],
@@ -184,6 +188,35 @@ async def test_an_app_is_changed_and_it_shows_at_once(service: Service) -> None:
     assert registration.name == "Other"
     del form["scope:profile"]
     assert "at least one thing" in text_of(await browser.send(where, "POST", form={**form, "redirect_uris": new}))
+
+
+@pytest.mark.gen_test
+async def test_what_concerns_documents_refreshes_and_libraries_is_the_owners_to_set(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await register(browser, **{"scope:data:read": "on"}, hosted_storage="on", refresh_retry_seconds=" 30 ")
+    where = f"/developer/apps/{client_id_of(page)}"
+
+    async def facts() -> tuple[bool, bool, int]:
+        app, _ = await service.store.apps.fresh(client_id_of(page))
+        assert app is not None
+        return app.hosted_storage, app.iss_in_response, app.refresh_retry_seconds
+
+    assert await facts() == (True, True, 30)
+    shown = await browser.get(where)
+    assert 'name="refresh_retry_seconds" type="text" inputmode="numeric" value="30"' in shown.body.decode()
+    assert "Only the operator of this server can change what kind of app it is" in text_of(shown)
+    form = {**fields_of(shown, where), "name": "Mine", "redirect_uris": URI, "refresh_retry_seconds": "30"}
+    assert form["hosted_storage"] == "on"
+    assert "omit_iss" not in form
+    assert (await browser.send(where, "POST", form={**form, "omit_iss": "on"})).code == 303
+    assert await facts() == (True, False, 30)
+    assert fields_of(await browser.get(where), where)["omit_iss"] == "on"
+    del form["scope:data:read"]
+    wrong = await browser.send(where, "POST", form=form)
+    assert (wrong.code, "storage-error" in wrong.body.decode()) == (400, True)
+    del form["hosted_storage"], form["refresh_retry_seconds"]
+    assert (await browser.send(where, "POST", form=form)).code == 303
+    assert await facts() == (False, True, 0)
 
 
 @pytest.mark.gen_test

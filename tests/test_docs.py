@@ -217,6 +217,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
     spelt = {
         keys.APPS,
         keys.KEYRING,
+        keys.LEAVING,
         *keys.numbers(client).values(),
         keys.email("<address>"),
         keys.invite("<address>"),

@@ -212,7 +212,14 @@ async def test_the_second_step_leads_nowhere_else(service: Service, target: str)
     "path",
     [
         *("/signin/second", "/signin/second/options", "/signin/passkey", "/signin/passkey/options", APP, PASSKEYS),
-        *(f"{APP}/remove", f"{SECURITY}/recovery", f"{PASSKEYS}/options", f"{PASSKEYS}/remove", f"{SECURITY}/confirm"),
+        *(
+            f"{APP}/remove",
+            f"{SECURITY}/recovery",
+            f"{PASSKEYS}/options",
+            f"{PASSKEYS}/remove",
+            f"{PASSKEYS}/rename",
+            f"{SECURITY}/confirm",
+        ),
         *(f"{SECURITY}/sessions/end", f"{SECURITY}/sessions/end-others"),
     ],
 )
@@ -352,6 +359,36 @@ async def test_broken_answers_are_refused_on_the_page(service: Service, credenti
     assert (await browser.submit(page, "/signin/passkey", credential=credential)).code == 400
     page = await ada.browser.get(SECURITY)
     assert (await ada.browser.submit(page, PASSKEYS, credential=credential)).code == 400
+
+
+async def test_a_passkey_is_renamed_and_signs_in_as_before(service: Service, clock: FakeClock) -> None:
+    ada = await Person.arrive(service)
+    await ada.add_passkey("My phone")
+    rename = f"{PASSKEYS}/rename"
+
+    async def send(name: str) -> HTTPResponse:
+        return await ada.browser.submit(await ada.browser.get(SECURITY), rename, name=name)
+
+    answer = await send(f"  Old   phone {'x' * 80}")
+    assert answer.headers["Location"] == "/account/security?passkey-renamed"
+    page = await ada.browser.get("/account/security?passkey-renamed")
+    assert says(page, "That passkey has another name now.")
+    assert says(page, f"Old phone {'x' * 50} ")
+    assert not says(page, "My phone")
+    assert says(page, "Passkey renamed")
+    empty = await send(" ")
+    assert (empty.code, says(empty, "Type a name for the passkey.")) == (400, True)
+    fields = {**fields_of(page, rename), "credential": "AAAA", "name": "x"}
+    assert (await ada.browser.send(rename, "POST", form=fields)).code == 404
+
+    half = await ada.half()
+    options = await ada.options("/signin/second/options", half, "/signin/second")
+    signed = ada.device.get(options)
+    done = await half.submit(await half.get("/signin/second"), "/signin/second", credential=signed)
+    assert done.code == 303
+    clock.advance(11 * 60)
+    fields["credential"] = ada.device.credential
+    assert (await ada.browser.send(rename, "POST", form=fields)).code == 403, "only who proved it is them a moment ago"
 
 
 async def test_a_passkey_is_removed(service: Service) -> None:

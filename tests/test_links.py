@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from store import keys
+from store.authorizations import Pending
+from store.lifetimes import GRACE
 from store.links import Link, Seen
 from store.opened import Store
 from store.refused import Refused, SignedOut
 from store.seal import Kind, Token, new_id
 from store.sessions import Session
 from tests.engines import FakeClock
+from tests.factoring import App, add_passkey, half_of
 from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test
@@ -118,6 +121,49 @@ async def test_a_link_sets_a_password_once_and_ends_every_session(store: Store) 
     assert await seen(store, Kind.CHANGE, other) is None, "every other link is dead"
     assert await store.people.verify(person.email, NEW_PASSWORD)
     assert "password_reset" in [entry.event for entry in (await store.operator.find(person.user)).activity]
+
+
+@pytest.mark.parametrize("before", ["unconfirmed", "confirmed"])
+async def test_a_first_confirmation_by_a_new_password_leaves_nothing_of_who_signed_up(
+    store: Store, before: str
+) -> None:
+    """Somebody signs up with another's address, leaves a second step, a passkey and an app there, and waits."""
+    world = await World.make(store)
+    if before == "unconfirmed":
+        await store.client.hdel(keys.person(world.user)["user"], "verified")
+    app = await App.add(world)
+    await add_passkey(world)
+    tokens, code = await world.tokens(), await world.code()
+    await store.tokens.mint(world.user, (await world.register(f"{world.app.client_id}-2"))[0], ("profile",))
+    store.numbers.connected(world.app.client_id)
+    hosted = keys.hosted(world.user, world.app.client_id)["docs"]
+    await store.client.hset(hosted, "notes/n1", "kept")
+    await store.numbers.flush()
+    text = await text_of(store.links.to_reset(world.user, world.email))
+    await store.links.reset(text, NEW_PASSWORD, VISITOR)
+    await store.numbers.flush()
+    events = [entry.event for entry in (await store.operator.find(world.user)).activity]
+    people = (await store.numbers.of(world.app.client_id)).people
+    if before == "confirmed":
+        assert await half_of(world, NEW_PASSWORD)
+        assert app.codes
+        assert await world.lives(tokens.access_token)
+        assert "address_claimed" not in events
+        assert people == 1
+        return
+    world.session = await world.sign_in(password=NEW_PASSWORD)
+    factors = await store.factors.of(world.session)
+    assert (factors.secret, factors.passkeys, factors.codes) == (None, (), 0)
+    assert not await world.lives(tokens.access_token)
+    assert await refusal_of(world.refresh(tokens.refresh_token)) == "invalid_grant"
+    assert await refusal_of(world.exchange(code)) == "invalid_grant"
+    assert (await store.operator.find(world.user)).apps == ()
+    begun = await store.authorizations.begin(world.session, world.request(), always_ask=False)
+    assert isinstance(begun, Pending), "no app is let in without asking again"
+    assert 0 < await store.client.pttl(hosted) <= GRACE
+    assert events[:2] == ["password_reset", "address_claimed"]
+    assert people == 0
+    assert await verified(store, world.user)
 
 
 async def test_of_many_resets_by_one_link_at_once_one_succeeds(store: Store) -> None:
@@ -231,4 +277,4 @@ async def test_the_store_holds_no_link(store: Store) -> None:
     text = await text_of(store.links.to_reset(world.user, world.email))
     row = await store.client.hgetall(keys.link(world.user, "reset"))
     assert text.encode() not in b"".join((*row, *row.values()))
-    assert set(row) == {b"id", b"email", b"epoch", b"target"}
+    assert set(row) == {b"id", b"email", b"epoch", b"target", b"mailed"}

@@ -175,6 +175,31 @@ async def test_an_app_sees_no_address_that_nobody_confirmed(post: Post) -> None:
     assert json_of(await post.service.web.userinfo(tokens["access_token"]))["email_verified"] is True
 
 
+@pytest.mark.parametrize("confirms", [False])
+async def test_who_signed_up_just_before_there_was_a_mail_server_gets_the_link_all_the_same(post: Post) -> None:
+    """The link of the sign-up went into a folder, and works; no mail came of it."""
+    service, browser = post.service, post.service.browser()
+    page = await browser.get("/signup")
+    await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)
+    await post.settled()
+    post.mails.mails.clear()
+    post.site.mail.confirms = True
+    url = service.web.authorize_url()
+    page = await browser.get(url)
+    assert "First, confirm your e-mail address" in page.body.decode()
+    link = await post.link(GRACE, CONFIRM)
+    for _ in range(2):
+        await browser.get(url)
+    await post.settled()
+    assert len(post.mails.mails) == 1, "one is enough"
+    await browser.submit(page, "/account/email/confirm")
+    assert await post.link(GRACE, CONFIRM) != link, "another comes when it is asked for"
+    link = await post.link(GRACE, CONFIRM)
+    answer = await browser.submit(await browser.get(link), "/confirm")
+    assert (answer.code, answer.headers["Location"].startswith("/oauth/authorize?")) == (303, True)
+    assert "code=" in (await browser.consent(answer.headers["Location"])).headers["Location"]
+
+
 async def test_an_app_that_must_not_show_a_page_is_told_so(post: Post) -> None:
     _, browser = await post.unconfirmed()
     quiet = await browser.get(post.service.web.authorize_url(prompt="none"))

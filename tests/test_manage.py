@@ -338,9 +338,28 @@ def test_the_operator_takes_away_what_a_person_lost(home: Home) -> None:
         except SecondStepNeeded:
             return False
 
+    def shown() -> tuple[bool, int, int]:
+        person = home.json("user", "show", "ada@example.com")
+        return person["authenticatorApp"], person["passkeys"], person["recoveryCodesLeft"]
+
+    assert shown() == (False, 0, 0)
     user = home.with_store(add_app)
     assert not home.with_store(who_gets_in)
+    assert shown() == (True, 0, 10)
+    assert re.search(r"^authenticatorApp +yes$", home.words("user", "show", user).out, re.MULTILINE)
     assert home.json("user", "reset-factors", user)["email"] == "ada@example.com"
     assert home.with_store(who_gets_in)
+    assert shown() == (False, 0, 0)
     assert home.json("user", "show", user)["activity"][1]["event"] == "factors_reset_by_operator"
     assert home.error("user", "reset-factors", "nobody@example.com")[1] == "not_found"
+
+
+def test_who_the_operator_connects_and_deletes_is_counted(home: Home) -> None:
+    app, person = home.app("web"), home.user("ada@example.com")
+    assert person
+    for _ in range(2):
+        home.json("token", "mint", "--user", "ada@example.com", "--client-id", "web", "--scopes", "profile")
+    assert home.json("app", "show", app["client_id"])["people"] == 1
+    home.json("user", "delete", "ada@example.com", "--yes")
+    shown = home.json("app", "show", app["client_id"])
+    assert (shown["people"], shown["days"][-1]["connected"], shown["days"][-1]["disconnected"]) == (0, 1, 1)

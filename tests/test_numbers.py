@@ -116,6 +116,21 @@ async def test_calls_refusals_people_and_spending_are_counted_where_they_happen(
 
 
 @pytest.mark.gen_test
+async def test_a_deleted_account_is_counted_off_from_what_it_had_connected(store: Store) -> None:
+    world = await World.make(store)
+    other, _ = await world.register("another-app")
+    for app in (world.app, other, other):
+        await store.tokens.mint(world.user, app, ("profile",))
+    await store.numbers.flush()
+    assert [(await today(store, app.client_id))[3:] for app in (world.app, other)] == [(1, 0, 1), (1, 0, 1)]
+    await world.revoke_app()  # which its handler counts
+    store.numbers.disconnected(world.app.client_id)
+    await store.people.delete(world.user)
+    await store.numbers.flush()
+    assert [(await today(store, app.client_id))[3:] for app in (world.app, other)] == [(1, 1, 0), (1, 1, 0)]
+
+
+@pytest.mark.gen_test
 async def test_what_a_call_charged_is_counted(service: Service) -> None:
     store, client = service.store, service.web.client_id
     await store.credits.grant(service.ada, 1_000_000)

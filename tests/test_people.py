@@ -248,7 +248,7 @@ async def test_a_deletion_that_was_cut_short_is_dead_at_once_and_goes_on(store: 
     assert once.word == "more"
     assert not await world.lives(tokens.access_token)
     left = await store.client.hkeys(keys.person(world.user)["leaving"])
-    assert len(left) == 151, "a hundred of 251 apps are freed"
+    assert len(left) == 152, "a hundred of 251 apps are freed, and the address is still there"
     assert all(field.startswith(b"app:") for field in left), "nothing that is personal waits for the end"
     assert await store.client.sismember(keys.shard_users(world.user[:3]), keys.member(world.user))
     await store.operator.delete(world.email)
@@ -268,10 +268,71 @@ async def test_a_deletion_that_ended_with_its_first_write_goes_on(store: Store) 
     assert await store.people.find(world.email) is None
 
 
+@pytest.mark.parametrize("by", ["address", "user id"])
+async def test_the_operator_finishes_a_deletion_that_was_cut_short(store: Store, by: str) -> None:
+    world = await World.make(store)
+    await cut_short(world)
+    assert await refusal_of(store.operator.find(world.user)) == "not_found"
+    assert await store.operator.delete(world.email if by == "address" else world.user) == world.user
+    assert await store.people.find(world.email) is None
+    assert await store.client.exists(*keys.person(world.user).values()) == 0
+    assert await refusal_of(store.operator.delete(world.user)) == "not_found"
+
+
+async def cut_short(world: World) -> None:
+    """The first step of a deletion, and none after it."""
+    await world.store.client.zadd(keys.LEAVING, {world.user: 1})
+    for number in range(101):
+        await world.store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
+    args = {"prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user), "steps": 100}
+    assert (
+        await world.store.scripts.run("delete_user", keys.person(world.user), member=keys.member(world.user), **args)
+    ).word == "more"
+
+
+async def test_the_next_start_finishes_what_was_cut_short_and_nothing_that_had_not_begun(store: Store) -> None:
+    world, other = await World.make(store), await World.make(store)
+    await cut_short(world)
+    await store.client.zadd(keys.LEAVING, {other.user: 1})
+    await store.people.finish_deletions()
+    assert await store.people.find(world.email) is None
+    assert await store.client.exists(*keys.person(world.user).values(), keys.LEAVING) == 0
+    assert await is_live(other)
+    assert await store.people.find(other.email) == other.user
+
+
+async def test_one_that_is_about_to_begin_stays_on_the_list(store: Store) -> None:
+    world = await World.make(store)
+    seconds, _ = await store.client.time()
+    await store.client.zadd(keys.LEAVING, {world.user: seconds - 60})
+    await store.people.finish_deletions()
+    assert await store.client.zscore(keys.LEAVING, world.user) is not None
+
+
+async def test_the_address_of_an_entry_that_nobody_bears_out_is_free(store: Store) -> None:
+    """What a deletion or a change of address left that was cut short."""
+    world = await World.make(store)
+    for stale in (world.user, "f" * 32):
+        await store.client.set(keys.email("free@example.com"), stale)
+        assert await refusal_of(store.operator.delete("free@example.com")) == "not_found"
+        assert await is_live(world)
+        user = await world.person("free@example.com")
+        assert await store.people.find("free@example.com") == user
+        assert await store.client.pttl(keys.email("free@example.com")) == -1
+        await store.people.delete(user)
+
+
+async def test_the_address_of_an_account_that_is_being_made_is_not_free(store: Store) -> None:
+    world = await World.make(store)
+    await store.client.set(keys.email("soon@example.com"), "f" * 32, px=5000)
+    assert await refusal_of(world.person("soon@example.com")) == "invalid_request"
+    assert await store.people.find("soon@example.com") == "f" * 32
+
+
 async def test_a_deletion_takes_no_address_that_is_someone_elses(store: Store) -> None:
     world = await World.make(store)
     await store.client.set(keys.email(world.email), "f" * 32)
-    await store.people.delete(world.user, world.email)
+    await store.people.delete(world.user)
     assert await store.people.find(world.email) == "f" * 32
 
 
@@ -288,7 +349,7 @@ async def test_an_invitation_is_for_one_address_until_it_is_used_or_replaced(
         "guest@example.com", "Guest", "correct horse battery", verified=True, event="signed_up", visitor=Visitor()
     )
     assert await people.invited(second) is None
-    await people.delete(guest, "guest@example.com")
+    await people.delete(guest)
     assert await people.invited(second) is None
     third = await people.invite("guest@example.com")
     clock.advance(INVITE / 1000 - 1)

@@ -92,7 +92,7 @@ async def test_who_is_gone_or_disabled_shows_no_picture(store: Store) -> None:
     assert await store.profiles.picture(at) is None
     await store.operator.set_status(world.email, "active")
     assert await store.profiles.picture(at) is not None
-    await store.people.delete(world.user, world.email)
+    await store.people.delete(world.user)
     assert await store.profiles.picture(at) is None
 
 
@@ -115,7 +115,7 @@ async def test_a_picture_that_races_a_deletion_leaves_nothing(store: Store) -> N
     for _ in range(10):
         world = await World.make(store)
         await asyncio.gather(
-            store.people.delete(world.user, world.email),
+            store.people.delete(world.user),
             *(store.profiles.save_picture(world.session, b"one", VISITOR) for _ in range(5)),
             return_exceptions=True,
         )

@@ -133,9 +133,15 @@ async def test_an_account_that_was_never_finished_is_waited_out(memory_store: St
 
 
 @pytest.mark.gen_test
-async def test_an_address_held_for_good_by_nobody_is_named(memory_store: Store, write: Write) -> None:
+async def test_an_address_held_for_good_by_nobody_gives_way(memory_store: Store, write: Write) -> None:
     await memory_store.client.set(keys.email("ada@example.com"), "0" * 32)
-    with pytest.raises(StartupError, match=r"users\[0\]\.email: .*`manage\.py user delete` frees it"):
+    assert (await seed(memory_store, write({"users": [ADA]}), patience=0)).users == ("ada@example.com",)
+
+
+@pytest.mark.gen_test
+async def test_an_address_that_stays_reserved_is_named(memory_store: Store, write: Write) -> None:
+    await memory_store.client.set(keys.email("ada@example.com"), "0" * 32, px=60_000)
+    with pytest.raises(StartupError, match=r"users\[0\]\.email: .*start again in a minute"):
         await seed(memory_store, write({"users": [ADA]}), patience=0.2)
 
 

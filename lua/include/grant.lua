@@ -24,3 +24,11 @@ end
 local function kill_pair(grant, fresh_epoch)
   redis.call('HSET', grant, 'epoch', fresh_epoch)
 end
+
+-- The app is disconnected: every token dies, and grant and hosted data, the keys in `kept`, end with the grace window.
+local function end_grant(grant, kept, fresh_epoch, grace, now)
+  kill_pair(grant, fresh_epoch)
+  redis.call('HSET', grant, 'revoked_at', int(now))
+  redis.call('PEXPIREAT', grant, int(now + grace))
+  for _, key in ipairs(kept) do redis.call('PEXPIREAT', key, int(now + grace)) end
+end

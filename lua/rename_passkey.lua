@@ -1,0 +1,31 @@
+--- Give a passkey another name.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] audit
+--- KEYS[4] passkeys
+--- ARGV[1] credential: id, base64url
+--- ARGV[2] before: the facts as they were read
+--- ARGV[3] facts: the same with the new name
+--- ARGV[4] idle: ms
+--- ARGV[5] proof: ms
+--- ARGV[6] address
+--- ARGV[7] agent
+--- @reply signed_out
+--- @reply unproved
+--- @reply not_found
+--- @reply ok
+--- @include "session"
+--- @include "audit"
+--- @include "factors"
+local user, session, audit, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local credential, before, facts, idle, proof = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local address, agent = ARGV[6], ARGV[7]
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+if not proved(session, proof, now) then return {'unproved'} end
+-- A key that was removed, or replaced, meanwhile is not written back.
+if redis.call('HGET', passkeys, 'k:' .. credential) ~= before then return {'not_found'} end
+redis.call('HSET', passkeys, 'k:' .. credential, facts)
+record(audit, 'passkey_renamed', '', address, agent)
+return {'ok'}
