@@ -31,7 +31,7 @@ from handlers.account_factors import (
     RemoveAuthenticatorHandler,
     RemovePasskeyHandler,
 )
-from handlers.account_leaving import DeleteAccountHandler, DeletedHandler, DownloadHandler
+from handlers.account_leaving import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
 from handlers.account_profile import AccountHandler, RemovePictureHandler, UploadHandler
 from handlers.account_security import (
     EndOtherSessionsHandler,
@@ -129,6 +129,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account/picture/remove", RemovePictureHandler, "account-picture-remove"),
     (r"/account/download", DownloadHandler, "account-download"),
     (r"/account/delete", DeleteAccountHandler, "account-delete"),
+    (r"/account/delete/options", DeleteOptionsHandler, "account-delete-options"),
     (r"/account/deleted", DeletedHandler, "account-deleted"),
     (r"/picture/([^/]+)", PictureHandler, "picture"),
     (r"/account/apps", AppsHandler, "account-apps"),

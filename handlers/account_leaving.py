@@ -8,12 +8,16 @@ from datetime import UTC, datetime
 
 from handlers.download import DownloadPage
 from handlers.page import PageHandler
-from handlers.params import once, parse_pairs
+from handlers.params import Params, once, parse_pairs
+from handlers.second_step import NO_PASSKEYS
+from handlers.signin import CHALLENGE_COOKIE
 from store.export import WRITERS
-from store.names import normalise_email
+from store.leaving import NotShown, Typed
+from store.lifetimes import CHALLENGE
 from store.operations import Person
+from store.passkeys import options_for_use, read_answer
 from store.refused import Refused, SignedOut
-from store.sessions import ACTIVITY_KEPT
+from store.sessions import ACTIVITY_KEPT, Session
 
 MEDIA_TYPES = {"zip": "application/zip", "jsonl": "application/x-ndjson"}
 PIECE_BYTES = 64 * 1024
@@ -52,15 +56,18 @@ class DownloadHandler(DownloadPage):
 class DeleteAccountHandler(PageHandler):
     """The page on which a person deletes the account."""
 
+    uses_scripts = True
+
     async def get(self) -> None:
         """Says what goes, and asks."""
         await self.show()
 
-    async def show(self, *, typed: str = "", email_error: str = "", password_error: str = "") -> None:
-        """The page, with what was typed and what is wrong with it."""
+    async def show(self, *, typed: str = "", errors: dict[str, str] | None = None) -> None:
+        """The page, with what was typed and, by the part of the form, what is wrong with it."""
         session = self.require_session()
         profile, grants = await self.store.grants.list(session)
         _, account = await self.store.credits.of(session, most=1)
+        factors = await self.store.factors.of(session)
         self.render(
             "account_delete.html",
             title="Delete your account",
@@ -69,28 +76,54 @@ class DeleteAccountHandler(PageHandler):
             documents=sum(grant.documents for grant in grants),
             paid=account.paid,
             typed=typed,
-            email_error=email_error,
-            password_error=password_error,
+            errors=errors or {},
+            has_app=factors.secret is not None,
+            has_passkey=bool(factors.passkeys),
+            passkeys_work=self.site.party is not None,
         )
 
     async def post(self) -> None:
-        """Deletes the account once the e-mail address is typed and the password right; with the first write every
+        """Deletes the account once the e-mail address is typed and who asks is who signs in; with the first write every
         session and every app's access is over."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
-        typed, password = params.get("email") or "", params.get("password") or ""
-        profile = await self.store.sessions.profile(session)
-        if not _names(typed, profile.email):
+        typed = Typed(params.get("email") or "", params.get("password") or "", params.get("code") or "")
+        try:
+            if params.get("credential"):
+                await self.leave_with_passkey(session, typed.email, params)
+            else:
+                await self.store.leaving.with_password(session, typed, self.counted_address, self.visitor)
+        except NotShown as wrong:
             self.set_status(400)
-            return await self.show(typed=typed, email_error="That is not the e-mail address of this account.")
-        await self.store.limits.sign_in(self.counted_address, profile.email)
-        credentials = await self.store.people.verify(profile.email, password)
-        if credentials is None or credentials.user != session.user:
-            self.set_status(400)
-            return await self.show(typed=typed, password_error="That is not your password.")  # noqa: S106  # a message
-        await self.store.people.delete(session.user, profile.email)
+            return await self.show(typed=typed.email, errors={wrong.part: wrong.text})
         self.write_session(None)
         self.see_other("/account/deleted")
+
+    async def leave_with_passkey(self, session: Session, email: str, params: Params) -> None:
+        """Deletes the account for the answer of a passkey. Raises NotShown, Refused."""
+        if self.site.party is None:
+            raise Refused("invalid_request", NO_PASSKEYS)
+        challenge = self.read_cookie(CHALLENGE_COOKIE)
+        self.write_cookie(CHALLENGE_COOKIE, None)
+        try:
+            answer = read_answer(params.get("credential") or "")
+        except Refused as refusal:
+            raise NotShown("passkey", refusal.description) from None
+        await self.store.leaving.with_passkey(session, email, self.site.party, challenge, answer, self.visitor)
+
+
+class DeleteOptionsHandler(PageHandler):
+    """What a browser is asked for where a passkey deletes the account."""
+
+    async def post(self) -> None:
+        """One of this person's passkeys."""
+        self.check_same_origin()
+        session = self.require_session()
+        if self.site.party is None:
+            raise Refused("invalid_request", NO_PASSKEYS)
+        challenge, allowed = await self.store.leaving.challenge(session)
+        self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
+        self.write_json({"publicKey": options_for_use(self.site.party, challenge, allowed)})
 
 
 class DeletedHandler(PageHandler):
@@ -101,11 +134,3 @@ class DeletedHandler(PageHandler):
         text = "Everything that was kept of you here is gone, and no app can use your account any more."
         heading = "Your account was deleted"
         self.render("message.html", title=heading, heading=heading, text=text, status=200)
-
-
-def _names(typed: str, email: str) -> bool:
-    """Whether this is the account's address, however it is spelt."""
-    try:
-        return normalise_email(typed) == email
-    except ValueError:
-        return False

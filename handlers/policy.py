@@ -60,6 +60,7 @@ POLICIES: dict[str, Policy] = {
     "account-picture-remove": PAGE,
     "account-download": PAGE,
     "account-delete": PAGE,
+    "account-delete-options": PAGE,
     "account-deleted": PAGE,
     "picture": OPEN,
     "account-apps": PAGE,

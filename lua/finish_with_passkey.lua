@@ -32,13 +32,10 @@ local row = redis.call('HMGET', user, 'status', 'session_epoch')
 local last = redis.call('HGET', passkeys, 'n:' .. credential)
 if row[1] ~= 'active' or row[2] ~= session_epoch or not last then return {'over'} end
 if not take_challenge(used, issued, lasts, now) then return {'used'} end
-local before = tonumber(string.match(last, '^(%d+)'))
--- A counter that does not rise tells of a copy of the passkey. One that stays at zero is of a passkey that counts not.
-if (count > 0 or before > 0) and count <= before then
+if not count_on(passkeys, credential, last, count, now) then
   record(audit, 'passkey_copied', '', address, agent)
   return {'regressed'}
 end
-redis.call('HSET', passkeys, 'n:' .. credential, int(count) .. ' ' .. int(now))
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 record(audit, 'signed_in_by_passkey', '', address, agent)
 return {'ok'}

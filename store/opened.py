@@ -18,6 +18,7 @@ from store.holdings import Holdings
 from store.identity import Identity
 from store.keyring import Keys
 from store.keystate import KeyState
+from store.leaving import Leaving
 from store.limits import Limits
 from store.links import Links
 from store.numbers import Numbers
@@ -64,6 +65,7 @@ class Store:
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.factors = OwnFactors(scripts, secrets, challenges, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions)
+        self.leaving = Leaving(scripts, self.people, self.factors, secrets, challenges, self.limits, idle)
         self.links = Links(client, scripts, sealer, hasher, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
         self.tokens = Tokens(scripts, sealer, self.limits)

@@ -9,6 +9,7 @@ from typing import Any
 
 from store.apps import new_client_id
 from store.documents import Conditions
+from store.leaving import Typed
 from store.links import Link
 from store.opened import Store
 from store.passkeys import options_for_new, options_for_use, read_answer
@@ -304,6 +305,34 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     await w.tokens()
     return lambda: w.store.people.delete(w.user, w.email)
+
+
+@call("leaving.challenge", "read_factors")
+async def _(w: World) -> Call:
+    return lambda: w.store.leaving.challenge(w.session)
+
+
+@call(
+    "leaving.with_password",
+    "read_factors",
+    "take_window",
+    "read_credentials",
+    "prove_with_code",
+    "delete_user",
+    "release_email",
+)
+async def _(w: World) -> Call:
+    app = await App.add(w)
+    typed = Typed(w.email, PASSWORD, app.codes[0])
+    return lambda: w.store.leaving.with_password(w.session, typed, "192.0.2.7", VISITOR)
+
+
+@call("leaving.with_passkey", "read_factors", "read_passkey", "prove_with_passkey", "delete_user", "release_email")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    challenge, allowed = await w.store.leaving.challenge(w.session)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
+    return lambda: w.store.leaving.with_passkey(w.session, w.email, PARTY, challenge, answer, VISITOR)
 
 
 @call("people.invite")

@@ -77,6 +77,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     }
     profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
     leaving: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
+    leaving |= {"has_app": True, "has_passkey": True, "passkeys_work": True}
     return {
         "signin.html": {
             **stranger,
@@ -111,14 +112,15 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "account.html": {**profile, "name_error": text, "picture_error": text, "notice": None},
         "account.html changed": {**profile, "profile": plain, "name_error": "", "picture_error": "", "notice": text},
-        "account_delete.html": {**leaving, "email_error": text, "password_error": text},
+        "account_delete.html": {**leaving, "errors": dict.fromkeys(("email", "password", "code", "passkey"), text)},
         "account_delete.html first": {
             **leaving,
             "apps": 0,
             "documents": 0,
             "paid": 0,
-            "email_error": "",
-            "password_error": "",
+            "errors": {},
+            "has_app": False,
+            "has_passkey": False,
         },
         "account_apps.html": {**known, "apps": [used, free, unused], "revoked": [revoked], "wrong": True},
         "account_apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False},

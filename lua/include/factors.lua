@@ -34,3 +34,12 @@ local function take_challenge(used, issued, lasts, now)
   if now - issued > lasts then return false end
   return redis.call('SET', used, '1', 'NX', 'PX', int(math.max(0, issued + lasts - now) + 60000)) and true or false
 end
+
+-- Moves the counter of a passkey on from its row `last`. A counter that does not rise tells of a copy of the passkey; one
+-- that stays at zero is of a passkey that counts not. (WebAuthn 6.1.1)
+local function count_on(passkeys, credential, last, count, now)
+  local before = tonumber(string.match(last, '^(%d+)'))
+  if (count > 0 or before > 0) and count <= before then return false end
+  redis.call('HSET', passkeys, 'n:' .. credential, int(count) .. ' ' .. int(now))
+  return true
+end
