@@ -136,17 +136,6 @@ class Sessions:
         )
         refuse_signed_out(reply)
 
-    async def prove(self, session: Session, password: str, credentials: Credentials | None) -> None:
-        """Notes that the person sits there, by the password; `credentials` are those of the person's address. Raises
-        Refused("access_denied") when it is wrong, SignedOut, HasherBusy."""
-        right = await self._hasher.verify(password, credentials.password if credentials else None)
-        if not right or credentials is None or credentials.user != session.user:
-            raise Refused("access_denied", "The password is not right.")
-        reply = await self._scripts.run("prove_session", session.keys(), password=credentials.password, idle=self.idle)
-        refuse_signed_out(reply)
-        if reply.word == "stale":
-            raise Refused("access_denied", "The password was changed meanwhile.")
-
     async def profile(self, session: Session) -> Profile:
         """Who is signed in. Raises SignedOut."""
         reply = await self._scripts.run("read_session", session.keys(), idle=self.idle)

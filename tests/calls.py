@@ -17,7 +17,7 @@ from store.registration import Registration, secret_mark
 from store.results import Caller, Visitor
 from store.seal import Kind
 from tests.authenticator import Authenticator
-from tests.factoring import ORIGIN, PARTY, App, add_passkey, half_of
+from tests.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of
 from tests.holding import connect_app, rotated, stock, write
 from tests.spending import DOLLAR, REPLY, SPENDING, Spender
 from tests.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World
@@ -379,10 +379,23 @@ async def _(w: World) -> Call:
     return lambda: w.store.sessions.end_others(w.session, VISITOR)
 
 
-@call("sessions.prove", "prove_session")
+@call("confirming.challenge", "read_factors")
 async def _(w: World) -> Call:
-    credentials = await w.store.people.credentials(w.email)
-    return lambda: w.store.sessions.prove(w.session, PASSWORD, credentials)
+    return lambda: w.store.confirming.challenge(w.session)
+
+
+@call("confirming.with_password", "read_factors", "take_window", "read_credentials", "prove_with_code")
+async def _(w: World) -> Call:
+    app = await App.add(w)
+    return lambda: w.store.confirming.with_password(w.session, PASSWORD, app.codes[0], "192.0.2.7", VISITOR)
+
+
+@call("confirming.with_passkey", "read_factors", "read_passkey", "prove_with_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    challenge, allowed = await w.store.confirming.challenge(w.session)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
+    return lambda: w.store.confirming.with_passkey(w.session, PARTY, challenge, answer, VISITOR)
 
 
 @call("factors.of", "read_factors")
@@ -397,15 +410,17 @@ async def _(w: World) -> Call:
     return lambda: w.store.factors.enable_totp(w.session, app.sealed, code, VISITOR)
 
 
-@call("factors.disable_totp", "read_factors", "disable_totp")
+@call("factors.disable_totp", "disable_totp")
 async def _(w: World) -> Call:
-    app = await App.add(w)
-    return lambda: w.store.factors.disable_totp(w.session, app.codes[0], VISITOR)
+    await App.add(w)
+    await confirm(w)
+    return lambda: w.store.factors.disable_totp(w.session, VISITOR)
 
 
 @call("factors.renew_recovery", "renew_recovery")
 async def _(w: World) -> Call:
     await App.add(w)
+    await confirm(w)
     return lambda: w.store.factors.renew_recovery(w.session, VISITOR)
 
 
@@ -425,6 +440,7 @@ async def _(w: World) -> Call:
 @call("factors.remove_passkey", "remove_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
+    await confirm(w)
     return lambda: w.store.factors.remove_passkey(w.session, device.credential, VISITOR)
 
 

@@ -35,12 +35,14 @@ class World:
     session: Session
     app: Registration
     secret: str | None
+    codes: list[str]  # recovery codes that are left
 
     @classmethod
     async def make(cls, store: Store, **app: Any) -> World:
         """A world of its own; `app` are fields of its registration."""
         self = cls()
         self.store = store
+        self.codes = []
         number = next(_numbers)
         self.email = f"person{number}@example.com"
         self.user = await self.person(self.email)
