@@ -23,6 +23,9 @@ NOTICES = {
     "passkey": "Your passkey was added.",
     "passkey-removed": "That passkey was removed.",
 }
+LOOK_AT_FACTORS = (
+    "It ends no passkey, no authenticator app and no recovery codes. Are those below yours? Remove what is not."
+)
 CONFIRM_FIRST = "Confirm first that it is you."
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -59,6 +62,9 @@ class SecurityPage(ConfirmingPage):
             )
             for one in await self.store.sessions.live(session)
         ]
+        factors = await self.store.factors.of(session)
+        if notice == NOTICES["changed"] and factors.second:
+            notice = f"{notice} {LOOK_AT_FACTORS}"
         self.render(
             "account_security.html",
             title="Security",
@@ -67,7 +73,7 @@ class SecurityPage(ConfirmingPage):
             notice=notice,
             activity=activity,
             devices=devices,
-            factors=await self.store.factors.of(session),
+            factors=factors,
             passkeys_offered=self.site.party is not None,
             here=device_words(self.visitor.agent),
         )

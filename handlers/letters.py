@@ -83,6 +83,11 @@ def address_changed(site: Site, old: str, new: str, visitor: Visitor) -> None:
     write(site, "address_changed", old, new=new, **_circumstances(visitor))
 
 
+def factors_changed(site: Site, email: str, what: str, visitor: Visitor) -> None:
+    """That something about the second step is different; `what` says so as a subject does."""
+    write(site, "second_step", email, said=what, **_circumstances(visitor))
+
+
 def password_changed(site: Site, email: str, visitor: Visitor) -> None:
     """That the password is another one."""
     write(site, "password_changed", email, **_circumstances(visitor))

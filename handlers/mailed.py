@@ -156,7 +156,10 @@ class ResetHandler(LinkPage):
         await self.store.links.reset(link, password, self.visitor)
         letters.password_changed(self.site, seen.mailed_to, self.visitor)
         self.write_session(None)
-        text = "Everybody who was signed in to your account is signed out. Sign in with the new password."
+        text = (
+            "Everybody who was signed in to your account is signed out. Sign in with the new password. It ends no "
+            "passkey and no authenticator app: if somebody else may have added one, remove it under Security."
+        )
         await self.done("Your password was changed", text, "/signin", "Sign in")
 
 
