@@ -89,4 +89,4 @@ async def use_passkey(world: World, device: Authenticator, half: Half | None = N
     """Signs in with a passkey; returns the cookie."""
     challenge = await world.store.second_step.challenge(half)
     answer = read_answer(device.get(options_for_use(PARTY, challenge), **lies))
-    return await world.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)
+    return (await world.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)).cookie

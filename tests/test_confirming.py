@@ -94,8 +94,8 @@ async def test_a_session_and_the_password_change_nothing(store: Store, change: s
 
 async def second_session(world: World) -> Session:
     """Another session, begun with the password and a recovery code."""
-    cookie = await world.store.second_step.with_code(await half_of(world), world.codes.pop(), VISITOR)
-    session = world.store.sessions.open(cookie)
+    found = await world.store.second_step.with_code(await half_of(world), world.codes.pop(), VISITOR)
+    session = world.store.sessions.open(found.cookie)
     assert session is not None
     return session
 

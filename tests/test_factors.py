@@ -92,7 +92,7 @@ async def test_with_an_app_a_password_is_not_enough(store: Store) -> None:
     assert len(set(app.codes)) == 10
     half = await half_of(world)
     assert await outcome(store.second_step.with_code(half, "000000", VISITOR)) == "access_denied"
-    cookie = await store.second_step.with_code(half, await app.code(), VISITOR)
+    cookie = (await store.second_step.with_code(half, await app.code(), VISITOR)).cookie
     session = store.sessions.open(cookie)
     assert session is not None
     assert await is_live(world, session)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from handlers import letters
 from handlers.account_security import LOOK_AT_FACTORS
 from handlers.site import Site
 from store.opened import Store
-from tests.driver import EMAIL, PASSWORD, Service, fields_of
+from store.passkeys import options_for_use, read_answer
+from store.results import Visitor
+from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of
+from tests.factoring import PARTY, add_passkey, half_of
 from tests.mailbox import Kept, link_in, mailer, until
 from tests.test_factors_http import APP, PASSKEYS, SECURITY, Person, recovery_codes, says, text_of
+from tests.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -105,3 +112,66 @@ async def test_what_to_do_about_a_stranger_names_what_a_new_password_does_not_en
     done = await browser.submit(await browser.get(link), "/reset", new_password="a third horse battery")
     assert says(done, "passkey")
     assert says(done, "authenticator app")
+
+
+# New sign-ins
+
+
+def seen_elsewhere(mails: Kept, email: str = EMAIL) -> int:
+    return sum(mail["Subject"] == "New sign-in to your account" for mail in mails.to(email))
+
+
+async def sign_in(service: Service, agent: str) -> Browser:
+    browser = service.browser()
+    browser.agent = agent
+    assert (await browser.sign_in()).code == 303
+    return browser
+
+
+async def test_sign_ins_at_the_same_moment_are_told_once(service: Service, site: Site, mails: Kept) -> None:
+    await asyncio.gather(*(sign_in(service, "Thief/1.0") for _ in range(8)))
+    await settled(site)
+    assert seen_elsewhere(mails) == 1
+    await sign_in(service, "Thief/1.1")
+    await settled(site)
+    assert seen_elsewhere(mails) == 1
+
+
+async def test_a_sign_in_is_told_though_its_session_is_over_at_once(service: Service, site: Site, mails: Kept) -> None:
+    """As that of a thief, who has what was wanted, and signs out before anything else is looked at."""
+    credentials = await service.store.people.credentials(EMAIL)
+    assert credentials is not None
+    thief = Visitor("192.0.2.99", "Thief/1.0")
+    found = await service.store.sessions.start(credentials, thief)
+    await service.store.operator.set_status(service.ada, "disabled")
+    letters.new_sign_in(site, found, thief)
+    await settled(site)
+    assert seen_elsewhere(mails) == 1
+
+
+async def test_the_scripts_say_what_came_before(store: Store) -> None:
+    world = await World.make(store)
+    credentials = await store.people.credentials(world.email)
+    assert credentials is not None
+    places = [Visitor(f"192.0.2.{number}", "Testing/1.0") for number in range(8)]
+    found = await asyncio.gather(*(store.sessions.start(credentials, place) for place in places))
+    assert sorted(len(one.before) for one in found) == list(range(2, 10)), "the sign-up, the first, and each other"
+    assert {one.email for one in found} == {world.email}
+    device = await add_passkey(world)
+    half = await half_of(world)
+    with_code = await store.second_step.with_code(half, world.codes.pop(), VISITOR)
+    assert len(with_code.before) == 10
+    challenge = await store.second_step.challenge(None)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge)))
+    with_passkey = await store.second_step.with_passkey(None, PARTY, challenge, answer, VISITOR)
+    assert [entry.event for entry in with_passkey.before][:2] == ["signed_in_by_recovery", "signed_in"]
+    assert [entry.event for entry in with_passkey.before][-1] == "signed_up"
+
+
+async def test_what_is_long_ago_is_not_known(store: Store) -> None:
+    world = await World.make(store)
+    for _ in range(50):
+        await store.sessions.note(world.session, "account_downloaded", VISITOR)
+    credentials = await store.people.credentials(world.email)
+    assert credentials is not None
+    assert (await store.sessions.start(credentials, VISITOR)).before == ()

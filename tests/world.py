@@ -66,7 +66,7 @@ class World:
         credentials = await self.store.people.verify(email or self.email, password)
         if credentials is None:
             raise SignedOut
-        session = self.store.sessions.open(await self.store.sessions.start(credentials, VISITOR))
+        session = self.store.sessions.open((await self.store.sessions.start(credentials, VISITOR)).cookie)
         assert session is not None
         return session
 
