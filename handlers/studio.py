@@ -59,17 +59,19 @@ class Studio:
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, "latchkey-picture")
-        self._inside = 0
+        self._inside: set[str] = set()
 
-    def enter(self) -> None:
-        """Takes a place. Raises Refused("temporarily_unavailable") when there is none."""
-        if self._inside >= ROOM:
+    def enter(self, user: str) -> None:
+        """Takes a place for a person, who may have one. Raises Refused("temporarily_unavailable")."""
+        if user in self._inside:
+            raise Refused("temporarily_unavailable", "Your picture before this one is still on its way.", retry_after=5)
+        if len(self._inside) >= ROOM:
             raise Refused("temporarily_unavailable", "Too many pictures at once. Try again.", retry_after=5)
-        self._inside += 1
+        self._inside.add(user)
 
-    def leave(self) -> None:
-        """Gives the place back."""
-        self._inside -= 1
+    def leave(self, user: str) -> None:
+        """Gives the person's place back."""
+        self._inside.remove(user)
 
     async def make(self, file: bytes) -> bytes:
         """The picture as WebP, at most MOST_BYTES. Raises Refused("invalid_request") with a reason for people."""

@@ -210,11 +210,13 @@ def test_the_largest_that_are_let_in_take_so_much_memory(kind: str) -> None:
 @pytest.mark.gen_test
 async def test_there_is_room_for_so_many_and_a_place_comes_free() -> None:
     studio = Studio()
-    for _ in range(ROOM):
-        studio.enter()
+    for number in range(ROOM):
+        studio.enter(f"person {number}")
     with pytest.raises(Refused) as refused:
-        studio.enter()
+        studio.enter("another")
     assert refused.value.code == "temporarily_unavailable"
-    studio.leave()
-    studio.enter()
+    studio.leave("person 0")
+    with pytest.raises(Refused, match="temporarily_unavailable"):
+        studio.enter("person 1")
+    studio.enter("another")
     assert opened(await studio.make(drawn())).size == (SIDE, SIDE)
