@@ -90,7 +90,7 @@ class DeleteAccountHandler(ConfirmingPage):
                 shown = self.read_passkey(params)
                 await self.store.leaving.with_passkey(session, typed.email, *shown, self.visitor)
             else:
-                await self.store.leaving.with_password(session, typed, self.counted_address, self.visitor)
+                await self.store.leaving.with_password(session, typed, self.visitor)
         except NotShown as wrong:
             self.set_status(400)
             return await self.show(typed=typed.email, errors={wrong.part: wrong.text})

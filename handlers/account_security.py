@@ -107,7 +107,7 @@ class SecurityHandler(SecurityPage):
         profile = await self.store.sessions.profile(session)
         try:
             check_password(new, profile.email)
-            await self.store.limits.sign_in(self.counted_address, profile.email)
+            await self.store.limits.own_password(session.user)
             credentials = await self.store.people.credentials(profile.email)
             cookie = await self.store.sessions.change_password(session, current, new, credentials, self.visitor)
         except (ValueError, Refused) as error:
@@ -133,7 +133,7 @@ class ProveHandler(SecurityPage):
                 cookie = await confirming.with_passkey(session, *self.read_passkey(params), self.visitor)
             else:
                 password, code = params.get("password") or "", params.get("code") or ""
-                cookie = await confirming.with_password(session, password, code, self.counted_address, self.visitor)
+                cookie = await confirming.with_password(session, password, code, self.visitor)
         except NotShown as wrong:
             return await self.show_refusal("confirm", Refused("access_denied", wrong.text))
         self.write_session(cookie)

@@ -196,7 +196,7 @@ class EmailHandler(LinkPage):
         except ValueError as error:
             self.set_status(400)
             return await self.show(typed, str(error), "email")
-        await self.store.limits.sign_in(self.counted_address, profile.email)
+        await self.store.limits.own_password(session.user)
         found = await self.store.people.verify(profile.email, password)
         if found is None or found.user != session.user:
             self.set_status(400)

@@ -58,14 +58,13 @@ class Confirming:
         return challenge, [passkey.credential for passkey in factors.passkeys]
 
     async def with_password(
-        self, session: Session, password: str, code: str, counted: str, visitor: Visitor, *, moved: bool = True
+        self, session: Session, password: str, code: str, visitor: Visitor, *, moved: bool = True
     ) -> str:
         """The cookie of the session from now on, for the password and, where the person has a second step, a code of
         the authenticator app or a recovery code; whoever began the session with the last recovery code has none left,
-        and for 10 minutes needs none. Guesses count within the limits of sign-in, for the address `counted` too. Raises
-        NotShown, Refused("rate_limited"), HasherBusy."""
+        and for 10 minutes needs none. Raises NotShown, Refused("rate_limited"), HasherBusy."""
         factors = await self._factors.of(session)
-        await self._limits.sign_in(counted, factors.email)
+        await self._limits.own_password(session.user)
         credentials = await self._people.verify(factors.email, password)
         if credentials is None or credentials.user != session.user:
             raise NotShown("password", "The password is not right.")

@@ -36,11 +36,11 @@ class Leaving:
         """A challenge for a passkey, and the passkeys of the person that may answer it."""
         return await self._confirming.challenge(session, LEAVE)
 
-    async def with_password(self, session: Session, typed: Typed, counted: str, visitor: Visitor) -> None:
+    async def with_password(self, session: Session, typed: Typed, visitor: Visitor) -> None:
         """Deletes the account for its password and, where the person has a second step, a code, as
         `Confirming.with_password` takes them. Raises NotShown, Refused("rate_limited"), HasherBusy."""
         email = await self._meant(session, typed.email)
-        await self._confirming.with_password(session, typed.password, typed.code, counted, visitor, moved=False)
+        await self._confirming.with_password(session, typed.password, typed.code, visitor, moved=False)
         await self._people.delete(session.user, email)
 
     async def with_passkey(

@@ -42,6 +42,7 @@ AUTHORIZE = Group("authorize", 60)  # each leaves a pending request for ten minu
 ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknown
 SIGN_IN_ADDRESS = Group("signin-address", 20)
 SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
+OWN_PASSWORD = Group("own-password", 20, 15 * MINUTE)  # passwords typed by who is signed in, per person
 FACTOR = Group("factor", 10, 15 * MINUTE)  # codes of the second step that were wrong, per person
 SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
 REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in every shard

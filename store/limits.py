@@ -8,6 +8,7 @@ from store.lifetimes import (
     FORGOT_ADDRESS,
     MAIL_TO,
     OAUTH,
+    OWN_PASSWORD,
     PICTURE,
     SIGN_IN_ACCOUNT,
     SIGN_IN_ADDRESS,
@@ -49,6 +50,10 @@ class Limits:
         """An attempt to sign in, counted for the address and for the account, existing or not."""
         await self._take(SIGN_IN_ADDRESS, address)
         await self._take(SIGN_IN_ACCOUNT, fingerprint(email))
+
+    async def own_password(self, user: str) -> None:
+        """A password that is typed in a live session: counted apart from sign-ins, which any stranger can fail."""
+        await self._take_key(OWN_PASSWORD, keys.limit(user, OWN_PASSWORD.name))
 
     async def passkey(self, address: str) -> None:
         """An attempt to sign in with a passkey, which nobody guesses: counted for the address alone, so that nobody

@@ -207,6 +207,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_in("192.0.2.1", w.email)
 
 
+@call("limits.own_password", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.own_password(w.user)
+
+
 @call("limits.passkey", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.passkey("192.0.2.1")
@@ -324,7 +329,7 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     app = await App.add(w)
     typed = Typed(w.email, PASSWORD, app.codes[0])
-    return lambda: w.store.leaving.with_password(w.session, typed, "192.0.2.7", VISITOR)
+    return lambda: w.store.leaving.with_password(w.session, typed, VISITOR)
 
 
 @call("leaving.with_passkey", "read_factors", "read_passkey", "prove_with_passkey", "delete_user", "release_email")
@@ -387,7 +392,7 @@ async def _(w: World) -> Call:
 @call("confirming.with_password", "read_factors", "take_window", "read_credentials", "prove_with_code")
 async def _(w: World) -> Call:
     app = await App.add(w)
-    return lambda: w.store.confirming.with_password(w.session, PASSWORD, app.codes[0], "192.0.2.7", VISITOR)
+    return lambda: w.store.confirming.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
 
 
 @call("confirming.with_passkey", "read_factors", "read_passkey", "prove_with_passkey")

@@ -87,7 +87,7 @@ async def test_a_session_and_the_password_change_nothing(store: Store, change: s
     world.session = await second_session(world)  # just begun, with all that signing in takes
     before = await as_it_is(world)
     assert await outcome(CHANGES[change](world, device.credential)) == "unproved"
-    assert await outcome(store.confirming.with_password(world.session, PASSWORD, "", "192.0.2.1", VISITOR)) == "code"
+    assert await outcome(store.confirming.with_password(world.session, PASSWORD, "", VISITOR)) == "code"
     assert await outcome(CHANGES[change](world, device.credential)) == "unproved"
     assert await as_it_is(world) == before
 
@@ -217,7 +217,7 @@ async def test_a_code_shows_who_it_is_once(store: Store) -> None:
     sessions = [world.session] + [await second_session(world) for _ in range(4)]
     for code in (await app.code(), world.codes[0]):
         confirming = store.confirming
-        tries = [confirming.with_password(one, PASSWORD, code, "192.0.2.7", VISITOR) for one in sessions]
+        tries = [confirming.with_password(one, PASSWORD, code, VISITOR) for one in sessions]
         cookies = await asyncio.gather(*tries, return_exceptions=True)
         assert sum(isinstance(cookie, str) for cookie in cookies) == 1
         await store.client.delete(keys.limit(world.user, FACTOR.name))
@@ -281,7 +281,7 @@ async def test_the_last_recovery_code_opens_for_ten_minutes_with_the_password(
     world.session = await second_session(world)
     assert (await store.factors.of(world.session)).recovered
     assert await outcome(store.factors.disable_totp(world.session, VISITOR)) == "unproved"
-    assert await outcome(store.confirming.with_password(old, PASSWORD, "", "192.0.2.7", VISITOR)) == "code"
+    assert await outcome(store.confirming.with_password(old, PASSWORD, "", VISITOR)) == "code"
     assert await outcome(confirm(world, "", "wrong horse battery")) == "password"
     before = world.session
     await confirm(world, "")
