@@ -201,6 +201,7 @@ class EmailHandler(LinkPage):
         if found is None or found.user != session.user:
             self.set_status(400)
             return await self.show(typed, "The current password is not right.", "current")
+        await self.store.limits.change_mail(new)
         link = await self.store.links.to_change(profile.user, profile.email, new)
         if link is None:
             raise SignedOut

@@ -73,6 +73,10 @@ class Limits:
         await self._take(FORGOT_ADDRESS, address)
         await self._take(MAIL_TO, "forgot:" + fingerprint(email))
 
+    async def change_mail(self, email: str) -> None:
+        """A mail to the address that a person wants to have, counted whether it has an account or not."""
+        await self._take(MAIL_TO, "change:" + fingerprint(email))
+
     async def picture(self, user: str) -> None:
         """A picture that a person uploads."""
         await self._take_key(PICTURE, keys.limit(user, PICTURE.name))

@@ -227,6 +227,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_up_mail(w.email)
 
 
+@call("limits.change_mail", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.change_mail("new@example.com")
+
+
 @call("limits.forgot", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.forgot("192.0.2.1", w.email)
