@@ -38,6 +38,7 @@ from handlers.account_security import (
     EndOtherSessionsHandler,
     EndSessionHandler,
     ProveHandler,
+    ProveOptionsHandler,
     SecurityHandler,
 )
 from handlers.ai import (
@@ -152,6 +153,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (rf"/developer/apps/{CLIENT}/delete", DeleteAppHandler, "developer-delete"),
     (rf"/developer/apps/{CLIENT}/try", TryHandler, "developer-try"),
     (r"/account/security/confirm", ProveHandler, "account-confirm"),
+    (r"/account/security/confirm/options", ProveOptionsHandler, "account-confirm-options"),
     (r"/account/security/sessions/end", EndSessionHandler, "account-session-end"),
     (r"/account/security/sessions/end-others", EndOtherSessionsHandler, "account-sessions-end"),
     (r"/account/security/authenticator", AuthenticatorHandler, "account-authenticator"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import segno
 
+from handlers import letters
 from handlers.account_security import CONFIRM_FIRST, SecurityPage
 from handlers.page import PRODUCT
 from handlers.params import Params
@@ -17,6 +18,10 @@ from store.totp import in_base32, in_fours, key_uri
 
 class FactorsPage(SecurityPage):
     """What these have in common: recovery codes are shown when they are made, and never again."""
+
+    def tell(self, email: str, what: str) -> None:
+        """Mails that something is different."""
+        letters.factors_changed(self.site, email, what, self.visitor)
 
     def show_codes(self, factors: Factors, codes: list[str], notice: str) -> None:
         """The page of new recovery codes."""
@@ -71,6 +76,7 @@ class AuthenticatorHandler(FactorsPage):
                 raise
             self.set_status(400)
             return self.show_secret(factors, sealed, refusal.description)
+        self.tell(factors.email, "An authenticator app was set up for your account")
         if not codes:
             return self.see_other("/account/security?app")
         self.show_codes(factors, codes, "Your authenticator app is set up.")
@@ -80,14 +86,16 @@ class RemoveAuthenticatorHandler(FactorsPage):
     """Removing the authenticator app."""
 
     async def post(self) -> None:
-        """Needs the password and a code, since whoever took over a session must not get rid of it."""
+        """No code of it is good for anything any more."""
         self.check_same_origin()
-        session, params = self.require_session(), self.body()
+        session = self.require_session()
+        factors = await self.store.factors.of(session)
         try:
-            await self.prove(session, params)
-            await self.store.factors.disable_totp(session, params.get("code") or "", self.visitor)
-        except Refused as refusal:
-            return await self.show_refusal("authenticator", refusal)
+            await self.store.factors.disable_totp(session, self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        if factors.secret is not None:
+            self.tell(factors.email, "The authenticator app was removed from your account")
         self.see_other("/account/security?app-removed")
 
 
@@ -105,6 +113,7 @@ class RecoveryHandler(FactorsPage):
             return await self.show_unproved()
         except Refused as refusal:
             return await self.show_refusal("recovery", refusal)
+        self.tell(factors.email, "New recovery codes were made for your account")
         self.show_codes(factors, codes, "The recovery codes you had before no longer work.")
 
 
@@ -151,6 +160,7 @@ class AddPasskeyHandler(FactorsPage):
             return await self.show_unproved()
         except Refused as refusal:
             return await self.show_refusal("passkeys", refusal)
+        self.tell(factors.email, "A passkey was added to your account")
         if not codes:
             return self.see_other("/account/security?passkey")
         self.show_codes(factors, codes, "Your passkey was added.")
@@ -163,10 +173,12 @@ class RemovePasskeyHandler(FactorsPage):
         """It signs nobody in any more; the browser may still offer it."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
+        factors = await self.store.factors.of(session)
         try:
             await self.store.factors.remove_passkey(session, params.require("credential"), self.visitor)
         except Unproved:
             return await self.show_unproved()
+        self.tell(factors.email, "A passkey was removed from your account")
         self.see_other("/account/security?passkey-removed")
 
 

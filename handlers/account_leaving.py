@@ -6,18 +6,16 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime
 
+from handlers.confirming import ConfirmingPage
 from handlers.download import DownloadPage
 from handlers.page import PageHandler
-from handlers.params import Params, once, parse_pairs
-from handlers.second_step import NO_PASSKEYS
-from handlers.signin import CHALLENGE_COOKIE
+from handlers.params import once, parse_pairs
+from store.confirming import NotShown
 from store.export import WRITERS
-from store.leaving import NotShown, Typed
-from store.lifetimes import CHALLENGE
+from store.leaving import Typed
 from store.operations import Person
-from store.passkeys import options_for_use, read_answer
 from store.refused import Refused, SignedOut
-from store.sessions import ACTIVITY_KEPT, Session
+from store.sessions import ACTIVITY_KEPT
 
 MEDIA_TYPES = {"zip": "application/zip", "jsonl": "application/x-ndjson"}
 PIECE_BYTES = 64 * 1024
@@ -53,7 +51,7 @@ class DownloadHandler(DownloadPage):
         yield b"".join(waiting)
 
 
-class DeleteAccountHandler(PageHandler):
+class DeleteAccountHandler(ConfirmingPage):
     """The page on which a person deletes the account."""
 
     uses_scripts = True
@@ -79,6 +77,7 @@ class DeleteAccountHandler(PageHandler):
             errors=errors or {},
             has_app=factors.secret is not None,
             has_passkey=bool(factors.passkeys),
+            asks_code=factors.asks_code,
             passkeys_work=self.site.party is not None,
         )
 
@@ -90,40 +89,24 @@ class DeleteAccountHandler(PageHandler):
         typed = Typed(params.get("email") or "", params.get("password") or "", params.get("code") or "")
         try:
             if params.get("credential"):
-                await self.leave_with_passkey(session, typed.email, params)
+                shown = self.read_passkey(params)
+                await self.store.leaving.with_passkey(session, typed.email, *shown, self.visitor)
             else:
-                await self.store.leaving.with_password(session, typed, self.counted_address, self.visitor)
+                await self.store.leaving.with_password(session, typed, self.visitor)
         except NotShown as wrong:
             self.set_status(400)
             return await self.show(typed=typed.email, errors={wrong.part: wrong.text})
         self.write_session(None)
         self.see_other("/account/deleted")
 
-    async def leave_with_passkey(self, session: Session, email: str, params: Params) -> None:
-        """Deletes the account for the answer of a passkey. Raises NotShown, Refused."""
-        if self.site.party is None:
-            raise Refused("invalid_request", NO_PASSKEYS)
-        challenge = self.read_cookie(CHALLENGE_COOKIE)
-        self.write_cookie(CHALLENGE_COOKIE, None)
-        try:
-            answer = read_answer(params.get("credential") or "")
-        except Refused as refusal:
-            raise NotShown("passkey", refusal.description) from None
-        await self.store.leaving.with_passkey(session, email, self.site.party, challenge, answer, self.visitor)
 
-
-class DeleteOptionsHandler(PageHandler):
+class DeleteOptionsHandler(ConfirmingPage):
     """What a browser is asked for where a passkey deletes the account."""
 
     async def post(self) -> None:
         """One of this person's passkeys."""
         self.check_same_origin()
-        session = self.require_session()
-        if self.site.party is None:
-            raise Refused("invalid_request", NO_PASSKEYS)
-        challenge, allowed = await self.store.leaving.challenge(session)
-        self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
-        self.write_json({"publicKey": options_for_use(self.site.party, challenge, allowed)})
+        self.ask_passkey(*await self.store.leaving.challenge(self.require_session()))
 
 
 class DeletedHandler(PageHandler):

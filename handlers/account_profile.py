@@ -73,29 +73,34 @@ class RemovePictureHandler(PageHandler):
 
 @stream_request_body
 class UploadHandler(ProfilePage):
-    """Takes a picture. Its body may be longer than any other form's, so who sends it is known before it is read."""
+    """Takes a picture. Its body may be longer than any other form's, so who sends it is known before it is read,
+    and has one of the places of the process, for one picture at a time."""
 
     def initialize(self, policy: Policy) -> None:
         """Takes the route's policy."""
         super().initialize(policy)
         self.pieces: list[bytes] = []
         self.size = 0
-        self.inside = self.complete = self.over = False
+        self.complete = self.over = False
+        self.uploader = ""  # whose place this has
 
     def check_xsrf_cookie(self) -> None:
         """The token is in the body: `post` checks it."""
 
     async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
-        """Lets in who is signed in, as many at a time as there is room for."""
+        """Lets in who is signed in, once at a time and so often in an hour, as many at a time as there is room for."""
         if self.request.method != "POST":
             return
         connection = cast(HTTPConnection, self.request.connection)
         connection.set_max_body_size(PASSED_OVER * MOST_UPLOAD)  # type: ignore[attr-defined]  # of connections of servers
         self.check_same_origin()
         session = self.require_session()
-        self.site.studio.enter()
-        self.inside = True
         await self.store.sessions.profile(session)
+        if self.over:
+            return  # whoever hung up meanwhile gives no place back
+        self.site.studio.enter(session.user)
+        self.uploader = session.user
+        await self.store.limits.picture(session.user)
 
     def data_received(self, chunk: bytes) -> None:
         """Keeps as much as a picture may have."""
@@ -117,8 +122,8 @@ class UploadHandler(ProfilePage):
             return
         self.over = True
         self.pieces = []
-        if self.inside:
-            self.site.studio.leave()
+        if self.uploader:
+            self.site.studio.leave(self.uploader)
         super().on_finish()
 
     async def post(self) -> None:
@@ -128,7 +133,6 @@ class UploadHandler(ProfilePage):
         try:
             file = self.file()
             super().check_xsrf_cookie()
-            await self.store.limits.picture(session.user)
             image = await self.site.studio.make(file)
         except Refused as refusal:
             if refusal.code not in ("invalid_request", "payload_too_large") or self.wants_json():

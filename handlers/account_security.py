@@ -7,15 +7,14 @@ from types import SimpleNamespace
 
 from handlers import letters
 from handlers.account import EVENTS
-from handlers.page import PageHandler
-from handlers.params import Params
+from handlers.confirming import ConfirmingPage
+from store.confirming import NotShown
 from store.passwords import check_password
 from store.refused import Refused
-from store.sessions import Session
 
 NOTICES = {
     "changed": "Your password was changed.",
-    "confirmed": "Thank you. For ten minutes you can change how you sign in.",
+    "confirmed": "Thank you. You can now change how you sign in.",
     "ended": "That device is signed out.",
     "others-ended": "All other devices are signed out.",
     "app": "Your authenticator app is set up.",
@@ -24,14 +23,15 @@ NOTICES = {
     "passkey-renamed": "That passkey has another name now.",
     "passkey-removed": "That passkey was removed.",
 }
-CONFIRM_FIRST = "Confirm that it is you first: type your password."
+LOOK_AT_FACTORS = (
+    "It ends no passkey, no authenticator app and no recovery codes. Are those below yours? Remove what is not."
+)
+CONFIRM_FIRST = "Confirm first that it is you."
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
-class SecurityPage(PageHandler):
+class SecurityPage(ConfirmingPage):
     """The page, which shows what went wrong beside the part it belongs to."""
-
-    uses_scripts = True
 
     async def show(self, part: str = "", error: str = "", notice: str | None = None) -> None:
         """The page, with what happened; `part` is the part that the error belongs to."""
@@ -60,6 +60,9 @@ class SecurityPage(PageHandler):
             )
             for one in await self.store.sessions.live(session)
         ]
+        factors = await self.store.factors.of(session)
+        if notice == NOTICES["changed"] and factors.second:
+            notice = f"{notice} {LOOK_AT_FACTORS}"
         self.render(
             "account_security.html",
             title="Security",
@@ -68,7 +71,7 @@ class SecurityPage(PageHandler):
             notice=notice,
             activity=activity,
             devices=devices,
-            factors=await self.store.factors.of(session),
+            factors=factors,
             passkeys_offered=self.site.party is not None,
             here=self.visitor.agent,
         )
@@ -81,16 +84,9 @@ class SecurityPage(PageHandler):
         await self.show(part, refusal.description)
 
     async def show_unproved(self) -> None:
-        """The page, which asks for the password first."""
+        """The page, which asks who it is first."""
         self.set_status(403)
         await self.show("confirm", CONFIRM_FIRST)
-
-    async def prove(self, session: Session, params: Params) -> None:
-        """Holds the password that was typed against the account. Raises Refused, SignedOut."""
-        profile = await self.store.sessions.profile(session)
-        await self.store.limits.sign_in(self.counted_address, profile.email)
-        credentials = await self.store.people.credentials(profile.email)
-        await self.store.sessions.prove(session, params.get("password") or "", credentials)
 
 
 class SecurityHandler(SecurityPage):
@@ -109,7 +105,7 @@ class SecurityHandler(SecurityPage):
         profile = await self.store.sessions.profile(session)
         try:
             check_password(new, profile.email)
-            await self.store.limits.sign_in(self.counted_address, profile.email)
+            await self.store.limits.own_password(session.user)
             credentials = await self.store.people.credentials(profile.email)
             cookie = await self.store.sessions.change_password(session, current, new, credentials, self.visitor)
         except (ValueError, Refused) as error:
@@ -123,17 +119,32 @@ class SecurityHandler(SecurityPage):
 
 
 class ProveHandler(SecurityPage):
-    """The password typed again, before how the person signs in is changed."""
+    """Who it is shown again, before how the person signs in is changed."""
 
     async def post(self) -> None:
-        """Notes it in the session."""
+        """Notes it in the session, which goes on under another cookie."""
         self.check_same_origin()
-        session = self.require_session()
+        session, params = self.require_session(), self.body()
+        confirming = self.store.confirming
         try:
-            await self.prove(session, self.body())
-        except Refused as refusal:
-            return await self.show_refusal("confirm", refusal)
+            if params.get("credential"):
+                cookie = await confirming.with_passkey(session, *self.read_passkey(params), self.visitor)
+            else:
+                password, code = params.get("password") or "", params.get("code") or ""
+                cookie = await confirming.with_password(session, password, code, self.visitor)
+        except NotShown as wrong:
+            return await self.show_refusal("confirm", Refused("access_denied", wrong.text))
+        self.write_session(cookie)
         self.see_other("/account/security?confirmed")
+
+
+class ProveOptionsHandler(SecurityPage):
+    """What a browser is asked for where a passkey shows who it is."""
+
+    async def post(self) -> None:
+        """One of this person's passkeys."""
+        self.check_same_origin()
+        self.ask_passkey(*await self.store.confirming.challenge(self.require_session()))
 
 
 class EndSessionHandler(SecurityPage):

@@ -18,8 +18,9 @@ from handlers.format import exact
 from handlers.site import Site, window_address
 from outbound.mail import Letter
 from store.links import Link
-from store.refused import Refused, SignedOut
+from store.refused import Refused
 from store.results import Visitor
+from store.sessions import SignedIn
 
 _WORDS = Loader(str(Path(__file__).resolve().parent.parent / "templates" / "mail"), autoescape=None, whitespace="all")
 MAX_TARGET = 4000
@@ -83,29 +84,22 @@ def address_changed(site: Site, old: str, new: str, visitor: Visitor) -> None:
     write(site, "address_changed", old, new=new, **_circumstances(visitor))
 
 
+def factors_changed(site: Site, email: str, what: str, visitor: Visitor) -> None:
+    """That something about the second step is different; `what` says so as a subject does."""
+    write(site, "second_step", email, said=what, **_circumstances(visitor))
+
+
 def password_changed(site: Site, email: str, visitor: Visitor) -> None:
     """That the password is another one."""
     write(site, "password_changed", email, **_circumstances(visitor))
 
 
-async def new_sign_in(site: Site, cookie: str, visitor: Visitor) -> None:
-    """That somebody signed in, unless the activity has another sign-in, or the sign-up, from this address by this
+def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:
+    """That somebody signed in, unless the activity had another sign-in, or the sign-up, from this address by this
     browser, whatever its version."""
-    session = site.store.sessions.open(cookie)
-    try:
-        if session is None:
-            return
-        profile, entries = await site.store.sessions.activity(session)
-    except SignedOut:
-        return
     here = _place(visitor)
-    alike = [
-        entry
-        for entry in entries
-        if entry.event.startswith(("signed_in", "signed_up")) and _place(Visitor(entry.address, entry.agent)) == here
-    ]
-    if len(alike) < 2:  # the one is this very sign-in
-        write(site, "new_sign_in", profile.email, **_circumstances(visitor))
+    if all(_place(Visitor(entry.address, entry.agent)) != here for entry in found.before):
+        write(site, "new_sign_in", found.email, **_circumstances(visitor))
 
 
 def _place(visitor: Visitor) -> tuple[str, str]:

@@ -156,7 +156,10 @@ class ResetHandler(LinkPage):
         await self.store.links.reset(link, password, self.visitor)
         letters.password_changed(self.site, seen.mailed_to, self.visitor)
         self.write_session(None)
-        text = "Everybody who was signed in to your account is signed out. Sign in with the new password."
+        text = (
+            "Everybody who was signed in to your account is signed out. Sign in with the new password. It ends no "
+            "passkey and no authenticator app: if somebody else may have added one, remove it under Security."
+        )
         await self.done("Your password was changed", text, "/signin", "Sign in")
 
 
@@ -193,11 +196,12 @@ class EmailHandler(LinkPage):
         except ValueError as error:
             self.set_status(400)
             return await self.show(typed, str(error), "email")
-        await self.store.limits.sign_in(self.counted_address, profile.email)
+        await self.store.limits.own_password(session.user)
         found = await self.store.people.verify(profile.email, password)
         if found is None or found.user != session.user:
             self.set_status(400)
             return await self.show(typed, "The current password is not right.", "current")
+        await self.store.limits.change_mail(new)
         link = await self.store.links.to_change(profile.user, profile.email, new)
         if link is None:
             raise SignedOut

@@ -82,6 +82,7 @@ POLICIES: dict[str, Policy] = {
     "developer-delete": PAGE,
     "developer-try": PAGE,
     "account-confirm": PAGE,
+    "account-confirm-options": PAGE,
     "account-session-end": PAGE,
     "account-sessions-end": PAGE,
     "account-authenticator": PAGE,

@@ -11,6 +11,7 @@ from store.lifetimes import CHALLENGE
 from store.passkeys import options_for_use, read_answer
 from store.refused import Refused, SignedOut
 from store.second_step import Half
+from store.sessions import SignedIn
 
 NO_PASSKEYS = "Passkeys do not work at this address."
 
@@ -32,8 +33,8 @@ class PasskeyPage(SignInPage):
         self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
         self.write_json({"publicKey": options_for_use(self.site.party, challenge, allowed)})
 
-    async def cookie_for_passkey(self, half: Half | None, params: Params) -> str:
-        """The cookie of a new session, for the answer of a passkey. Raises Refused, SignedOut."""
+    async def session_for_passkey(self, half: Half | None, params: Params) -> SignedIn:
+        """A new session, for the answer of a passkey. Raises Refused, SignedOut."""
         if self.site.party is None:
             raise Refused("invalid_request", NO_PASSKEYS)
         answer = read_answer(params.get("credential") or "")
@@ -61,14 +62,14 @@ class PasskeySignInHandler(PasskeyPage):
         target = safe_next(params.get("next"))
         await self.store.limits.passkey(self.counted_address)
         try:
-            cookie = await self.cookie_for_passkey(None, params)
+            found = await self.session_for_passkey(None, params)
         except (Refused, SignedOut) as error:
             if isinstance(error, Refused) and error.code != "access_denied":
                 raise
             self.set_status(400)
             text = error.description if isinstance(error, Refused) else "That passkey could not be used here."
             return await self.show_sign_in(target, passkey_error=text)
-        await self.signed_in(cookie, target)
+        await self.signed_in(found, target)
 
 
 class SecondStepHandler(PasskeyPage):
@@ -114,9 +115,9 @@ class SecondStepHandler(PasskeyPage):
                 raise SignedOut
             await self.store.limits.sign_in(self.counted_address, half.user)
             if params.get("credential"):
-                cookie = await self.cookie_for_passkey(half, params)
+                found = await self.session_for_passkey(half, params)
             else:
-                cookie = await self.store.second_step.with_code(half, params.get("code") or "", self.visitor)
+                found = await self.store.second_step.with_code(half, params.get("code") or "", self.visitor)
         except SignedOut:
             return self.begin_again(target)
         except Refused as refusal:
@@ -127,7 +128,7 @@ class SecondStepHandler(PasskeyPage):
                 return await self.show(half, target, refusal.description)
             except SignedOut:
                 return self.begin_again(target)
-        await self.signed_in(cookie, target)
+        await self.signed_in(found, target)
 
 
 class SecondOptionsHandler(PasskeyPage):

@@ -12,7 +12,7 @@ from store.names import check_person_name, normalise_email
 from store.passwords import MIN_PASSWORD_LENGTH, check_password
 from store.redirect_uris import match_redirect_uri
 from store.refused import Refused, SignedOut
-from store.sessions import SecondStepNeeded
+from store.sessions import SecondStepNeeded, SignedIn
 
 HALF_COOKIE = "half"
 CHALLENGE_COOKIE = "challenge"
@@ -25,18 +25,18 @@ class SignInPage(PageHandler):
         """The parameters of the address."""
         return once(parse_pairs(self.request.query))
 
-    async def replace_session(self, cookie: str) -> None:
+    async def replace_session(self, found: SignedIn) -> None:
         """Signs this browser in; the session it had before ends (RFC 9700 4.7, session fixation)."""
         before = self.session()
         if before:
             await self.store.sessions.end(before, self.visitor)
-        self.write_session(cookie)
-        self.site.beside(letters.new_sign_in(self.site, cookie, self.visitor))
+        self.write_session(found.cookie)
+        letters.new_sign_in(self.site, found, self.visitor)
         self.write_cookie(HALF_COOKIE, None)
 
-    async def signed_in(self, cookie: str, target: str) -> None:
+    async def signed_in(self, found: SignedIn, target: str) -> None:
         """Signs this browser in and goes on: the end of every way to sign in."""
-        await self.replace_session(cookie)
+        await self.replace_session(found)
         self.see_other(target)
 
     async def show_sign_in(
@@ -99,14 +99,14 @@ class SignInHandler(SignInPage):
             credentials = await self.store.people.verify(email, password)
             if credentials is None:
                 raise SignedOut
-            cookie = await self.store.sessions.start(credentials, self.visitor)
+            found = await self.store.sessions.start(credentials, self.visitor)
         except SignedOut:
             self.set_status(400)
             return await self.show_sign_in(target, typed, "That e-mail address and password do not fit an account.")
         except SecondStepNeeded as needed:
             self.write_cookie(HALF_COOKIE, needed.text, SECOND_STEP)
             return self.see_other(f"/signin/second?next={quote(target, safe='')}")
-        await self.signed_in(cookie, target)
+        await self.signed_in(found, target)
 
 
 class SignUpHandler(SignInPage):

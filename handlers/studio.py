@@ -25,9 +25,18 @@ ROOM = 4
 # As much as takes about 150 MB to decode: a JPEG is decoded at a fraction of its size, and may be as large as phones
 # make them; the decoder of WebP keeps several copies.
 MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 16_000_000, "WEBP": 9_000_000, "GIF": 16_000_000}
-# Each scan of a progressive JPEG is a pass over the whole picture; programs that make them use about ten.
+# A JPEG that is very wide or very high is decoded at a larger part of its size.
+MOST_DRAFTED = 9_000_000
+# A JPEG of several scans is kept whole in memory at its full size, two bytes for each coefficient: as many for a pixel
+# as there are colours, fewer where those are sampled more coarsely. Each scan is a pass over the picture; programs that
+# make such files use about ten.
+MOST_COEFFICIENTS = 48_000_000
 MOST_SCANS = 100
+MOST_PASSED = 500_000_000
+"""Pixels times scans."""
 _START_OF_SCAN = b"\xff\xda"
+_FRAMES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
+_PROGRESSIVE = {0xC2, 0xC6, 0xCA, 0xCE}
 _ORIENTATION = 0x0112
 _TURNS = {
     2: (Image.Transpose.FLIP_LEFT_RIGHT,),
@@ -50,17 +59,19 @@ class Studio:
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, "latchkey-picture")
-        self._inside = 0
+        self._inside: set[str] = set()
 
-    def enter(self) -> None:
-        """Takes a place. Raises Refused("temporarily_unavailable") when there is none."""
-        if self._inside >= ROOM:
+    def enter(self, user: str) -> None:
+        """Takes a place for a person, who may have one. Raises Refused("temporarily_unavailable")."""
+        if user in self._inside:
+            raise Refused("temporarily_unavailable", "Your picture before this one is still on its way.", retry_after=5)
+        if len(self._inside) >= ROOM:
             raise Refused("temporarily_unavailable", "Too many pictures at once. Try again.", retry_after=5)
-        self._inside += 1
+        self._inside.add(user)
 
-    def leave(self) -> None:
-        """Gives the place back."""
-        self._inside -= 1
+    def leave(self, user: str) -> None:
+        """Gives the person's place back."""
+        self._inside.remove(user)
 
     async def make(self, file: bytes) -> bytes:
         """The picture as WebP, at most MOST_BYTES. Raises Refused("invalid_request") with a reason for people."""
@@ -88,10 +99,12 @@ def _decoded(file: bytes) -> Image.Image:
         form = "JPEG" if image.format == "MPO" else image.format or ""
         if image.width * image.height > MOST_PIXELS[form]:
             raise Refused("invalid_request", _TOO_LARGE)
-        if form == "JPEG" and file.count(_START_OF_SCAN) > MOST_SCANS:
-            raise Refused("invalid_request", "That picture is built too strangely for us. Save it anew and try again.")
+        if form == "JPEG":
+            _check_scans(file, image.width * image.height)
         turns = _TURNS.get(_orientation(image), ())
         image.draft("RGB", (2 * SIDE, 2 * SIDE))
+        if form == "JPEG" and image.width * image.height > MOST_DRAFTED:
+            raise Refused("invalid_request", _TOO_LARGE)
         alpha = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
         mode = "RGBA" if alpha else "RGB"
         pixels = image if image.mode == mode else image.convert(mode)  # which copies in any case
@@ -100,6 +113,40 @@ def _decoded(file: bytes) -> Image.Image:
         square = square.transpose(turn)
     # From the pixels alone: no profile, comment or place where it was taken goes on.
     return Image.frombytes(square.mode, square.size, square.tobytes())
+
+
+def _check_scans(file: bytes, pixels: int) -> None:
+    """Refuses a JPEG whose scans take too much memory or time. (ITU T.81 B.2)"""
+    scans = file.count(_START_OF_SCAN)
+    coefficients, several = _frame(file, pixels)
+    if several and coefficients > MOST_COEFFICIENTS:
+        raise Refused("invalid_request", _TOO_LARGE)
+    if scans > MOST_SCANS or (several and scans * pixels > MOST_PASSED):
+        raise Refused("invalid_request", "That picture is built too strangely for us. Save it anew and try again.")
+
+
+def _frame(file: bytes, pixels: int) -> tuple[int, bool]:
+    """The coefficients of a JPEG, and whether they come in several scans: it is progressive, or the first scan has not
+    all colours."""
+    at, coefficients, colours, progressive = 2, 0, 0, False
+    while at + 4 <= len(file):
+        marker, length = file[at + 1], int.from_bytes(file[at + 2 : at + 4], "big")
+        if file[at] != 0xFF or marker == 0xFF:  # bytes between segments are passed over, as decoders do
+            at += 1
+        elif marker == 0xDA:
+            return coefficients, progressive or file[at + 4] < colours
+        elif marker in _FRAMES:
+            colours = file[at + 9]
+            factors = [divmod(file[at + 11 + 3 * colour], 16) for colour in range(colours)]
+            widest, highest = max(h for h, _ in factors), max(v for _, v in factors)
+            coefficients = pixels * sum(h * v for h, v in factors) // (widest * highest)
+            progressive = marker in _PROGRESSIVE
+            at += 2 + length
+        elif marker in (0x00, 0x01) or 0xD0 <= marker <= 0xD8:
+            at += 2
+        else:
+            at += 2 + length
+    return coefficients, progressive
 
 
 def _orientation(image: Image.Image) -> int:

@@ -2,9 +2,10 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit
---- KEYS[4] passkeys
---- KEYS[5] recovery
---- KEYS[6] used
+--- KEYS[4] factors
+--- KEYS[5] passkeys
+--- KEYS[6] recovery
+--- KEYS[7] used
 --- ARGV[1] credential: id, base64url
 --- ARGV[2] facts: msgpack of public key, name and transports
 --- ARGV[3] count: the passkey's counter of signatures
@@ -25,18 +26,20 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
-local user, session, audit, passkeys, recovery, used = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local recovery, used = KEYS[6], KEYS[7]
 local credential, facts, count, issued, lasts = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local most, digests, idle, proof = tonumber(ARGV[6]), cjson.decode(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local address, agent = ARGV[10], ARGV[11]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-if not proved(session, proof, now) then return {'unproved'} end
+if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if not take_challenge(used, issued, lasts, now) then return {'used'} end
 if redis.call('HEXISTS', passkeys, 'k:' .. credential) == 1 then return {'present'} end
 -- Three fields each: the facts, the counter with the last use, and when it was added.
 if redis.call('HLEN', passkeys) >= 3 * most then return {'full'} end
 redis.call('HSET', passkeys, 'k:' .. credential, facts, 'n:' .. credential, count .. ' 0', 'c:' .. credential, int(now))
+spend_proof(session)
 record(audit, 'passkey_added', '', address, agent)
 return {'ok', begin_recovery(recovery, digests)}

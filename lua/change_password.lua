@@ -24,8 +24,10 @@ local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 if redis.call('HGET', user, 'password') ~= old_password then return {'stale'} end
 redis.call('HSET', user, 'password', new_password)
+local recovered_at = redis.call('HGET', session, 'recovered_at')
 local epoch = redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('DEL', session, sessions)
 write_session(new_session, sessions, session_id, int(epoch), idle, lifetime, address, agent, now)
+if recovered_at then redis.call('HSET', new_session, 'recovered_at', recovered_at) end
 record(audit, 'password_changed', '', address, agent)
 return {'ok'}

@@ -3,7 +3,8 @@
 --- KEYS[2] session
 --- KEYS[3] audit
 --- KEYS[4] factors
---- KEYS[5] recovery
+--- KEYS[5] passkeys
+--- KEYS[6] recovery
 --- ARGV[1] secret: sealed
 --- ARGV[2] step: the time step of the code
 --- ARGV[3] digests: of recovery codes, JSON
@@ -18,14 +19,16 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
-local user, session, audit, factors, recovery = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local recovery = KEYS[6]
 local secret, step, digests = ARGV[1], ARGV[2], cjson.decode(ARGV[3])
 local idle, proof, address, agent = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-if not proved(session, proof, now) then return {'unproved'} end
+if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if redis.call('EXISTS', factors) == 1 then return {'present'} end
 redis.call('HSET', factors, 'secret', secret, 'step', step, 'since', int(now))
+spend_proof(session)
 record(audit, 'totp_enabled', '', address, agent)
 return {'ok', begin_recovery(recovery, digests)}

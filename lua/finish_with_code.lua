@@ -22,7 +22,7 @@
 --- @reply over
 --- @reply rate_limited reset retry
 --- @reply wrong
---- @reply ok
+--- @reply ok email before
 --- @include "session"
 --- @include "guess"
 --- @include "factors"
@@ -41,5 +41,7 @@ if not take_code(factors, recovery, secret, step, digest) then return {'wrong'} 
 -- What was mistyped before does not count against somebody who has the right one.
 redis.call('DEL', window)
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
+if digest ~= '' then redis.call('HSET', session, 'recovered_at', int(now)) end
+local before = sign_ins(audit)
 record(audit, digest ~= '' and 'signed_in_by_recovery' or 'signed_in', '', address, agent)
-return {'ok'}
+return {'ok', redis.call('HGET', user, 'email'), before}

@@ -18,7 +18,7 @@
 --- @reply over
 --- @reply used
 --- @reply regressed
---- @reply ok
+--- @reply ok email before
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
@@ -37,5 +37,6 @@ if not count_on(passkeys, credential, last, count, now) then
   return {'regressed'}
 end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
+local before = sign_ins(audit)
 record(audit, 'signed_in_by_passkey', '', address, agent)
-return {'ok'}
+return {'ok', redis.call('HGET', user, 'email'), before}

@@ -1,16 +1,20 @@
---- Hold the answer of a passkey against the account of a signed-in person. (WebAuthn 7.2)
+--- Note in a session that its person sits there, by the answer of a passkey. (WebAuthn 7.2)
 --- KEYS[1] user
 --- KEYS[2] session
---- KEYS[3] audit
---- KEYS[4] passkeys
---- KEYS[5] used
+--- KEYS[3] new_session: what the session is called from now on; the same where it keeps its name
+--- KEYS[4] sessions
+--- KEYS[5] audit
+--- KEYS[6] passkeys
+--- KEYS[7] used
 --- ARGV[1] credential: id, base64url
 --- ARGV[2] count: the passkey's counter of signatures
 --- ARGV[3] issued: of the challenge, ms
 --- ARGV[4] lasts: ms
---- ARGV[5] idle: ms
---- ARGV[6] address
---- ARGV[7] agent
+--- ARGV[5] session_id
+--- ARGV[6] new_id
+--- ARGV[7] idle: ms
+--- ARGV[8] address
+--- ARGV[9] agent
 --- @reply signed_out
 --- @reply unknown
 --- @reply used
@@ -19,9 +23,10 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
-local user, session, audit, passkeys, used = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local passkeys, used = KEYS[6], KEYS[7]
 local credential, count, issued, lasts = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local idle, address, agent = tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local session_id, new_id, idle, address, agent = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -32,4 +37,6 @@ if not count_on(passkeys, credential, last, count, now) then
   record(audit, 'passkey_copied', '', address, agent)
   return {'regressed'}
 end
+redis.call('HSET', session, 'shown_at', int(now))
+move_session(session, sessions, session_id, new_session, new_id)
 return {'ok'}

@@ -7,7 +7,7 @@
 --- ARGV[1] idle: ms
 --- ARGV[2] proof: ms
 --- @reply signed_out
---- @reply ok now proved secret since rows codes email name
+--- @reply ok now proved recovered secret since rows codes email name
 --- @idempotent
 --- @include "session"
 --- @include "factors"
@@ -18,5 +18,6 @@ local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 local row = redis.call('HMGET', factors, 'secret', 'since')
 local known = redis.call('HMGET', user, 'email', 'name')
-return {'ok', int(now), proved(session, proof, now) and 1 or 0, row[1] or '', row[2] or '0',
+return {'ok', int(now), proved(session, factors, passkeys, proof, now) and 1 or 0,
+  recovered(session, recovery, proof, now) and 1 or 0, row[1] or '', row[2] or '0',
   redis.call('HGETALL', passkeys), redis.call('SCARD', recovery), known[1], known[2]}

@@ -2,7 +2,8 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit
---- KEYS[4] passkeys
+--- KEYS[4] factors
+--- KEYS[5] passkeys
 --- ARGV[1] credential: id, base64url
 --- ARGV[2] before: the facts as they were read
 --- ARGV[3] facts: the same with the new name
@@ -17,13 +18,13 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
-local user, session, audit, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local credential, before, facts, idle, proof = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local address, agent = ARGV[6], ARGV[7]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-if not proved(session, proof, now) then return {'unproved'} end
+if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 -- A key that was removed, or replaced, meanwhile is not written back.
 if redis.call('HGET', passkeys, 'k:' .. credential) ~= before then return {'not_found'} end
 redis.call('HSET', passkeys, 'k:' .. credential, facts)

@@ -23,10 +23,11 @@ local digests, idle, proof, address, agent = cjson.decode(ARGV[1]), tonumber(ARG
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-if not proved(session, proof, now) then return {'unproved'} end
+if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if not has_factor(factors, passkeys) then return {'absent'} end
 local before = redis.call('SMEMBERS', recovery)
 for _, digest in ipairs(digests) do redis.call('SADD', recovery, digest) end
 for _, digest in ipairs(before) do redis.call('SREM', recovery, digest) end
+spend_proof(session)
 record(audit, 'recovery_renewed', '', address, agent)
 return {'ok'}

@@ -15,7 +15,7 @@
 --- ARGV[7] rehash: the raw hash at the present cost, or empty where it has that already
 --- @reply stale
 --- @reply second_step at
---- @reply ok
+--- @reply ok email before
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
@@ -30,5 +30,6 @@ if rehash ~= '' then redis.call('HSET', user, 'password', rehash) end
 local now = now_ms()
 if has_factor(factors, passkeys) then return {'second_step', int(now)} end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
+local before = sign_ins(audit)
 record(audit, 'signed_in', '', address, agent)
-return {'ok'}
+return {'ok', redis.call('HGET', user, 'email'), before}

@@ -12,35 +12,47 @@ from redis.asyncio import Redis
 from store import keys
 from store.errors import StoreError, wrapped
 from store.grants import at
-from store.lifetimes import CHALLENGE, FACTOR, PROOF
+from store.lifetimes import CHALLENGE, PROOF
 from store.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of, renamed
-from store.refused import Refused, let_in, refuse_signed_out
+from store.refused import Refused, refuse_signed_out
 from store.results import Visitor
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.sessions import Session
-from store.totp import TotpSecrets, Typed, new_recovery_codes, read_typed
+from store.totp import TotpSecrets, new_recovery_codes, read_typed
 
 REGISTER = "register"
 
 
 class Unproved(Exception):
-    """The password has to be typed again before how the person signs in is changed."""
+    """Who it is has to be shown again, as `store/confirming.py` takes it, before how the person signs in is changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What a person has. `proved`: signed in, or the password typed again, a moment ago; `now` is in epoch ms."""
+    """What a person has. `proved`: who it is was shown a moment ago, so that it may be changed; `recovered`: the
+    session began with the last recovery code a moment ago, so no code can be asked for; `now` is in epoch ms."""
 
     user: str
     email: str
     name: str
     now: int
     proved: bool
+    recovered: bool
     secret: bytes | None
     since: datetime | None
     passkeys: tuple[Passkey, ...]
     codes: int
+
+    @property
+    def second(self) -> bool:
+        """Whether a password alone signs nobody in."""
+        return self.secret is not None or bool(self.passkeys)
+
+    @property
+    def asks_code(self) -> bool:
+        """Whether a code is asked for beside the password, to confirm who it is."""
+        return self.second and not self.recovered
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,9 @@ class Challenges:
 
 
 class OwnFactors:
-    """What a signed-in person reads and changes. Each change raises SignedOut, and Unproved where neither the sign-in
-    nor the password typed again is less than 10 minutes past. `idle` is in ms."""
+    """What a signed-in person reads and changes. Each change raises SignedOut, and Unproved unless it was shown who it
+    is less than 10 minutes ago: by signing in or by the password, but where there is a second step by that alone, since
+    the session began, and once for each change. `idle` is in ms."""
 
     def __init__(self, scripts: Scripts, secrets: TotpSecrets, challenges: Challenges, idle: int) -> None:
         self._scripts = scripts
@@ -93,8 +106,7 @@ class OwnFactors:
         self._idle = idle
 
     async def _run(self, name: str, session: Session, more: dict[str, str], /, **args: str | bytes | int) -> Reply:
-        known = {**session.keys(), "window": keys.limit(session.user, FACTOR.name), **more}
-        reply = await self._scripts.run(name, known, idle=self._idle, proof=PROOF, **args)
+        reply = await self._scripts.run(name, {**session.keys(), **more}, idle=self._idle, proof=PROOF, **args)
         refuse_signed_out(reply)
         if reply.word == "unproved":
             raise Unproved
@@ -110,6 +122,7 @@ class OwnFactors:
             reply.text("name"),
             reply.number("now"),
             reply.number("proved") == 1,
+            reply.number("recovered") == 1,
             sealed or None,
             at(since) if since else None,
             passkeys_of(reply.rows("rows")),
@@ -133,7 +146,9 @@ class OwnFactors:
         secret = self.open_secret(session.user, sealed)
         typed = read_typed(code, secret, (await self.of(session)).now)
         if not typed.step:
-            raise _wrong_code()
+            raise Refused(
+                "access_denied", "That code is not right, or was used before. Take the one that is shown now."
+            )
         codes, digests = new_recovery_codes()
         reply = await self._run(
             "enable_totp",
@@ -148,27 +163,9 @@ class OwnFactors:
             raise Refused("invalid_request", "You have an authenticator app already.")
         return codes if reply.number("begun") else []
 
-    async def disable_totp(self, session: Session, code: str, visitor: Visitor) -> None:
-        """Switches the authenticator app off. Raises Refused("access_denied") for a wrong code,
-        Refused("rate_limited")."""
-        factors = await self.of(session)
-        secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
-        typed = read_typed(code, secret, factors.now) if secret else Typed()
-        reply = await self._run(
-            "disable_totp",
-            session,
-            {},
-            secret=factors.secret or b"",
-            step=typed.step,
-            digest=typed.digest,
-            limit=FACTOR.limit,
-            period=FACTOR.period,
-            **visitor.fields(),
-        )
-        if reply.word == "rate_limited":
-            let_in(FACTOR, reply)
-        if reply.word == "wrong":
-            raise _wrong_code()
+    async def disable_totp(self, session: Session, visitor: Visitor) -> None:
+        """Switches the authenticator app off; nothing happens where there is none."""
+        await self._run("disable_totp", session, {}, **visitor.fields())
 
     async def renew_recovery(self, session: Session, visitor: Visitor) -> list[str]:
         """New recovery codes in place of those of before. Raises Refused("invalid_request") where there is nothing to
@@ -235,7 +232,3 @@ class OwnFactors:
         )
         if reply.word == "not_found":
             raise Refused("not_found", "There is no such passkey.")
-
-
-def _wrong_code() -> Refused:
-    return Refused("access_denied", "That code is not right, or was used before. Take the one that is shown now.")

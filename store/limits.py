@@ -8,6 +8,7 @@ from store.lifetimes import (
     FORGOT_ADDRESS,
     MAIL_TO,
     OAUTH,
+    OWN_PASSWORD,
     PICTURE,
     SIGN_IN_ACCOUNT,
     SIGN_IN_ADDRESS,
@@ -50,6 +51,10 @@ class Limits:
         await self._take(SIGN_IN_ADDRESS, address)
         await self._take(SIGN_IN_ACCOUNT, fingerprint(email))
 
+    async def own_password(self, user: str) -> None:
+        """A password that is typed in a live session: counted apart from sign-ins, which any stranger can fail."""
+        await self._take_key(OWN_PASSWORD, keys.limit(user, OWN_PASSWORD.name))
+
     async def passkey(self, address: str) -> None:
         """An attempt to sign in with a passkey, which nobody guesses: counted for the address alone, so that nobody
         locks a person out."""
@@ -67,6 +72,10 @@ class Limits:
         """A forgotten password, counted for the address it comes from and for the account, existing or not."""
         await self._take(FORGOT_ADDRESS, address)
         await self._take(MAIL_TO, "forgot:" + fingerprint(email))
+
+    async def change_mail(self, email: str) -> None:
+        """A mail to the address that a person wants to have, counted whether it has an account or not."""
+        await self._take(MAIL_TO, "change:" + fingerprint(email))
 
     async def picture(self, user: str) -> None:
         """A picture that a person uploads."""

@@ -9,6 +9,7 @@ from store.apps import Apps
 from store.authorizations import Authorizations
 from store.calls import Calls
 from store.cipher import Cipher
+from store.confirming import Confirming
 from store.connect import check_store, connect
 from store.credits import Bookkeeping, Credits
 from store.documents import Documents, Quotas
@@ -67,7 +68,10 @@ class Store:
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.factors = OwnFactors(scripts, secrets, challenges, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions)
-        self.leaving = Leaving(scripts, self.people, self.factors, secrets, challenges, self.limits, idle)
+        self.confirming = Confirming(
+            scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits
+        )
+        self.leaving = Leaving(self.people, self.factors, self.confirming)
         self.links = Links(scripts, sealer, hasher, addresses, self.numbers, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
         self.tokens = Tokens(scripts, sealer, self.limits, self.numbers)

@@ -13,7 +13,7 @@ from store.refused import Refused, SignedOut, let_in
 from store.results import Visitor
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, new_id
-from store.sessions import Session, Sessions
+from store.sessions import Session, Sessions, SignedIn
 from store.totp import TotpSecrets, read_typed
 
 SIGN_IN = "sign-in"
@@ -66,8 +66,8 @@ class SecondStep:
         _refuse_over(reply)
         return Asked(reply.number("now"), reply.raw("secret") or None, credentials_of(reply.rows("credentials")))
 
-    async def with_code(self, half: Half, code: str, visitor: Visitor) -> str:
-        """The cookie of a new session, for a code of the app or a recovery code. Raises Refused("access_denied") for a
+    async def with_code(self, half: Half, code: str, visitor: Visitor) -> SignedIn:
+        """A new session, for a code of the app or a recovery code. Raises Refused("access_denied") for a
         wrong or used one, Refused("rate_limited")."""
         asked = await self.asked(half)
         secret = self._secrets.open(half.user, asked.secret) if asked.secret else None
@@ -94,7 +94,7 @@ class SecondStep:
             let_in(FACTOR, reply)
         if reply.word == "wrong":
             raise Refused("access_denied", "That code is not right, or was used before.")
-        return self._sessions.seal(session)
+        return self._sessions.signed_in(session, reply)
 
     async def challenge(self, half: Half | None) -> str:
         """A challenge for a passkey, of this person or, for None, of anybody."""
@@ -102,8 +102,8 @@ class SecondStep:
 
     async def with_passkey(
         self, half: Half | None, party: Party, challenge: str | None, answer: Answer, visitor: Visitor
-    ) -> str:
-        """The cookie of a new session, for the answer of a passkey; without a password before, it says itself whose it
+    ) -> SignedIn:
+        """A new session, for the answer of a passkey; without a password before, it says itself whose it
         is. Raises Refused("access_denied")."""
         opened = self._challenges.open(half.user if half else NOBODY, SIGN_IN, challenge)
         user = half.user if half else answer.user
@@ -135,7 +135,7 @@ class SecondStep:
             raise Refused("access_denied", "That took too long. Try again.")
         if reply.word == "regressed":
             raise Refused("access_denied", "That passkey may have been copied, and was not let in. Sign in otherwise.")
-        return self._sessions.seal(session)
+        return self._sessions.signed_in(session, reply)
 
 
 def _refuse_over(reply: Reply) -> None:

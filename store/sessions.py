@@ -10,7 +10,7 @@ from store.passwords import PasswordHasher
 from store.people import Credentials
 from store.refused import Refused, SignedOut, refuse_signed_out
 from store.results import Profile, Visitor, profile_of
-from store.scripts import Scripts
+from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id
 
 ACTIVITY_SHOWN = 50
@@ -51,6 +51,16 @@ class LiveSession:
     agent: str
 
 
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A sign-in: the cookie of its session, the person's address, and what the activity had before of sign-ins and the
+    sign-up, among its newest 50 events. Of sign-ins at the same moment each has those that came before it."""
+
+    cookie: str
+    email: str
+    before: tuple[Activity, ...]
+
+
 class SecondStepNeeded(Exception):
     """The password was right and is not enough: `text` stands for the sign-in, for 5 minutes, and is no session."""
 
@@ -78,8 +88,12 @@ class Sessions:
         """The cookie of a session."""
         return self._sealer.seal(Token(Kind.SESSION, session.user, "", session.session_id, 0))
 
-    async def start(self, credentials: Credentials, visitor: Visitor) -> str:
-        """Starts a new session for verified credentials and returns its cookie. Raises SignedOut when the password
+    def signed_in(self, session: Session, reply: Reply) -> SignedIn:
+        """The sign-in in the answer of a script that made its session."""
+        return SignedIn(self.seal(session), reply.text("email"), tuple(map(activity_of, reply.rows("before"))))
+
+    async def start(self, credentials: Credentials, visitor: Visitor) -> SignedIn:
+        """Starts a new session for verified credentials. Raises SignedOut when the password
         or the person's status changed while it was being verified, SecondStepNeeded where it is not enough."""
         session_id = new_id()
         session = Session(credentials.user, session_id)
@@ -98,7 +112,7 @@ class Sessions:
         if reply.word == "second_step":
             born = f"{credentials.session_epoch} {reply.number('at')}"
             raise SecondStepNeeded(self._sealer.seal(Token(Kind.SECOND_STEP, credentials.user, born, new_id(), 0)))
-        return self.seal(session)
+        return self.signed_in(session, reply)
 
     async def end(self, session: Session, visitor: Visitor) -> None:
         """Ends a session at once."""
@@ -135,17 +149,6 @@ class Sessions:
             **visitor.fields(),
         )
         refuse_signed_out(reply)
-
-    async def prove(self, session: Session, password: str, credentials: Credentials | None) -> None:
-        """Notes that the person sits there, by the password; `credentials` are those of the person's address. Raises
-        Refused("access_denied") when it is wrong, SignedOut, HasherBusy."""
-        right = await self._hasher.verify(password, credentials.password if credentials else None)
-        if not right or credentials is None or credentials.user != session.user:
-            raise Refused("access_denied", "The password is not right.")
-        reply = await self._scripts.run("prove_session", session.keys(), password=credentials.password, idle=self.idle)
-        refuse_signed_out(reply)
-        if reply.word == "stale":
-            raise Refused("access_denied", "The password was changed meanwhile.")
 
     async def profile(self, session: Session) -> Profile:
         """Who is signed in. Raises SignedOut."""

@@ -18,7 +18,7 @@ from store.registration import Registration, secret_mark
 from store.results import Caller, Visitor
 from store.seal import Kind
 from tests.authenticator import Authenticator
-from tests.factoring import ORIGIN, PARTY, App, add_passkey, half_of
+from tests.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of
 from tests.holding import connect_app, rotated, stock, write
 from tests.spending import DOLLAR, REPLY, SPENDING, Spender
 from tests.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World
@@ -208,6 +208,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_in("192.0.2.1", w.email)
 
 
+@call("limits.own_password", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.own_password(w.user)
+
+
 @call("limits.passkey", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.passkey("192.0.2.1")
@@ -221,6 +226,11 @@ async def _(w: World) -> Call:
 @call("limits.sign_up_mail", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_up_mail(w.email)
+
+
+@call("limits.change_mail", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.change_mail("new@example.com")
 
 
 @call("limits.forgot", "take_window")
@@ -329,7 +339,6 @@ async def _(w: World) -> Call:
     "leaving.with_password",
     "read_factors",
     "take_window",
-    "take_window",
     "read_credentials",
     "prove_with_code",
     "delete_user",
@@ -338,7 +347,7 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     app = await App.add(w)
     typed = Typed(w.email, PASSWORD, app.codes[0])
-    return lambda: w.store.leaving.with_password(w.session, typed, "192.0.2.7", VISITOR)
+    return lambda: w.store.leaving.with_password(w.session, typed, VISITOR)
 
 
 @call("leaving.with_passkey", "read_factors", "read_passkey", "prove_with_passkey", "delete_user", "release_email")
@@ -393,10 +402,23 @@ async def _(w: World) -> Call:
     return lambda: w.store.sessions.end_others(w.session, VISITOR)
 
 
-@call("sessions.prove", "prove_session")
+@call("confirming.challenge", "read_factors")
 async def _(w: World) -> Call:
-    credentials = await w.store.people.credentials(w.email)
-    return lambda: w.store.sessions.prove(w.session, PASSWORD, credentials)
+    return lambda: w.store.confirming.challenge(w.session)
+
+
+@call("confirming.with_password", "read_factors", "take_window", "read_credentials", "prove_with_code")
+async def _(w: World) -> Call:
+    app = await App.add(w)
+    return lambda: w.store.confirming.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
+
+
+@call("confirming.with_passkey", "read_factors", "read_passkey", "prove_with_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    challenge, allowed = await w.store.confirming.challenge(w.session)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
+    return lambda: w.store.confirming.with_passkey(w.session, PARTY, challenge, answer, VISITOR)
 
 
 @call("factors.of", "read_factors")
@@ -411,15 +433,17 @@ async def _(w: World) -> Call:
     return lambda: w.store.factors.enable_totp(w.session, app.sealed, code, VISITOR)
 
 
-@call("factors.disable_totp", "read_factors", "disable_totp")
+@call("factors.disable_totp", "disable_totp")
 async def _(w: World) -> Call:
-    app = await App.add(w)
-    return lambda: w.store.factors.disable_totp(w.session, app.codes[0], VISITOR)
+    await App.add(w)
+    await confirm(w)
+    return lambda: w.store.factors.disable_totp(w.session, VISITOR)
 
 
 @call("factors.renew_recovery", "renew_recovery")
 async def _(w: World) -> Call:
     await App.add(w)
+    await confirm(w)
     return lambda: w.store.factors.renew_recovery(w.session, VISITOR)
 
 
@@ -439,12 +463,14 @@ async def _(w: World) -> Call:
 @call("factors.rename_passkey", "read_passkey", "rename_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
+    await confirm(w)
     return lambda: w.store.factors.rename_passkey(w.session, device.credential, "My key", VISITOR)
 
 
 @call("factors.remove_passkey", "remove_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
+    await confirm(w)
     return lambda: w.store.factors.remove_passkey(w.session, device.credential, VISITOR)
 
 

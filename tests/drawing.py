@@ -61,8 +61,15 @@ def webp_bomb(width: int = 16383, height: int = 16383) -> bytes:
     return b"RIFF" + struct.pack("<L", len(body) + 4) + b"WEBP" + body
 
 
-def many_scans(scans: int) -> bytes:
+def apart(size: tuple[int, int]) -> bytes:
+    """A JPEG that is not progressive, but says that its first scan has one of its colours."""
+    file = drawn("JPEG", size, subsampling=0)
+    at = file.index(b"\xff\xda")
+    return file[: at + 4] + b"\x01\x01\x00\x00\x3f\x00" + file[at + 14 :]
+
+
+def many_scans(scans: int, size: tuple[int, int] = (64, 64)) -> bytes:
     """A progressive JPEG whose last scan is there again and again."""
-    file = drawn("JPEG", (64, 64), progressive=True)
+    file = drawn("JPEG", size, progressive=True)
     last = file.rindex(b"\xff\xda")
     return file[:last] + file[last:-2] * scans + b"\xff\xd9"

@@ -32,8 +32,10 @@ class App:
     @classmethod
     async def add(cls, world: World) -> App:
         """Sets it up; the code that this takes is of the step before the present."""
+        await confirm_if_needed(world)
         app = cls(world, world.store.factors.new_secret(world.user))
         app.codes = await world.store.factors.enable_totp(world.session, app.sealed, await app.code(-1), VISITOR)
+        world.codes = app.codes or world.codes
         return app
 
     async def code(self, beside: int = 0) -> str:
@@ -43,12 +45,31 @@ class App:
 
 async def add_passkey(world: World, device: Authenticator | None = None) -> Authenticator:
     """Adds a passkey to the person."""
+    await confirm_if_needed(world)
     device = device or Authenticator(ORIGIN)
     challenge = await world.store.factors.challenge(world.session)
     options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
     answer = read_answer(device.create(options))
-    await world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "My phone", VISITOR)
+    codes = await world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "My phone", VISITOR)
+    world.codes = codes or world.codes
     return device
+
+
+async def confirm(world: World, code: str | None = None, password: str = PASSWORD) -> None:
+    """Shows again who it is: with the password and, where there is a second step, a code; unless one is named, the last
+    of the recovery codes that are left."""
+    if code is None:
+        code = world.codes.pop() if world.codes else ""
+    cookie = await world.store.confirming.with_password(world.session, password, code, VISITOR)
+    session = world.store.sessions.open(cookie)
+    assert session is not None
+    world.session = session
+
+
+async def confirm_if_needed(world: World) -> None:
+    """As before a change."""
+    if not (await world.store.factors.of(world.session)).proved:
+        await confirm(world)
 
 
 async def half_of(world: World, password: str = PASSWORD) -> Half:
@@ -68,4 +89,4 @@ async def use_passkey(world: World, device: Authenticator, half: Half | None = N
     """Signs in with a passkey; returns the cookie."""
     challenge = await world.store.second_step.challenge(half)
     answer = read_answer(device.get(options_for_use(PARTY, challenge), **lies))
-    return await world.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)
+    return (await world.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)).cookie

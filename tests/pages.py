@@ -77,7 +77,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     }
     profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
     leaving: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
-    leaving |= {"has_app": True, "has_passkey": True, "passkeys_work": True}
+    leaving |= {"has_app": True, "has_passkey": True, "asks_code": True, "passkeys_work": True}
     return {
         "signin.html": {
             **stranger,
@@ -121,6 +121,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "errors": {},
             "has_app": False,
             "has_passkey": False,
+            "asks_code": False,
         },
         "account_apps.html": {**known, "apps": [used, free, unused], "revoked": [revoked], "wrong": True},
         "account_apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False},
@@ -181,14 +182,23 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "errors": dict.fromkeys(("confirm", "password", "passkeys", "authenticator", "recovery"), text),
             "notice": None,
             "activity": [entry, bare],
-            "factors": Sample(proved=False, secret=b"sealed", since=NOW, codes=9, passkeys=(passkey, unused_passkey)),
+            "factors": Sample(
+                proved=False,
+                second=True,
+                recovered=False,
+                asks_code=True,
+                secret=b"sealed",
+                since=NOW,
+                codes=9,
+                passkeys=(passkey, unused_passkey),
+            ),
         },
         "account_security.html proved": {
             **security,
             "errors": {},
             "notice": text,
             "activity": [],
-            "factors": Sample(proved=True, secret=None, since=None, codes=10, passkeys=(passkey,)),
+            "factors": Sample(proved=True, second=True, secret=None, since=None, codes=10, passkeys=(passkey,)),
         },
         "account_security.html changed": {
             **security,
@@ -197,7 +207,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "activity": [],
             "passkeys_offered": False,
             "devices": [device],
-            "factors": Sample(proved=True, secret=None, since=None, codes=0, passkeys=()),
+            "factors": Sample(proved=True, second=False, secret=None, since=None, codes=0, passkeys=()),
         },
         "account_authenticator.html": {
             **known,

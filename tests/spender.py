@@ -122,7 +122,7 @@ async def session_of(service: Service) -> Session:
     """Ada, signed in."""
     credentials = await service.store.people.verify(EMAIL, PASSWORD)
     assert credentials is not None
-    session = service.store.sessions.open(await service.store.sessions.start(credentials, VISITOR))
+    session = service.store.sessions.open((await service.store.sessions.start(credentials, VISITOR)).cookie)
     assert session is not None
     return session
 

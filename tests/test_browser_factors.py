@@ -70,6 +70,8 @@ def test_a_passkey_is_added_signs_in_and_is_a_second_step(server: Server, browse
     browser.wait_for("not used yet", at=f"{server.url}/account/security")
     picture(browser, "security-passkey")
 
+    browser.click("Confirm with a passkey")
+    browser.wait_for("You can now change how you sign in.")
     browser.click("Add a passkey")
     browser.wait_for("This device has a passkey for your account already.")
 
@@ -86,6 +88,9 @@ def test_a_passkey_is_added_signs_in_and_is_a_second_step(server: Server, browse
     browser.click("Use your passkey")
     browser.wait_for("Where you are signed in", at=f"{server.url}/account/security")
 
+    browser.click("Confirm with a passkey")
+    browser.wait_for("You can now change how you sign in.")
+    picture(browser, "security-confirmed")
     browser.click("Remove Chrome on Linux")
     browser.wait_for("That passkey was removed.")
     sign_out(browser, server)

@@ -184,9 +184,9 @@ def test_every_error_code_is_documented_with_its_status_and_no_other() -> None:
 def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     assert f"| `/api/oauth/*` | {lifetimes.OAUTH.limit} a minute | the person" in HTTP
     assert f"failed | {lifetimes.ADDRESS.limit} a minute | the address" in HTTP
-    assert f"account | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
+    assert f"sign-in | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
     minutes = lifetimes.SIGN_IN_ACCOUNT.period // lifetimes.MINUTE
-    assert f"account | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
+    assert f"sign-in | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
     minutes = lifetimes.FACTOR.period // lifetimes.MINUTE
     assert f"second step | {lifetimes.FACTOR.limit} in {minutes} minutes;" in HTTP
     assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP

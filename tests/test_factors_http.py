@@ -13,7 +13,8 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.agents import device_words
 from handlers.site import Site
-from store.totp import STEP, code_at, in_base32
+from store import keys
+from store.totp import STEP, code_at, in_base32, read_typed
 from tests.authenticator import Authenticator
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
 from tests.engines import FakeClock
@@ -22,6 +23,7 @@ from tests.factoring import MARGIN
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 SECURITY = "/account/security"
+CONFIRM = f"{SECURITY}/confirm"
 APP = f"{SECURITY}/authenticator"
 PASSKEYS = f"{SECURITY}/passkeys"
 
@@ -33,6 +35,11 @@ def text_of(page: HTTPResponse) -> str:
 
 def says(page: HTTPResponse, words: str) -> bool:
     return words in text_of(page)
+
+
+def recovery_codes(page: HTTPResponse) -> list[str]:
+    """The codes on the page that shows them."""
+    return re.findall(r"<code>([a-z2-7-]{19})</code>", page.body.decode())
 
 
 class Person:
@@ -54,12 +61,17 @@ class Person:
         sealed = fields_of(page, APP)["secret"]
         self.secret = self.service.store.factors.open_secret(self.service.ada, sealed)
         done = await self.browser.submit(page, APP, code=await self.code(-1))
-        self.codes = re.findall(r"<code>([a-z2-7-]{19})</code>", done.body.decode())
+        self.codes = recovery_codes(done)
         return done
 
     async def code(self, beside: int = 0) -> str:
         seconds, _ = await self.service.store.client.time()
         return code_at(self.secret, (seconds * 1000 + MARGIN) // STEP + beside)
+
+    async def confirm(self, code: str = "") -> HTTPResponse:
+        """Shows again who she is."""
+        page = await self.browser.get(SECURITY)
+        return await self.browser.submit(page, CONFIRM, password=PASSWORD, code=code)
 
     async def options(self, path: str, browser: Browser | None = None, page: str = SECURITY) -> dict[str, Any]:
         """What the page's script fetches."""
@@ -72,6 +84,8 @@ class Person:
         return options
 
     async def add_passkey(self, name: str = "My phone") -> HTTPResponse:
+        if 'data-passkey="create"' not in (await self.browser.get(SECURITY)).body.decode():
+            await self.confirm(self.codes.pop())
         options = await self.options(f"{PASSKEYS}/options")
         page = await self.browser.get(SECURITY)
         return await self.browser.submit(page, PASSKEYS, credential=self.device.create(options), name=name)
@@ -212,15 +226,8 @@ async def test_the_second_step_leads_nowhere_else(service: Service, target: str)
     "path",
     [
         *("/signin/second", "/signin/second/options", "/signin/passkey", "/signin/passkey/options", APP, PASSKEYS),
-        *(
-            f"{APP}/remove",
-            f"{SECURITY}/recovery",
-            f"{PASSKEYS}/options",
-            f"{PASSKEYS}/remove",
-            f"{PASSKEYS}/rename",
-            f"{SECURITY}/confirm",
-        ),
-        *(f"{SECURITY}/sessions/end", f"{SECURITY}/sessions/end-others"),
+        *(f"{APP}/remove", f"{SECURITY}/recovery", f"{PASSKEYS}/options", f"{PASSKEYS}/remove", f"{PASSKEYS}/rename"),
+        *(f"{CONFIRM}", f"{CONFIRM}/options", f"{SECURITY}/sessions/end", f"{SECURITY}/sessions/end-others"),
     ],
 )
 async def test_another_site_can_send_none_of_the_forms(service: Service, path: str) -> None:
@@ -263,17 +270,71 @@ async def test_a_session_is_a_new_one_after_the_second_step(service: Service) ->
     assert (await old.get("/account")).code == 303
 
 
-async def test_removing_the_app_takes_password_and_code(service: Service) -> None:
+async def test_each_change_takes_the_password_and_a_code(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     page = await ada.browser.get(SECURITY)
-    remove = f"{APP}/remove"
-    for password, code in (("wrong", await ada.code()), (PASSWORD, "000000"), ("", ada.codes[0])):
-        refused = await ada.browser.submit(page, remove, password=password, code=code)
+    for password, code in (("wrong", await ada.code()), (PASSWORD, "000000"), ("", ada.codes[0]), (PASSWORD, "")):
+        refused = await ada.browser.submit(page, CONFIRM, password=password, code=code)
         assert (refused.code, says(refused, "not right")) == (400, True)
-    answer = await ada.browser.submit(page, remove, password=PASSWORD, code=await ada.code())
+    before = ada.browser.cookies["latchkey_session"]
+    assert (await ada.confirm(await ada.code())).headers["Location"] == f"{SECURITY}?confirmed"
+    assert ada.browser.cookies["latchkey_session"] != before
+    page = await ada.browser.get(SECURITY)
+    answer = await ada.browser.submit(page, f"{APP}/remove")
     assert answer.headers["Location"] == "/account/security?app-removed"
     assert (await service.browser().sign_in()).headers["Location"] == "/"
+
+
+async def test_whoever_has_the_session_and_the_password_takes_no_second_step_away(
+    clock: FakeClock, service: Service
+) -> None:
+    ada = await Person.arrive(service)
+    await ada.add_app()
+    for seconds in (0, 601):  # in a session that has just begun, too
+        clock.advance(seconds)
+        xsrf = fields_of(await ada.browser.get(SECURITY), SECURITY)["_xsrf"]
+        known = {"_xsrf": xsrf, "password": PASSWORD, "credential": "AAAA"}
+        await ada.browser.send(CONFIRM, "POST", form=known | {"credential": ""})
+        for path in (f"{SECURITY}/recovery", f"{PASSKEYS}/remove", f"{PASSKEYS}/options", f"{APP}/remove"):
+            refused = await ada.browser.send(path, "POST", form=known, headers={"Accept": "text/html"})
+            assert (refused.code, says(refused, "Confirm first that it is you")) == (403, True), path
+    assert (await service.browser().sign_in()).headers["Location"].startswith("/signin/second")
+
+
+async def test_a_passkey_confirms_each_change(service: Service) -> None:
+    ada = await Person.arrive(service)
+    await ada.add_passkey()
+    options = await ada.options(f"{CONFIRM}/options")
+    page = await ada.browser.get(SECURITY)
+    lie = await ada.browser.submit(page, CONFIRM, credential=ada.device.get(options, signature=b"0" * 70))
+    assert (lie.code, says(lie, "That passkey could not be used here")) == (400, True)
+    broken = await ada.browser.submit(page, CONFIRM, credential="{}")
+    assert (broken.code, says(broken, "That passkey could not be used here")) == (400, True)
+    options = await ada.options(f"{CONFIRM}/options")
+    answer = await ada.browser.submit(page, CONFIRM, credential=ada.device.get(options))
+    assert answer.headers["Location"] == f"{SECURITY}?confirmed"
+    page = await ada.browser.get(SECURITY)
+    renewed = await ada.browser.submit(page, f"{SECURITY}/recovery")
+    assert says(renewed, "they are shown only now")
+    assert (await ada.browser.submit(page, f"{SECURITY}/recovery")).code == 403, "it is good for one change"
+
+
+async def test_whoever_signed_in_with_the_last_recovery_code_needs_the_password_alone(service: Service) -> None:
+    ada = await Person.arrive(service)
+    await ada.add_app()
+    digests = keys.person(service.ada)["recovery"]
+    for code in ada.codes[1:]:
+        await service.store.client.srem(digests, read_typed(code, None, 0).digest)
+    ada.browser = await ada.half()
+    page = await ada.browser.get("/signin/second")
+    assert (await ada.browser.submit(page, "/signin/second", code=ada.codes[0])).code == 303
+    page = await ada.browser.get(SECURITY)
+    assert says(page, "You signed in with your last recovery code.")
+    assert "confirm-code" not in page.body.decode()
+    assert (await ada.confirm()).code == 303
+    answer = await ada.browser.submit(await ada.browser.get(SECURITY), f"{APP}/remove")
+    assert answer.headers["Location"] == "/account/security?app-removed"
 
 
 async def test_ten_minutes_after_the_sign_in_the_password_is_asked_again(clock: FakeClock, service: Service) -> None:
@@ -282,19 +343,17 @@ async def test_ten_minutes_after_the_sign_in_the_password_is_asked_again(clock: 
     clock.advance(601)
     page = await ada.browser.get(SECURITY)
     assert says(page, "Confirm that it is you")
+    assert "confirm-code" not in page.body.decode()
     assert (await ada.browser.get(APP)).code == 403
     assert (await ada.browser.submit(stale, APP, code="000000")).code == 400
-    wrong = await ada.browser.submit(page, f"{SECURITY}/confirm", password="wrong")
+    wrong = await ada.browser.submit(page, CONFIRM, password="wrong")
     assert (wrong.code, says(wrong, "The password is not right")) == (400, True)
     xsrf = fields_of(page, SECURITY)["_xsrf"]
     refused = await ada.browser.send(
         f"{PASSKEYS}/options", "POST", form={"_xsrf": xsrf}, headers={"Accept": "application/json"}
     )
     assert (refused.code, json_of(refused)["error"]) == (403, "access_denied")
-    for path in (f"{SECURITY}/recovery", f"{PASSKEYS}/remove"):
-        refused = await ada.browser.send(path, "POST", form={"_xsrf": xsrf, "credential": "AAAA"})
-        assert (refused.code, says(refused, "Confirm that it is you first")) == (403, True)
-    answer = await ada.browser.submit(page, f"{SECURITY}/confirm", password=PASSWORD)
+    answer = await ada.confirm()
     assert answer.headers["Location"] == "/account/security?confirmed"
     assert (await ada.add_app()).code == 200
 
@@ -363,7 +422,8 @@ async def test_broken_answers_are_refused_on_the_page(service: Service, credenti
 
 async def test_a_passkey_is_renamed_and_signs_in_as_before(service: Service, clock: FakeClock) -> None:
     ada = await Person.arrive(service)
-    await ada.add_passkey("My phone")
+    ada.codes = recovery_codes(await ada.add_passkey("My phone"))
+    await ada.confirm(ada.codes.pop())
     rename = f"{PASSKEYS}/rename"
 
     async def send(name: str) -> HTTPResponse:
@@ -393,7 +453,8 @@ async def test_a_passkey_is_renamed_and_signs_in_as_before(service: Service, clo
 
 async def test_a_passkey_is_removed(service: Service) -> None:
     ada = await Person.arrive(service)
-    await ada.add_passkey()
+    ada.codes = recovery_codes(await ada.add_passkey())
+    await ada.confirm(ada.codes.pop())
     page = await ada.browser.get(SECURITY)
     answer = await ada.browser.submit(page, f"{PASSKEYS}/remove")
     assert answer.headers["Location"] == "/account/security?passkey-removed"

@@ -465,10 +465,28 @@ async def test_an_address_that_was_taken_meanwhile_is_said_kindly(post: Post) ->
     assert (await post.service.browser().sign_in(EMAIL)).code == 303
 
 
+async def test_a_new_address_gets_so_many_mails_whoever_asks(post: Post) -> None:
+    emails = [f"person{number}@example.com" for number in range(6)]
+    for email in emails:
+        await post.service.add_person(email)
+    browsers = [await post.service.signed_in(email) for email in emails]
+    answers = await asyncio.gather(*(ask_for(browser, NEW) for browser in browsers))
+    assert sorted(answer.code for answer in answers) == [200] * 5 + [429]
+    await post.settled()
+    assert len(post.mails.to(NEW)) == 5
+
+
+async def test_a_wrong_password_uses_up_no_mail_of_the_new_address(post: Post) -> None:
+    browser = await post.service.signed_in()
+    for _ in range(6):
+        assert (await ask_for(browser, NEW, "wrong password")).code == 400
+    assert (await ask_for(browser, NEW)).code == 200
+
+
 async def test_passwords_are_not_guessed_through_the_change_of_an_address(post: Post) -> None:
     browser = await post.service.signed_in()
-    codes = [(await ask_for(browser, NEW, f"wrong password {number}")).code for number in range(20)]
-    assert codes[-1] == 429
+    codes = [(await ask_for(browser, NEW, f"wrong password {number}")).code for number in range(21)]
+    assert codes == [400] * 20 + [429]
 
 
 # Notices

@@ -325,7 +325,7 @@ def test_the_operator_takes_away_what_a_person_lost(home: Home) -> None:
     async def add_app(store: Store) -> str:
         credentials = await store.people.credentials("ada@example.com")
         assert credentials is not None
-        session = store.sessions.open(await store.sessions.start(credentials, Visitor()))
+        session = store.sessions.open((await store.sessions.start(credentials, Visitor())).cookie)
         assert session is not None
         sealed = store.factors.new_secret(session.user)
         secret = store.factors.open_secret(session.user, sealed)

@@ -215,8 +215,8 @@ async def test_who_is_not_signed_in_uploads_nothing(service: Service, site: Site
     token = await token_of(browser)
     await service.store.operator.set_status(service.ada, "disabled")
     assert (await post(browser, multipart(drawn(), token))).code == 303
-    for _ in range(ROOM):  # every place came free
-        site.studio.enter()
+    for number in range(ROOM):  # every place came free
+        site.studio.enter(f"person {number}")
 
 
 @pytest.mark.trap(21)
@@ -252,23 +252,58 @@ async def test_the_field_must_have_its_name(service: Service) -> None:
 async def test_more_than_a_process_has_room_for_is_put_off(service: Service, site: Site) -> None:
     browser = await service.signed_in()
     token = await token_of(browser)
-    for _ in range(ROOM):
-        site.studio.enter()
+    for number in range(ROOM):
+        site.studio.enter(f"person {number}")
     answer = await post(browser, multipart(drawn(), token))
     assert (answer.code, answer.headers["Retry-After"]) == (503, "5")
-    site.studio.leave()
+    site.studio.leave("person 0")
     assert (await post(browser, multipart(drawn(), token))).code == 303
+
+
+async def begin(service: Service, browser: Browser) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """An upload whose body does not come."""
+    cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    parts = urlsplit(service.base_url)
+    reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
+    head = f"POST {UPLOAD} HTTP/1.1\r\nHost: {parts.netloc}\r\nCookie: {cookies}\r\nContent-Length: 1000\r\n\r\n"
+    writer.write(head.encode() + b"half of it")
+    return reader, writer
+
+
+async def test_one_person_keeps_nobody_else_from_uploading(service: Service, site: Site) -> None:
+    await service.add_person("grace@example.com")
+    browser, grace = await service.signed_in(), await service.signed_in("grace@example.com")
+    begun = [await begin(service, browser) for _ in range(2 * ROOM)]
+    first = [asyncio.ensure_future(reader.readline()) for reader, _ in begun]
+    while sum(line.done() for line in first) < 2 * ROOM - 1:
+        await asyncio.sleep(0.001)
+    assert {line.result().split()[1] for line in first if line.done()} == {b"503"}, "one picture at a time"
+    assert len(site.studio._inside) == 1
+    assert (await upload(grace, drawn())).code == 303
+    for _, writer in begun:
+        writer.close()
+    await asyncio.gather(*first)
+
+
+async def test_an_upload_that_is_begun_counts(service: Service, site: Site) -> None:
+    browser = await service.signed_in()
+    for _ in range(20):
+        _, writer = await begin(service, browser)
+        while not site.studio._inside:
+            await asyncio.sleep(0.001)
+        writer.close()
+        while site.studio._inside:
+            await asyncio.sleep(0.001)
+    reader, writer = await begin(service, browser)
+    assert (await reader.readline()).split()[1] == b"429"
+    writer.close()
 
 
 async def test_an_upload_that_is_cut_off_gives_its_place_back(service: Service, site: Site, app: Latchkey) -> None:
     browser = await service.signed_in()
-    cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-    parts = urlsplit(service.base_url)
     for _ in range(2 * ROOM):
-        _, writer = await asyncio.open_connection("127.0.0.1", parts.port)
-        head = f"POST {UPLOAD} HTTP/1.1\r\nHost: {parts.netloc}\r\nCookie: {cookies}\r\nContent-Length: 1000\r\n\r\n"
-        writer.write(head.encode() + b"half of it")
-        while site.studio._inside == 0:
+        _, writer = await begin(service, browser)
+        while not site.studio._inside:
             await asyncio.sleep(0.001)
         writer.close()
         while site.studio._inside:

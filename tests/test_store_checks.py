@@ -34,7 +34,7 @@ async def test_a_token_of_one_kind_is_never_taken_for_another(store: Store) -> N
         "code": code,
         "access": tokens.access_token,
         "refresh": tokens.refresh_token,
-        "session": await store.sessions.start(credentials, VISITOR),
+        "session": (await store.sessions.start(credentials, VISITOR)).cookie,
         "request": request,
         "invite": await store.people.invite("guest@example.com"),
     }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from io import BytesIO
 
 import pytest
 from PIL import Image, PngImagePlugin
 
-from handlers.studio import MOST_BYTES, MOST_PIXELS, ROOM, SIDE, Studio, picture_of
+from handlers.studio import MOST_BYTES, MOST_PIXELS, MOST_UPLOAD, ROOM, SIDE, Studio, picture_of
 from store.refused import Refused
 from tests import drawing
 from tests.drawing import BLUE, RED, drawn
+from tests.pages import ROOT
 
 # As the server has it.
 pytestmark = pytest.mark.filterwarnings(r"ignore:::PIL\b")
@@ -145,14 +149,74 @@ def test_it_is_refused_in_words(file: bytes) -> None:
     assert refused.value.description.endswith(".")
 
 
+TOO_LARGE: dict[str, Callable[[], bytes]] = {
+    "a progressive JPEG": lambda: drawn("JPEG", (4100, 4000), progressive=True, subsampling=0),
+    "one that is sampled coarsely": lambda: drawn("JPEG", (8200, 4000), progressive=True, subsampling=2),
+    "a progressive print": lambda: drawing.saved(Image.new("CMYK", (4100, 3000)), "JPEG", progressive=True),
+    "colour by colour": lambda: drawing.apart((4100, 4000)),
+    "as wide as can be": lambda: drawn("JPEG", (65_000, 760)),
+}
+
+
+@pytest.mark.parametrize("kind", TOO_LARGE)
+def test_a_jpeg_that_would_take_much_memory_is_refused(kind: str) -> None:
+    with pytest.raises(Refused, match="invalid_request") as refused:
+        picture_of(TOO_LARGE[kind]())
+    assert "too many pixels" in refused.value.description
+
+
+def test_a_jpeg_that_would_take_much_time_is_refused() -> None:
+    with pytest.raises(Refused) as refused:
+        picture_of(drawing.many_scans(30, (4000, 4000)))
+    assert "too strangely" in refused.value.description
+
+
+LARGEST: dict[str, Callable[[], bytes]] = {
+    "a photograph": lambda: drawn("JPEG", (7900, 6300), subsampling=0),
+    "a progressive JPEG": lambda: drawn("JPEG", (4000, 4000), progressive=True, subsampling=0),
+    "a progressive print": lambda: drawing.saved(Image.new("CMYK", (4000, 3000)), "JPEG", progressive=True),
+    "a wide progressive print": lambda: drawing.saved(Image.new("CMYK", (17_000, 520)), "JPEG", progressive=True),
+    "a JPEG of many scans": lambda: drawing.many_scans(15, (4000, 4000)),
+    "a transparent PNG": lambda: drawn("PNG", (4000, 4000), (0, 0, 0, 0)),
+    "a WebP": lambda: drawn("WEBP", (3000, 3000), (0, 0, 0, 0), quality=50),
+}
+
+DECODE = """
+import sys
+from handlers.studio import picture_of
+from tests import drawing
+
+def most():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+for form in ("JPEG", "PNG", "WEBP", "GIF"):
+    picture_of(drawing.drawn(form))
+file = sys.stdin.buffer.read()
+before = most()
+picture_of(file)
+print(most() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process as Linux tells it")
+@pytest.mark.parametrize("kind", LARGEST)
+def test_the_largest_that_are_let_in_take_so_much_memory(kind: str) -> None:
+    file = LARGEST[kind]()
+    assert len(file) <= MOST_UPLOAD
+    done = subprocess.run([sys.executable, "-c", DECODE], input=file, stdout=subprocess.PIPE, check=True, cwd=ROOT)
+    assert int(done.stdout) < 160 * 1024, "KiB"
+
+
 @pytest.mark.gen_test
 async def test_there_is_room_for_so_many_and_a_place_comes_free() -> None:
     studio = Studio()
-    for _ in range(ROOM):
-        studio.enter()
+    for number in range(ROOM):
+        studio.enter(f"person {number}")
     with pytest.raises(Refused) as refused:
-        studio.enter()
+        studio.enter("another")
     assert refused.value.code == "temporarily_unavailable"
-    studio.leave()
-    studio.enter()
+    studio.leave("person 0")
+    with pytest.raises(Refused, match="temporarily_unavailable"):
+        studio.enter("person 1")
+    studio.enter("another")
     assert opened(await studio.make(drawn())).size == (SIDE, SIDE)

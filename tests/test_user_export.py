@@ -47,7 +47,7 @@ def person(home: Home) -> str:
         credentials = await store.people.credentials(EMAIL)
         assert credentials is not None
         visitor = Visitor("192.0.2.9", "Firefox")
-        session = store.sessions.open(await store.sessions.start(credentials, visitor))
+        session = store.sessions.open((await store.sessions.start(credentials, visitor)).cookie)
         assert session is not None
         await store.grants.revoke(session, "gone-app", Visitor())
         own: Record = {"name": "Their own", "redirect_uris": ("https://own.example/",), "scopes": ("profile",)}

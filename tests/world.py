@@ -35,12 +35,14 @@ class World:
     session: Session
     app: Registration
     secret: str | None
+    codes: list[str]  # recovery codes that are left
 
     @classmethod
     async def make(cls, store: Store, **app: Any) -> World:
         """A world of its own; `app` are fields of its registration."""
         self = cls()
         self.store = store
+        self.codes = []
         number = next(_numbers)
         self.email = f"person{number}@example.com"
         self.user = await self.person(self.email)
@@ -64,7 +66,7 @@ class World:
         credentials = await self.store.people.verify(email or self.email, password)
         if credentials is None:
             raise SignedOut
-        session = self.store.sessions.open(await self.store.sessions.start(credentials, VISITOR))
+        session = self.store.sessions.open((await self.store.sessions.start(credentials, VISITOR)).cookie)
         assert session is not None
         return session
 

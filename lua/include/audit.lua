@@ -21,3 +21,12 @@ local function newest_events(trail, most)
   end
   return lines
 end
+
+-- The sign-ins, and the sign-up, among the newest 50 events: what a sign-in is held against before it is recorded.
+local function sign_ins(trail)
+  local found = {}
+  for _, entry in ipairs(newest_events(trail, 50)) do
+    if string.find(entry, '^%d+ signed_in') or string.find(entry, '^%d+ signed_up') then found[#found + 1] = entry end
+  end
+  return found
+end

@@ -4,10 +4,27 @@ local function has_factor(factors, passkeys)
   return redis.call('EXISTS', factors, passkeys) > 0
 end
 
--- Was it shown in this session, within `proof` ms, who sits there: by signing in, or by the password typed again?
-local function proved(session, proof, now)
-  local row = redis.call('HMGET', session, 'created_at', 'proved_at')
-  return now - tonumber(row[2] or row[1]) <= proof
+-- Was it shown in this session, within `proof` ms, who sits there? Where there is a second step, by the second step, since
+-- the session began; else by signing in, or by the password typed again.
+local function proved(session, factors, passkeys, proof, now)
+  local row = redis.call('HMGET', session, 'created_at', 'proved_at', 'shown_at')
+  local at = row[3]
+  if not has_factor(factors, passkeys) then at = row[2] or row[1] end
+  return at and now - tonumber(at) <= proof or false
+end
+
+-- A change uses up what was shown of the second step: it is worth a password that was typed from then on.
+local function spend_proof(session)
+  local at = redis.call('HGET', session, 'shown_at')
+  if not at then return end
+  redis.call('HDEL', session, 'shown_at')
+  redis.call('HSET', session, 'proved_at', at)
+end
+
+-- Did this session begin, within `proof` ms, with the last recovery code? Then its person has no code to show any more.
+local function recovered(session, recovery, proof, now)
+  local at = redis.call('HGET', session, 'recovered_at')
+  return at and now - tonumber(at) <= proof and redis.call('EXISTS', recovery) == 0
 end
 
 -- Takes a code of the authenticator app, as its time step under `secret`, or a recovery code, as its digest. Each is

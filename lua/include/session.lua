@@ -27,3 +27,11 @@ local function write_session(session, sessions, id, epoch, idle, lifetime, addre
   redis.call('ZREMRANGEBYSCORE', sessions, '-inf', int(now - lifetime))
   redis.call('ZADD', sessions, int(now), id)
 end
+
+-- Gives a live session another name, with which no copy of its cookie from before is good for anything. (RFC 9700 4.7)
+local function move_session(session, sessions, id, new_session, new_id)
+  if new_id == id then return end
+  redis.call('ZADD', sessions, redis.call('HGET', session, 'created_at'), new_id)
+  redis.call('ZREM', sessions, id)
+  redis.call('RENAME', session, new_session)
+end

@@ -1,0 +1,140 @@
+"""Who is signed in shows again who they are, before a change of how they sign in and before the end of the account: as
+at sign-in, with the password and where they have a second step with that too, or with a passkey alone."""
+
+from __future__ import annotations
+
+from store import keys
+from store.factors import Challenges, OwnFactors
+from store.lifetimes import CHALLENGE, FACTOR, PROOF
+from store.limits import Limits
+from store.passkeys import Answer, Party, check_use
+from store.people import People
+from store.refused import Refused, SignedOut, let_in, refuse_signed_out
+from store.results import Visitor
+from store.scripts import Scripts
+from store.seal import new_id
+from store.sessions import Session, Sessions
+from store.totp import TotpSecrets, read_typed
+
+CONFIRM = "confirm"
+_PASSKEY = "That passkey could not be used here. Try again."
+
+
+class NotShown(Exception):
+    """What was shown is not right: the `part` of the form, `email`, `password`, `code` or `passkey`."""
+
+    def __init__(self, part: str, text: str) -> None:
+        super().__init__(part)
+        self.part = part
+        self.text = text
+
+
+class Confirming:
+    """Each method raises SignedOut. What was shown is noted in the session: with a second step it is good for one
+    change within 10 minutes. A session that is `moved` gets another id: its cookie from before is worthless."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        people: People,
+        sessions: Sessions,
+        factors: OwnFactors,
+        secrets: TotpSecrets,
+        challenges: Challenges,
+        limits: Limits,
+    ) -> None:
+        self._scripts = scripts
+        self._people = people
+        self._sessions = sessions
+        self._factors = factors
+        self._secrets = secrets
+        self._challenges = challenges
+        self._limits = limits
+
+    async def challenge(self, session: Session, purpose: str = CONFIRM) -> tuple[str, list[str]]:
+        """A challenge for a passkey, and the passkeys of the person that may answer it."""
+        factors = await self._factors.of(session)
+        challenge = await self._challenges.issue(session.user, purpose)
+        return challenge, [passkey.credential for passkey in factors.passkeys]
+
+    async def with_password(
+        self, session: Session, password: str, code: str, visitor: Visitor, *, moved: bool = True
+    ) -> str:
+        """The cookie of the session from now on, for the password and, where the person has a second step, a code of
+        the authenticator app or a recovery code; whoever began the session with the last recovery code has none left,
+        and for 10 minutes needs none. Raises NotShown, Refused("rate_limited"), HasherBusy."""
+        factors = await self._factors.of(session)
+        await self._limits.own_password(session.user)
+        credentials = await self._people.verify(factors.email, password)
+        if credentials is None or credentials.user != session.user:
+            raise NotShown("password", "The password is not right.")
+        secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
+        typed = read_typed(code, secret, factors.now)
+        after = Session(session.user, new_id()) if moved else session
+        reply = await self._scripts.run(
+            "prove_with_code",
+            {**_keys(session, after), "window": keys.limit(session.user, FACTOR.name)},
+            password=credentials.password,
+            secret=factors.secret or b"",
+            step=typed.step,
+            digest=typed.digest,
+            limit=FACTOR.limit,
+            period=FACTOR.period,
+            session_id=session.session_id,
+            new_id=after.session_id,
+            idle=self._sessions.idle,
+            proof=PROOF,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "stale":
+            raise SignedOut
+        if reply.word == "rate_limited":
+            let_in(FACTOR, reply)
+        if reply.word == "wrong":
+            raise NotShown("code", "That code is not right, or was used before.")
+        return self._sessions.seal(Session(session.user, reply.text("session_id")))
+
+    async def with_passkey(
+        self,
+        session: Session,
+        party: Party,
+        challenge: str | None,
+        answer: Answer,
+        visitor: Visitor,
+        *,
+        purpose: str = CONFIRM,
+        moved: bool = True,
+    ) -> str:
+        """The cookie of the session from now on, for the answer of a passkey, which checked who holds it. Raises
+        NotShown."""
+        await self._factors.of(session)
+        found = await self._scripts.run("read_passkey", keys.person(session.user), credential=answer.credential)
+        if found.word == "unknown" or answer.user not in (None, session.user):
+            raise NotShown("passkey", _PASSKEY)
+        try:
+            opened = self._challenges.open(session.user, purpose, challenge)
+            count = check_use(party, opened.text, answer, found.raw("facts"))
+        except Refused as refusal:
+            raise NotShown("passkey", refusal.description) from None
+        after = Session(session.user, new_id()) if moved else session
+        reply = await self._scripts.run(
+            "prove_with_passkey",
+            {**_keys(session, after), "used": opened.used},
+            credential=answer.credential,
+            count=count,
+            issued=opened.issued,
+            lasts=CHALLENGE,
+            session_id=session.session_id,
+            new_id=after.session_id,
+            idle=self._sessions.idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word != "ok":
+            raise NotShown("passkey", _PASSKEY)
+        return self._sessions.seal(after)
+
+
+def _keys(session: Session, after: Session) -> dict[str, str]:
+    return {**session.keys(), "new_session": keys.session(after.user, after.session_id)}

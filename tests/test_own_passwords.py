@@ -1,0 +1,74 @@
+"""Passwords typed by who is signed in: bounded, and in nobody else's hands."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from store.lifetimes import OWN_PASSWORD
+from store.opened import Store
+from store.refused import Refused
+from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of
+from tests.world import VISITOR, World
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+SECURITY = "/account/security"
+NEW_PASSWORD = "another horse battery"
+FORMS: dict[str, tuple[str, str, dict[str, str]]] = {
+    "a change of password": (SECURITY, SECURITY, {"new_password": NEW_PASSWORD}),
+    "a change of address": ("/account/email", "/account/email", {"email": "new@example.com"}),
+    "to confirm": (SECURITY, f"{SECURITY}/confirm", {}),
+    "the end of the account": ("/account/delete", "/account/delete", {"email": EMAIL}),
+}
+
+
+async def type_password(browser: Browser, form: str, password: str) -> HTTPResponse:
+    page, action, fields = FORMS[form]
+    known = fields_of(await browser.get(page), "/signout")
+    fields = {**fields, "password": password, "current_password": password, "_xsrf": known["_xsrf"]}
+    return await browser.send(action, "POST", form=fields)
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_strangers_wrong_sign_ins_keep_nobody_from_it(service: Service, form: str) -> None:
+    ada = await service.signed_in()
+    for _ in range(25):
+        await service.browser().sign_in(EMAIL, "wrong horse battery")
+    assert (await service.browser().sign_in()).code == 429
+    assert (await type_password(ada, form, "wrong horse battery")).code == 400
+    assert (await type_password(ada, form, PASSWORD)).code in (200, 303)
+
+
+async def test_all_forms_count_together(service: Service) -> None:
+    ada = await service.signed_in()
+    for _ in range(OWN_PASSWORD.limit // len(FORMS)):
+        for form in FORMS:
+            assert (await type_password(ada, form, "wrong horse battery")).code == 400
+    for form in FORMS:
+        refused = await type_password(ada, form, PASSWORD)
+        assert (refused.code, int(refused.headers["Retry-After"]) > 0) == (429, True)
+    assert (await service.browser().sign_in()).code == 303, "signing in counts apart"
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_session_that_is_over_takes_nothing(service: Service, form: str) -> None:
+    ada, thief = await service.signed_in(), await service.signed_in()
+    xsrf = fields_of(await thief.get(SECURITY), "/signout")["_xsrf"]
+    session = service.store.sessions.open(ada.cookies["latchkey_session"])
+    assert session is not None
+    await service.store.sessions.end_others(session, VISITOR)
+    _, action, fields = FORMS[form]
+    for _ in range(OWN_PASSWORD.limit + 1):
+        fields = {**fields, "password": "x", "current_password": "x", "_xsrf": xsrf}
+        assert (await thief.send(action, "POST", form=fields)).code == 303
+    assert (await type_password(ada, "to confirm", PASSWORD)).code == 303
+
+
+async def test_passwords_that_come_at_once_are_counted_each(store: Store) -> None:
+    world = await World.make(store)
+    tries = [store.limits.own_password(world.user) for _ in range(OWN_PASSWORD.limit + 10)]
+    found = await asyncio.gather(*tries, return_exceptions=True)
+    assert sum(isinstance(one, Refused) for one in found) == 10
