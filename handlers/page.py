@@ -41,14 +41,16 @@ class PageHandler(BaseHandler):
             self.set_header("Strict-Transport-Security", "max-age=31536000")
 
     def allow_form_to(self, redirect_uri: str | None = None) -> None:
-        """The Content-Security-Policy. Browsers hold the redirects that follow a form against `form-action`, so the
-        app's origin, once validated, is named there."""
-        also = f" {form_action_source(redirect_uri)}" if redirect_uri else ""
+        """The Content-Security-Policy. Chromium holds every redirect that follows a form against `form-action`, those
+        that the app's own server answers with too. So the scheme of a native app, once validated, is named there; for
+        an app on the web, which may redirect on to anywhere, there is no `form-action`."""
+        source = form_action_source(redirect_uri) if redirect_uri else ""
+        forms = "" if source is None else f"form-action 'self' {source}".rstrip() + "; "
         scripts = "script-src 'self'; connect-src 'self'; " if self.uses_scripts else ""
         self.set_header(
             "Content-Security-Policy",
             f"default-src 'none'; {scripts}style-src 'self'; img-src 'self' data:; "
-            f"form-action 'self'{also}; base-uri 'none'; frame-ancestors 'none'",
+            f"{forms}base-uri 'none'; frame-ancestors 'none'",
         )
 
     def get_template_namespace(self) -> dict[str, Any]:

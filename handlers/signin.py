@@ -58,7 +58,7 @@ class SignInPage(PageHandler):
 
     async def allow_redirect_of(self, target: str) -> None:
         """When the person goes on to an authorization that needs no page, the redirect to the app follows this form:
-        the app's origin must stand in `form-action`, or the browser blocks it."""
+        `form-action` must let it through."""
         parts = urlsplit(target)
         if parts.path != "/oauth/authorize":
             return
