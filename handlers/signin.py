@@ -10,6 +10,7 @@ from handlers.params import Params, once, parse_pairs
 from store.lifetimes import SECOND_STEP
 from store.names import check_person_name, normalise_email
 from store.passwords import MIN_PASSWORD_LENGTH, check_password
+from store.people import Invited
 from store.redirect_uris import match_redirect_uri
 from store.refused import Refused, SignedOut
 from store.sessions import SecondStepNeeded
@@ -116,19 +117,22 @@ class SignUpHandler(SignInPage):
         """Shows the form."""
         query = self.query()
         invite = query.get("invite")
-        email = await self.check_invited(invite)
-        if email is None and self.site.mail.confirms:
-            return self.ask(safe_next(query.get("next")))
-        await self.show(safe_next(query.get("next")), email=email or "", invite=invite if email else None)
+        invited = await self.check_invited(invite)
+        if invited:
+            return await self.show(safe_next(query.get("next") or invited.target), invited.email, invite=invite)
+        target = safe_next(query.get("next"))
+        if self.site.mail.confirms:
+            return self.ask(target)
+        await self.show(target)
 
-    async def check_invited(self, invite: str | None) -> str | None:
-        """The address an invitation is for. Raises Refused("access_denied") where one is needed."""
-        email = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
-        if email is None and self.site.signup == "invite":
+    async def check_invited(self, invite: str | None) -> Invited | None:
+        """What an invitation says. Raises Refused("access_denied") where one is needed."""
+        invited = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
+        if invited is None and self.site.signup == "invite":
             raise Refused("access_denied", "You need an invitation to make an account here.")
         if self.site.signup == "off":
             raise Refused("access_denied", "Accounts are made by the operator of this server.")
-        return email
+        return invited
 
     async def show(
         self, target: str, email: str = "", name: str = "", error: str | None = None, invite: str | None = None
@@ -157,7 +161,7 @@ class SignUpHandler(SignInPage):
         if invited is None and self.site.mail.confirms:
             return await self.invite(typed, target)
         try:
-            email = invited or normalise_email(typed)
+            email = invited.email if invited else normalise_email(typed)
             name = check_person_name(name)
             check_password(password, email)
             user = await self.store.people.create(
@@ -166,7 +170,9 @@ class SignUpHandler(SignInPage):
         except (ValueError, Refused) as error:
             self.set_status(400)
             reason = error.description if isinstance(error, Refused) else str(error)
-            return await self.show(target, invited or typed, name, reason, invite if invited else None)
+            return await self.show(
+                target, invited.email if invited else typed, name, reason, invite if invited else None
+            )
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut

@@ -7,19 +7,19 @@ import logging
 import re
 from email.message import EmailMessage
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from tornado.httpclient import HTTPResponse
 from tornado.ioloop import IOLoop
 
 from handlers.site import Site
-from outbound.mail import Undelivered
+from outbound.mail import SmtpServer, Undelivered
 from store.opened import Store
 from store.results import Visitor
-from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
+from tests.driver import EMAIL, PASSWORD, Browser, Service, answer_of, fields_of, json_of
 from tests.engines import FakeClock
-from tests.mailbox import Kept, link_in, mailer, until
+from tests.mailbox import Kept, Mailbox, link_in, mailer, until
 
 pytestmark = pytest.mark.gen_test
 
@@ -113,6 +113,21 @@ async def test_with_a_mail_server_whoever_reads_the_mail_makes_the_account(post:
     assert len(post.mails.mails) == 1, "nothing else to confirm, and no notice of the first sign-in"
     again = await elsewhere.get(link)
     assert heading(again) == "Create your account"  # the link is used up: it is the form for anybody
+
+
+@pytest.mark.parametrize("state", ["s" * 2000, "\u00e9" * 1000, "+/=&" * 500], ids=["plain", "beyond ascii", "signs"])
+async def test_the_longest_state_of_an_app_survives_the_way_over_the_mailbox(post: Post, state: str) -> None:
+    target = post.service.web.authorize_url(state=state)
+    mailbox = await Mailbox.open()
+    await sign_up(post.service.browser(), GRACE, f"?next={quote(target, safe='')}")
+    await post.settled()
+    await SmtpServer(mailbox.url).send(await post.mails.newest(GRACE, "Finish creating your account"))
+    browser = post.service.browser()
+    page = await browser.get(await mailbox.link())
+    done = await browser.submit(page, "/signup", name="Grace", password=PASSWORD)
+    assert (done.code, done.headers["Location"]) == (303, target)
+    assert answer_of(await browser.consent(target))["state"] == state
+    await mailbox.close()
 
 
 async def test_sign_up_says_the_same_whether_there_is_an_account_or_not(post: Post) -> None:
@@ -498,9 +513,10 @@ async def test_nothing_a_stranger_types_is_mailed_to_somebody_else(post: Post) -
     """Else the server would carry advertisements, in its own name."""
     browser = post.service.browser()
     browser.agent = "Visit https://evil.example"
-    await sign_up(browser, GRACE, "?next=%2Fhttps%3A%2F%2Fevil.example")
+    await sign_up(browser, GRACE, "?next=%2FCONGRATULATIONS-you-won%3Aevil.example")
     await post.forgot(EMAIL, browser)
     await post.settled()
     assert len(post.mails.mails) == 2
     for mail in post.mails.mails:
         assert "Visit" not in mail.get_content()
+        assert "CONGRATULATIONS" not in mail.get_content()
