@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from handlers.base import BaseHandler
 from handlers.errors import CATALOGUE
+from handlers.format import counted
+from store.errors import StoreUnavailable
 from store.redirect_uris import form_action_source
 from store.refused import Refused, SignedOut
 from store.results import Profile
@@ -15,6 +18,13 @@ from store.sessions import Session
 
 PRODUCT = "Latchkey"
 _PLAIN_PATH = re.compile(r"/(?!/)[!-\[\]-~]*")  # printable ASCII but the backslash
+
+
+class Onward(NamedTuple):
+    """Where a page leads on to, and what the link there says."""
+
+    href: str
+    label: str
 
 
 def safe_next(target: str | None) -> str:
@@ -29,6 +39,10 @@ class PageHandler(BaseHandler):
     this server, without which it works as well."""
 
     uses_scripts = False
+    onward: Onward | None = None
+    """Where the page of what went wrong leads on to, where that is not the account."""
+    sign_out_to = ""
+    """The address that is for somebody else than who is signed in; the page of what went wrong leads there."""
 
     def set_default_headers(self) -> None:
         """RFC 9700 4.16 and what browsers offer beside: no framing, no foreign content, no referrer to others."""
@@ -55,7 +69,8 @@ class PageHandler(BaseHandler):
 
     def get_template_namespace(self) -> dict[str, Any]:
         """What every template may use."""
-        return {**super().get_template_namespace(), "product": PRODUCT, "signed_in": None, "title": PRODUCT}
+        known = {"signed_in": None, "session_here": False, "onward": None, "sign_out_to": ""}
+        return {**super().get_template_namespace(), **known, "product": PRODUCT, "title": PRODUCT}
 
     def session(self) -> Session | None:
         """The session the cookie names, unread: whether it is alive only the store can say."""
@@ -76,6 +91,12 @@ class PageHandler(BaseHandler):
             return await self.store.sessions.profile(session) if session else None
         except SignedOut:
             return None
+
+    async def profile_if_known(self) -> Profile | None:
+        """As `profile`, for pages that are shown while the store is away, too."""
+        with suppress(StoreUnavailable):
+            return await self.profile()
+        return None
 
     def write_session(self, cookie: str | None) -> None:
         """Sets the session cookie, or clears it. The XSRF token of before does not outlive the change."""
@@ -130,8 +151,32 @@ class PageHandler(BaseHandler):
         else:
             entry = CATALOGUE[refusal.code]
             heading = _HEADINGS.get(entry.status, "That did not work")
-            text = refusal.description or entry.description
-            self.render("message.html", title=heading, heading=heading, text=text, status=entry.status)
+            # The session is not looked up: this is written while the store is away, too.
+            here = self.session() is not None
+            self.render(
+                "message.html",
+                title=heading,
+                heading=heading,
+                text=self.words_for(refusal),
+                status=entry.status,
+                session_here=here,
+                onward=self.onward or self.way_on(refusal, here),
+                sign_out_to=self.sign_out_to,
+            )
+
+    def words_for(self, refusal: Refused) -> str:
+        """What a page says of it."""
+        if refusal.code == "rate_limited" and refusal.retry_after:
+            seconds = refusal.retry_after
+            wait = counted(seconds, "second") if seconds <= 90 else counted(-(-seconds // 60), "minute")
+            return f"That was more often than is allowed. Try again in {wait}."
+        return refusal.description or CATALOGUE[refusal.code].description
+
+    def way_on(self, refusal: Refused, here: bool) -> Onward:
+        """Where a page of what went wrong leads on to; `here`: somebody is signed in."""
+        if refusal.code in ("rate_limited", "temporarily_unavailable") and self.request.method == "GET":
+            return Onward(safe_next(self.request.uri), "Try again")
+        return Onward("/account", "Go to your account") if here else Onward("/", "Go to the front page")
 
 
 _HEADINGS = {

@@ -48,6 +48,7 @@ class SignInPage(PageHandler):
         self.render(
             "signin.html",
             title="Sign in",
+            signed_in=await self.profile_if_known(),
             next=target,
             email=email,
             error=error,
@@ -122,7 +123,7 @@ class SignUpHandler(SignInPage):
             return await self.show(safe_next(query.get("next") or invited.target), invited.email, invite=invite)
         target = safe_next(query.get("next"))
         if self.site.mail.confirms:
-            return self.ask(target)
+            return await self.ask(target)
         await self.show(target)
 
     async def check_invited(self, invite: str | None) -> Invited | None:
@@ -142,6 +143,7 @@ class SignUpHandler(SignInPage):
         self.render(
             "signup.html",
             title="Create an account",
+            signed_in=await self.profile_if_known(),
             next=target,
             email=email,
             name=name,
@@ -181,9 +183,10 @@ class SignUpHandler(SignInPage):
             self.site.beside(letters.confirmation(self.site, user, email, target))
         self.see_other(target)
 
-    def ask(self, target: str, email: str = "", error: str | None = None) -> None:
+    async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form where mail is sent: the address alone, since an account is made by whoever reads its mail."""
-        self.render("signup_address.html", title="Create an account", next=target, email=email, error=error)
+        title, signed_in = "Create an account", await self.profile_if_known()
+        self.render("signup_address.html", title=title, signed_in=signed_in, next=target, email=email, error=error)
 
     async def invite(self, typed: str, target: str) -> None:
         """Mails an invitation, or to who has an account that they have one: this page says the same of both."""
@@ -191,7 +194,7 @@ class SignUpHandler(SignInPage):
             email = normalise_email(typed)
         except ValueError as error:
             self.set_status(400)
-            return self.ask(target, typed, str(error))
+            return await self.ask(target, typed, str(error))
         await self.store.limits.sign_up_mail(email)
         self.site.beside(letters.invitation(self.site, email, target))
         self.render(
