@@ -62,13 +62,13 @@ async def invitation(site: Site, email: str, target: str) -> None:
     write(site, "signup", email, link=f"{site.base_url}/signup?invite={invite}")
 
 
-async def forgotten(site: Site, email: str) -> None:
-    """The link that sets a new password, where there is an account."""
+async def forgotten(site: Site, email: str, target: str) -> None:
+    """The link that sets a new password and leads on to `target`, where there is an account."""
     user = await site.store.people.find(email)
     link = None
     if user:
         with suppress(Refused):
-            link = await site.store.links.to_reset(user, email)
+            link = await site.store.links.to_reset(user, email, _kept(target))
     if link:
         write(site, "reset", email, link=_address(site, "/reset", link))
 

@@ -6,7 +6,7 @@ A link changes nothing by being opened, since mail scanners open them too: it sh
 from __future__ import annotations
 
 from handlers import letters
-from handlers.page import Onward, safe_next
+from handlers.page import Onward, next_query, safe_next
 from handlers.signin import SignInPage
 from store.links import Seen
 from store.names import normalise_email
@@ -106,25 +106,33 @@ class ForgotHandler(LinkPage):
 
     async def get(self) -> None:
         """Asks for the address."""
-        await self.show()
+        await self.show(safe_next(self.query().get("next")))
 
-    async def show(self, email: str = "", error: str | None = None) -> None:
+    async def show(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form, with what went wrong."""
-        signed_in = await self.profile_if_known()
-        self.render("forgot.html", title="Forgotten password", email=email, error=error, signed_in=signed_in)
+        self.render(
+            "forgot.html",
+            title="Forgotten password",
+            signed_in=await self.profile_if_known(),
+            next=target,
+            next_query=next_query(target),
+            email=email,
+            error=error,
+        )
 
     async def post(self) -> None:
         """Says the same, after the same work, of an address with an account and of one without: the rest is done when
         the answer is out."""
         self.check_same_origin()
-        typed = self.body().get("email") or ""
+        params = self.body()
+        typed, target = params.get("email") or "", safe_next(params.get("next"))
         try:
             email = normalise_email(typed)
         except ValueError as error:
             self.set_status(400)
-            return await self.show(typed, str(error))
+            return await self.show(target, typed, str(error))
         await self.store.limits.forgot(self.counted_address, email)
-        self.site.beside(letters.forgotten(self.site, email))
+        self.site.beside(letters.forgotten(self.site, email, target))
         self.sent(email, "1 hour")
 
 
@@ -166,7 +174,8 @@ class ResetHandler(LinkPage):
         letters.password_changed(self.site, seen.mailed_to, self.visitor)
         self.write_session(None)
         text = "Everybody who was signed in to your account is signed out. Sign in with the new password."
-        await self.done("Your password was changed", text, "/signin", "Sign in")
+        onward = f"/signin{next_query(safe_next(seen.target))}"
+        await self.done("Your password was changed", text, onward, "Sign in")
 
 
 class EmailHandler(LinkPage):

@@ -34,11 +34,18 @@ def safe_next(target: str | None) -> str:
     return "/"
 
 
+def next_query(target: str) -> str:
+    """What takes a target along in the address of another page; nothing for the front page."""
+    return f"?next={quote(target, safe='')}" if target != "/" else ""
+
+
 class PageHandler(BaseHandler):
     """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere. `uses_scripts`: it has a script of
     this server, without which it works as well."""
 
     uses_scripts = False
+    came_from = "/account"
+    """Where the sender of a form goes on to who has to sign in first."""
     onward: Onward | None = None
     """Where the page of what went wrong leads on to, where that is not the account."""
     sign_out_to = ""
@@ -146,7 +153,7 @@ class PageHandler(BaseHandler):
         if self.wants_json():
             super().write_refusal(refusal)
         elif refusal.code == "login_required":
-            target = self.request.uri if self.request.method in ("GET", "HEAD") else "/account"
+            target = self.request.uri if self.request.method in ("GET", "HEAD") else self.came_from
             self.to_sign_in(safe_next(target))
         else:
             entry = CATALOGUE[refusal.code]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote, urlsplit
 
 from handlers import letters
-from handlers.page import PageHandler, safe_next
+from handlers.page import PageHandler, next_query, safe_next
 from handlers.params import Params, once, parse_pairs
 from store.lifetimes import SECOND_STEP
 from store.names import check_person_name, normalise_email
@@ -55,7 +55,7 @@ class SignInPage(PageHandler):
             passkey_error=passkey_error,
             passkeys=self.site.party is not None,
             signup_open=self.site.signup == "open",
-            next_query=f"?next={quote(target, safe='')}",
+            next_query=next_query(target),
         )
 
     async def allow_redirect_of(self, target: str) -> None:

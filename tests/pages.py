@@ -62,7 +62,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
     plot: dict[str, Any] = {"plot": plot_of(spent, defaultdict(lambda: text))}
     no_plot: dict[str, Any] = {"plot": None}
-    stranger: dict[str, Any] = {"signed_in": None, "next": text}
+    stranger: dict[str, Any] = {"signed_in": None, "next": text, "next_query": "?next=%2F"}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     message: dict[str, Any] = {**stranger, "heading": text, "text": text, "onward": None, "sign_out_to": ""}
     known: dict[str, Any] = {"signed_in": person}

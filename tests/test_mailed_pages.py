@@ -20,6 +20,7 @@ from store.results import Visitor
 from tests.driver import EMAIL, PASSWORD, Browser, Service, answer_of, fields_of, json_of
 from tests.engines import FakeClock
 from tests.mailbox import Kept, Mailbox, link_in, mailer, until
+from tests.pages import Page
 
 pytestmark = pytest.mark.gen_test
 
@@ -280,6 +281,40 @@ async def test_a_forgotten_password_is_set_anew(post: Post) -> None:
     notice = await post.mails.newest(EMAIL, "Your password was changed")
     assert "127.0.0.1" in notice.get_content()
     assert NEW_PASSWORD not in "".join(mail.get_content() for mail in post.mails.mails)
+
+
+async def test_a_forgotten_password_leads_back_to_where_the_person_was_going(post: Post) -> None:
+    target = post.service.web.authorize_url(state="s" * 1000)
+    browser = post.service.browser()
+    page = await browser.get(f"/signin?next={quote(target, safe='')}")
+    page = await browser.get(link_on(page, "Forgot your password?"))
+    assert link_on(page, "Sign in") == f"/signin?next={quote(target, safe='')}"
+    page = await browser.submit(page, "/forgot", email="no address")  # and after a slip
+    assert (await browser.submit(page, "/forgot", email=EMAIL)).code == 200
+    page = await browser.get(await post.link(EMAIL, RESET))
+    done = await browser.submit(page, "/reset", new_password=NEW_PASSWORD)
+    page = await browser.get(link_on(done, "Sign in"))
+    signed_in = await browser.submit(page, "/signin", email=EMAIL, password=NEW_PASSWORD)
+    assert signed_in.headers["Location"] == target
+
+
+async def test_nothing_of_where_a_person_was_going_stands_in_the_mail_or_leads_elsewhere(post: Post) -> None:
+    browser = post.service.browser()
+    page = await browser.get("/forgot?next=%2FCONGRATULATIONS")
+    await browser.submit(page, "/forgot", email=EMAIL)
+    await post.settled()
+    assert "CONGRATULATIONS" not in (await post.mails.newest(EMAIL, RESET)).get_content()
+    page = await browser.get("/forgot")
+    await browser.send("/forgot", "POST", form={**fields_of(page, "/forgot"), "email": EMAIL, "next": "//evil.example"})
+    page = await browser.get(await post.link(EMAIL, RESET))
+    done = await browser.submit(page, "/reset", new_password=NEW_PASSWORD)
+    assert link_on(done, "Sign in") == "/signin"
+
+
+def link_on(page: HTTPResponse, words: str) -> str:
+    """Where a link leads."""
+    (link,) = [link for link in Page(page.body.decode()).all("a") if link.text.strip() == words]
+    return link.get("href")
 
 
 async def test_forgot_says_the_same_of_everybody(post: Post) -> None:
