@@ -17,6 +17,7 @@ from store.sessions import SecondStepNeeded
 
 HALF_COOKIE = "half"
 CHALLENGE_COOKIE = "challenge"
+INVITATION_OVER = "This invitation works no longer: it was used, a newer one was sent, or it is too old."
 
 
 class SignInPage(PageHandler):
@@ -121,16 +122,23 @@ class SignUpHandler(SignInPage):
         invited = await self.check_invited(invite)
         if invited:
             return await self.show(safe_next(query.get("next") or invited.target), invited.email, invite=invite)
-        target = safe_next(query.get("next"))
+        await self.begin(safe_next(query.get("next")), over=bool(invite))
+
+    async def begin(self, target: str, email: str = "", name: str = "", *, over: bool) -> None:
+        """The form for whoever has no invitation; `over`: the one they have works no longer."""
+        error = INVITATION_OVER if over else None
+        if over:
+            self.set_status(400)
         if self.site.mail.confirms:
-            return await self.ask(target)
-        await self.show(target)
+            return await self.ask(target, email, error)
+        await self.show(target, email, name, error)
 
     async def check_invited(self, invite: str | None) -> Invited | None:
         """What an invitation says. Raises Refused("access_denied") where one is needed."""
         invited = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
         if invited is None and self.site.signup == "invite":
-            raise Refused("access_denied", "You need an invitation to make an account here.")
+            need = "You need an invitation to make an account here."
+            raise Refused("access_denied", INVITATION_OVER if invite else need)
         if self.site.signup == "off":
             raise Refused("access_denied", "Accounts are made by the operator of this server.")
         return invited
@@ -160,6 +168,8 @@ class SignUpHandler(SignInPage):
         typed, name, password = (params.get(field) or "" for field in ("email", "name", "password"))
         invited = await self.check_invited(invite)
         await self.store.limits.sign_up(self.counted_address)
+        if invite and invited is None:
+            return await self.begin(target, typed, name, over=True)
         if invited is None and self.site.mail.confirms:
             return await self.invite(typed, target)
         try:
@@ -172,9 +182,7 @@ class SignUpHandler(SignInPage):
         except (ValueError, Refused) as error:
             self.set_status(400)
             reason = error.description if isinstance(error, Refused) else str(error)
-            return await self.show(
-                target, invited.email if invited else typed, name, reason, invite if invited else None
-            )
+            return await self.show(target, invited.email if invited else typed, name, reason, invite)
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut

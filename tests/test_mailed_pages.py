@@ -113,6 +113,7 @@ async def test_with_a_mail_server_whoever_reads_the_mail_makes_the_account(post:
     await post.settled()
     assert len(post.mails.mails) == 1, "nothing else to confirm, and no notice of the first sign-in"
     again = await elsewhere.get(link)
+    assert "This invitation works no longer" in again.body.decode()
     assert heading(again) == "Create your account"  # the link is used up: it is the form for anybody
 
 
@@ -129,6 +130,19 @@ async def test_the_longest_state_of_an_app_survives_the_way_over_the_mailbox(pos
     assert (done.code, done.headers["Location"]) == (303, target)
     assert answer_of(await browser.consent(target))["state"] == state
     await mailbox.close()
+
+
+async def test_an_invitation_that_is_over_mails_no_other_one_unasked(post: Post) -> None:
+    await sign_up(post.service.browser())
+    browser = post.service.browser()
+    page = await browser.get(await post.link(GRACE, "Finish creating your account"))
+    await post.service.store.people.invite(GRACE)
+    late = await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)
+    assert late.code == 400
+    assert "This invitation works no longer" in late.body.decode()
+    await post.settled()
+    assert len(post.mails.mails) == 1
+    assert heading(await browser.submit(late, "/signup", email=GRACE)) == "Look into your mailbox"
 
 
 async def test_sign_up_says_the_same_whether_there_is_an_account_or_not(post: Post) -> None:
