@@ -72,7 +72,7 @@ class AuthenticatorHandler(FactorsPage):
             self.set_status(400)
             return self.show_secret(factors, sealed, refusal.description)
         if not codes:
-            return self.see_other("/account/security?app")
+            return self.see_done("/account/security?app")
         self.show_codes(factors, codes, "Your authenticator app is set up.")
 
 
@@ -88,7 +88,7 @@ class RemoveAuthenticatorHandler(FactorsPage):
             await self.store.factors.disable_totp(session, params.get("code") or "", self.visitor)
         except Refused as refusal:
             return await self.show_refusal("authenticator", refusal)
-        self.see_other("/account/security?app-removed")
+        self.see_done("/account/security?app-removed")
 
 
 class RecoveryHandler(FactorsPage):
@@ -152,7 +152,7 @@ class AddPasskeyHandler(FactorsPage):
         except Refused as refusal:
             return await self.show_refusal("passkeys", refusal)
         if not codes:
-            return self.see_other("/account/security?passkey")
+            return self.see_done("/account/security?passkey")
         self.show_codes(factors, codes, "Your passkey was added.")
 
 
@@ -167,4 +167,4 @@ class RemovePasskeyHandler(FactorsPage):
             await self.store.factors.remove_passkey(session, params.require("credential"), self.visitor)
         except Unproved:
             return await self.show_unproved()
-        self.see_other("/account/security?passkey-removed")
+        self.see_done("/account/security?passkey-removed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -11,12 +12,14 @@ from handlers.base import BaseHandler
 from handlers.errors import CATALOGUE
 from handlers.format import counted
 from store.errors import StoreUnavailable
+from store.lifetimes import MINUTE
 from store.redirect_uris import form_action_source
 from store.refused import Refused, SignedOut
 from store.results import Profile
 from store.sessions import Session
 
 PRODUCT = "Latchkey"
+DONE_COOKIE = "done"
 _PLAIN_PATH = re.compile(r"/(?!/)[!-\[\]-~]*")  # printable ASCII but the backslash
 
 
@@ -131,6 +134,20 @@ class PageHandler(BaseHandler):
     def see_other(self, url: str) -> None:
         """RFC 9700 4.12: a redirect after a POST is 303."""
         self.redirect(url, status=303)
+
+    def see_done(self, path: str) -> None:
+        """As `see_other`, to a page of ours that says what was done; the query of `path` is the word for it."""
+        self.write_cookie(DONE_COOKIE, path.partition("?")[2], MINUTE)
+        self.see_other(path)
+
+    def notice(self, words: Mapping[str, str]) -> str | None:
+        """What the page says was done, once and where it was done just now: an address alone, which anybody can have
+        somebody open, says nothing."""
+        word = self.read_cookie(DONE_COOKIE)
+        if word is None or word != self.request.query:
+            return None
+        self.write_cookie(DONE_COOKIE, None)
+        return words.get(word)
 
     def to_sign_in(self, target: str) -> None:
         """Sends the browser to the sign-in page, and on to `target` from there."""

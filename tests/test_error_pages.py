@@ -87,6 +87,37 @@ async def test_a_link_for_somebody_else_offers_to_change_over(service: Service, 
     assert away.headers["Location"] == f"/signin?next={quote(address, safe='')}"
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/account?name", "Your name was changed"),
+        ("/account?removed", "Your picture is gone"),
+        ("/account/security?changed", "Your password was changed"),
+        ("/account/security?passkey-removed", "passkey was removed"),
+        ("/developer/apps?deleted", "The app is deleted"),
+        ("/developer/apps?x", "The app is deleted"),
+    ],
+)
+async def test_an_address_alone_says_nothing_was_done(service: Service, path: str, words: str) -> None:
+    """Anybody can have somebody open one."""
+    browser = await service.signed_in()
+    page = await browser.get(path)
+    assert page.code == 200
+    assert words not in page.body.decode()
+
+
+async def test_what_was_done_is_said_once_and_to_the_browser_that_did_it(service: Service) -> None:
+    browser, other = await service.signed_in(), await service.signed_in()
+    page = await browser.get("/account")
+    done = await browser.submit(page, "/account", name="Countess")
+    where = done.headers["Location"]
+    assert "Your name was changed" not in (await other.get(where)).body.decode()
+    assert "Your name was changed" not in (await browser.get("/account/apps")).body.decode()
+    assert "Your name was changed" in (await browser.get(where)).body.decode()
+    assert "Your name was changed" not in (await browser.get(where)).body.decode()
+    assert "latchkey_done" not in browser.cookies
+
+
 async def test_a_form_without_its_token_is_told_apart_from_a_denial(service: Service) -> None:
     browser = await service.signed_in()
     page = await browser.send("/signout", "POST", form={"x": "y"})
