@@ -232,8 +232,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "message.html": {**message, "status": 400, "onward": ("/account", text), "session_here": True},
         "message.html other": {**message, "status": 403, "sign_out_to": text},
         "message.html short": {**message, "status": 200},
-        "home.html": {**stranger},
-        "home.html signed in": known,
+        "home.html": {**stranger, "signup_open": True},
+        "home.html signed in": {**known, "signup_open": True},
     }
 
 

@@ -133,6 +133,18 @@ async def test_what_cannot_be_an_account_is_said_on_the_form(
 
 
 @pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "facts", [{"signup": word} for word in ("open", "off", "invite")], ids=lambda facts: facts["signup"]
+)
+async def test_the_front_page_offers_an_account_to_whoever_may_make_one(
+    service: Service, facts: dict[str, Any]
+) -> None:
+    offered = b'href="/signup">Create an account' in (await service.browser().get("/")).body
+    assert offered == (facts["signup"] == "open")
+    assert b"/signup" not in (await (await service.signed_in()).get("/")).body
+
+
+@pytest.mark.gen_test
 @pytest.mark.parametrize("facts", [{"signup": "off"}, {"signup": "invite"}], ids=["off", "invite"])
 async def test_sign_up_may_be_closed(service: Service) -> None:
     browser = service.browser()
