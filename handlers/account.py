@@ -73,7 +73,8 @@ class HomeHandler(PageHandler):
 
     async def get(self) -> None:
         """Shows what this is."""
-        self.render("home.html", title=PRODUCT, signed_in=await self.profile())
+        signup_open = self.site.signup == "open"
+        self.render("home.html", title=PRODUCT, signed_in=await self.profile(), signup_open=signup_open)
 
 
 class Mistyped(NamedTuple):

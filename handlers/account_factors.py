@@ -78,7 +78,7 @@ class AuthenticatorHandler(FactorsPage):
             return self.show_secret(factors, sealed, refusal.description)
         self.tell(factors.email, "An authenticator app was set up for your account")
         if not codes:
-            return self.see_other("/account/security?app")
+            return self.see_done("/account/security?app")
         self.show_codes(factors, codes, "Your authenticator app is set up.")
 
 
@@ -96,7 +96,7 @@ class RemoveAuthenticatorHandler(FactorsPage):
             return await self.show_unproved()
         if factors.secret is not None:
             self.tell(factors.email, "The authenticator app was removed from your account")
-        self.see_other("/account/security?app-removed")
+        self.see_done("/account/security?app-removed")
 
 
 class RecoveryHandler(FactorsPage):
@@ -162,7 +162,7 @@ class AddPasskeyHandler(FactorsPage):
             return await self.show_refusal("passkeys", refusal)
         self.tell(factors.email, "A passkey was added to your account")
         if not codes:
-            return self.see_other("/account/security?passkey")
+            return self.see_done("/account/security?passkey")
         self.show_codes(factors, codes, "Your passkey was added.")
 
 
@@ -179,7 +179,7 @@ class RemovePasskeyHandler(FactorsPage):
         except Unproved:
             return await self.show_unproved()
         self.tell(factors.email, "A passkey was removed from your account")
-        self.see_other("/account/security?passkey-removed")
+        self.see_done("/account/security?passkey-removed")
 
 
 class RenamePasskeyHandler(FactorsPage):
@@ -196,7 +196,7 @@ class RenamePasskeyHandler(FactorsPage):
             await self.store.factors.rename_passkey(session, params.require("credential"), name, self.visitor)
         except Unproved:
             return await self.show_unproved()
-        self.see_other("/account/security?passkey-renamed")
+        self.see_done("/account/security?passkey-renamed")
 
 
 def name_of(params: Params) -> str:

@@ -36,7 +36,7 @@ class ProfilePage(PageHandler):
             name=profile.name if name is None else name,
             name_error=name_error,
             picture_error=picture_error,
-            notice=NOTICES.get(self.request.query),
+            notice=self.notice(NOTICES),
             max_name=MAX_NAME_LENGTH,
         )
 
@@ -58,7 +58,7 @@ class AccountHandler(ProfilePage):
             self.set_status(400)
             return await self.show(name=typed, name_error=str(error))
         await self.store.profiles.rename(session, name, self.visitor)
-        self.see_other("/account?name")
+        self.see_done("/account?name")
 
 
 class RemovePictureHandler(PageHandler):
@@ -68,7 +68,7 @@ class RemovePictureHandler(PageHandler):
         """A generated one stands in its place."""
         self.check_same_origin()
         await self.store.profiles.save_picture(self.require_session(), b"", self.visitor)
-        self.see_other("/account?removed")
+        self.see_done("/account?removed")
 
 
 @stream_request_body
@@ -140,7 +140,7 @@ class UploadHandler(ProfilePage):
             self.set_status(413 if refusal.code == "payload_too_large" else 400)
             return await self.show(picture_error=refusal.description)
         await self.store.profiles.save_picture(session, image, self.visitor)
-        self.see_other("/account?picture")
+        self.see_done("/account?picture")
 
     def file(self) -> bytes:
         """The file in the form. Raises Refused("payload_too_large", "invalid_request" or "unsupported_media_type")."""

@@ -94,7 +94,7 @@ class SecurityHandler(SecurityPage):
 
     async def get(self) -> None:
         """Shows it."""
-        await self.show(notice=NOTICES.get(self.request.query))
+        await self.show(notice=self.notice(NOTICES))
 
     async def post(self) -> None:
         """Changes the password; every other session ends."""
@@ -115,7 +115,7 @@ class SecurityHandler(SecurityPage):
             return await self.show("password", error.description if isinstance(error, Refused) else str(error))
         letters.password_changed(self.site, profile.email, self.visitor)
         self.write_session(cookie)
-        self.see_other("/account/security?changed")
+        self.see_done("/account/security?changed")
 
 
 class ProveHandler(SecurityPage):
@@ -135,7 +135,7 @@ class ProveHandler(SecurityPage):
         except NotShown as wrong:
             return await self.show_refusal("confirm", Refused("access_denied", wrong.text))
         self.write_session(cookie)
-        self.see_other("/account/security?confirmed")
+        self.see_done("/account/security?confirmed")
 
 
 class ProveOptionsHandler(SecurityPage):
@@ -157,7 +157,7 @@ class EndSessionHandler(SecurityPage):
         if not _SESSION_ID.fullmatch(session_id) or session_id == session.session_id:
             raise Refused("not_found", "There is no such device.")
         await self.store.sessions.end_other(session, session_id, self.visitor)
-        self.see_other("/account/security?ended")
+        self.see_done("/account/security?ended")
 
 
 class EndOtherSessionsHandler(SecurityPage):
@@ -167,4 +167,4 @@ class EndOtherSessionsHandler(SecurityPage):
         """One click."""
         self.check_same_origin()
         await self.store.sessions.end_others(self.require_session(), self.visitor)
-        self.see_other("/account/security?others-ended")
+        self.see_done("/account/security?others-ended")

@@ -36,6 +36,11 @@ EXPOSED = (
 ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key"
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
+XSRF_WRONG = (
+    "Nothing was done: the form came without its XSRF token, or with one that is too old. Load the page anew, with "
+    "cookies allowed, and send it again."
+)
+
 
 class BaseHandler(RequestHandler):
     """One request. `policy` is the route's."""
@@ -143,7 +148,10 @@ class BaseHandler(RequestHandler):
     def check_xsrf_cookie(self) -> None:
         """Checks the XSRF token where cookies carry authority, whatever Sec-Fetch-Mode says."""
         if self.policy.xsrf:
-            super().check_xsrf_cookie()
+            try:
+                super().check_xsrf_cookie()
+            except HTTPError:
+                raise Refused("access_denied", XSRF_WRONG) from None
 
     async def head(self, *args: str, **kwargs: str) -> None:
         """As GET, without the body."""

@@ -19,8 +19,9 @@ class DecideHandler(PageHandler):
     async def post(self) -> None:
         """A form is sent on to the app (303), a JSON request is told where to go."""
         self.check_same_origin()
-        session = self.require_session()
         params = self.body()
+        self.came_from = params.get("next") or self.came_from
+        session = self.require_session()
         decision = params.require("decision")
         if decision not in ("allow", "deny"):
             raise Refused("invalid_request", "decision is allow or deny.")

@@ -22,6 +22,7 @@ NOTICES = {
     "again; if you have lost it, make a new one below.",
     "off": "The app is switched off: it gets no new access, and its tokens are refused.",
     "on": "The app is switched on. Tokens that have not expired work again.",
+    "deleted": "The app is deleted. What it kept for people is being removed.",
     "ended": "That secret is refused from now on.",
 }
 
@@ -72,7 +73,7 @@ class DeveloperPage(PageHandler):
             secret=secret,
             fresh=fresh,
             wrong=wrong,
-            notice=NOTICES.get(self.request.query) if self.request.method in ("GET", "HEAD") else None,
+            notice=self.notice(NOTICES),
             marks=[secret_mark(digest) for digest in app.secrets],
             snippets=snippets_of(app, self.site.base_url, secret),
             numbers=numbers,
@@ -102,7 +103,7 @@ class OwnedAppsHandler(DeveloperPage):
             open=self.may_register(),
             full=len(owned.apps) + len(owned.deleting) >= self.site.apps_per_person,
             most=self.site.apps_per_person,
-            notice="The app is deleted. What it kept for people is being removed." if self.request.query else None,
+            notice=self.notice(NOTICES),
         )
 
 
@@ -143,7 +144,7 @@ class RegisterHandler(DeveloperPage):
             **form.fields(),
         )
         if made.again:
-            return self.see_other(f"/developer/apps/{made.registration.client_id}?again")
+            return self.see_done(f"/developer/apps/{made.registration.client_id}?again")
         await self.show_app(profile, made.registration, secret=made.secret, fresh=True)
 
 
@@ -167,7 +168,7 @@ class OwnedAppHandler(DeveloperPage):
                 form.errors["scopes"] = [f"This cannot be: {error}."]  # an app with hosted storage, set by the operator
         if form.errors:
             return await self.show_app(profile, app, form)
-        self.see_other(f"/developer/apps/{client_id}?saved")
+        self.see_done(f"/developer/apps/{client_id}?saved")
 
 
 class RotateHandler(DeveloperPage):
@@ -195,7 +196,7 @@ class EndSecretHandler(DeveloperPage):
         self.check_same_origin()
         session, mark = self.require_session(), self.body().require("mark")
         await self.store.owned.drop_secret(session, client_id, mark, self.visitor)
-        self.see_other(f"/developer/apps/{client_id}?ended")
+        self.see_done(f"/developer/apps/{client_id}?ended")
 
 
 class StatusHandler(DeveloperPage):
@@ -209,7 +210,7 @@ class StatusHandler(DeveloperPage):
             raise Refused("invalid_request", "status is active or off.")
         event = "app_enabled" if status == "active" else "app_disabled"
         await self.store.owned.update(session, client_id, event, self.visitor, status=status)
-        self.see_other(f"/developer/apps/{client_id}?{'on' if status == 'active' else 'off'}")
+        self.see_done(f"/developer/apps/{client_id}?{'on' if status == 'active' else 'off'}")
 
 
 class DeleteAppHandler(DeveloperPage):
@@ -232,7 +233,7 @@ class DeleteAppHandler(DeveloperPage):
         """Its tokens are dead when this returns."""
         await self.store.owned.delete(self.require_session(), client_id, self.visitor)
         self.site.beside(self.store.apps.finish_deletion(client_id))
-        self.see_other("/developer/apps?deleted")
+        self.see_done("/developer/apps?deleted")
 
 
 def same_name(typed: str, name: str) -> bool:

@@ -10,7 +10,6 @@ import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote
 
 from tornado.template import Loader
 
@@ -23,8 +22,9 @@ from store.results import Visitor
 from store.sessions import SignedIn
 
 _WORDS = Loader(str(Path(__file__).resolve().parent.parent / "templates" / "mail"), autoescape=None, whitespace="all")
-MAX_TARGET = 4000
-"""Characters of an address to go on to; a longer one is left out."""
+MAX_TARGET = 8000
+"""Characters of an address to go on to that are kept with a link; a longer one is left out. An authorization with the
+longest `state`, all of it escaped, is shorter."""
 
 
 def write(site: Site, what: str, to: str, **values: str) -> None:
@@ -34,6 +34,10 @@ def write(site: Site, what: str, to: str, **values: str) -> None:
     site.mail.post(Letter(what, to, subject, body.lstrip("\n")))
 
 
+def _kept(target: str) -> str:
+    return target if len(target) <= MAX_TARGET else ""
+
+
 def _address(site: Site, path: str, link: Link) -> str:
     return f"{site.base_url}{path}?link={link.text}"
 
@@ -41,9 +45,8 @@ def _address(site: Site, path: str, link: Link) -> str:
 async def confirmation(site: Site, user: str, email: str, target: str = "", *, again: bool = True) -> None:
     """The link that confirms an address and leads on to `target`. With `again` off none is sent while an earlier one
     works, and one too many is no error; else Refused("rate_limited")."""
-    target = target if len(target) <= MAX_TARGET else ""
     try:
-        link = await site.store.links.to_confirm(user, email, target, again=again, mailed=site.mail.confirms)
+        link = await site.store.links.to_confirm(user, email, _kept(target), again=again, mailed=site.mail.confirms)
     except Refused:
         if again:
             raise
@@ -53,21 +56,20 @@ async def confirmation(site: Site, user: str, email: str, target: str = "", *, a
 
 
 async def invitation(site: Site, email: str, target: str) -> None:
-    """The link by which somebody signs up, or to who has an account that there is one."""
+    """The link by which somebody signs up and goes on to `target`, or to who has an account that there is one."""
     if await site.store.people.credentials(email):
         return write(site, "signup_again", email)
-    invite = await site.store.people.invite(email)
-    onward = f"&next={quote(target, safe='')}" if target != "/" and len(target) <= MAX_TARGET else ""
-    write(site, "signup", email, link=f"{site.base_url}/signup?invite={invite}{onward}")
+    invite = await site.store.people.invite(email, _kept(target))
+    write(site, "signup", email, link=f"{site.base_url}/signup?invite={invite}")
 
 
-async def forgotten(site: Site, email: str) -> None:
-    """The link that sets a new password, where there is an account."""
+async def forgotten(site: Site, email: str, target: str) -> None:
+    """The link that sets a new password and leads on to `target`, where there is an account."""
     user = await site.store.people.find(email)
     link = None
     if user:
         with suppress(Refused):
-            link = await site.store.links.to_reset(user, email)
+            link = await site.store.links.to_reset(user, email, _kept(target))
     if link:
         write(site, "reset", email, link=_address(site, "/reset", link))
 

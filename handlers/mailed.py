@@ -6,7 +6,7 @@ A link changes nothing by being opened, since mail scanners open them too: it sh
 from __future__ import annotations
 
 from handlers import letters
-from handlers.page import safe_next
+from handlers.page import Onward, next_query, safe_next
 from handlers.signin import SignInPage
 from store.links import Seen
 from store.names import normalise_email
@@ -14,6 +14,8 @@ from store.passwords import MIN_PASSWORD_LENGTH, check_password
 from store.refused import Refused, SignedOut
 from store.results import Profile
 from store.seal import Kind
+
+NEW_LINK = "Have a new link sent"
 
 
 class LinkPage(SignInPage):
@@ -46,14 +48,18 @@ class LinkPage(SignInPage):
         """The person the link is for, who must be signed in. Raises SignedOut, Refused("access_denied")."""
         profile = await self.store.sessions.profile(self.require_session())
         if profile.user != seen.user:
+            self.sign_out_to = self.request.uri or "/"
             raise Refused(
-                "access_denied", "This link is for another account. Sign out, then open it again and sign in to that."
+                "access_denied",
+                f"This link is for another account than {profile.email}. Sign out, open it again and sign in to that.",
             )
         return profile
 
 
 class ConfirmHandler(LinkPage):
     """Confirms the address of who is signed in."""
+
+    onward = Onward("/account/email", NEW_LINK)
 
     async def get(self) -> None:
         """Asks. Who is signed out signs in first: the account is theirs only if they know its password."""
@@ -100,29 +106,40 @@ class ForgotHandler(LinkPage):
 
     async def get(self) -> None:
         """Asks for the address."""
-        self.show()
+        await self.show(safe_next(self.query().get("next")))
 
-    def show(self, email: str = "", error: str | None = None) -> None:
+    async def show(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form, with what went wrong."""
-        self.render("forgot.html", title="Forgotten password", email=email, error=error)
+        self.render(
+            "forgot.html",
+            title="Forgotten password",
+            signed_in=await self.profile_if_known(),
+            next=target,
+            next_query=next_query(target),
+            email=email,
+            error=error,
+        )
 
     async def post(self) -> None:
         """Says the same, after the same work, of an address with an account and of one without: the rest is done when
         the answer is out."""
         self.check_same_origin()
-        typed = self.body().get("email") or ""
+        params = self.body()
+        typed, target = params.get("email") or "", safe_next(params.get("next"))
         try:
             email = normalise_email(typed)
         except ValueError as error:
             self.set_status(400)
-            return self.show(typed, str(error))
+            return await self.show(target, typed, str(error))
         await self.store.limits.forgot(self.counted_address, email)
-        self.site.beside(letters.forgotten(self.site, email))
+        self.site.beside(letters.forgotten(self.site, email, target))
         self.sent(email, "1 hour")
 
 
 class ResetHandler(LinkPage):
     """Sets a new password by a mailed link."""
+
+    onward = Onward("/forgot", NEW_LINK)
 
     async def get(self) -> None:
         """The form."""
@@ -160,7 +177,8 @@ class ResetHandler(LinkPage):
             "Everybody who was signed in to your account is signed out. Sign in with the new password. It ends no "
             "passkey and no authenticator app: if somebody else may have added one, remove it under Security."
         )
-        await self.done("Your password was changed", text, "/signin", "Sign in")
+        onward = f"/signin{next_query(safe_next(seen.target))}"
+        await self.done("Your password was changed", text, onward, "Sign in")
 
 
 class EmailHandler(LinkPage):
@@ -211,6 +229,8 @@ class EmailHandler(LinkPage):
 
 class ChangeHandler(LinkPage):
     """Changes the address by a mailed link."""
+
+    onward = Onward("/account/email", NEW_LINK)
 
     async def get(self) -> None:
         """Asks; the person has to be signed in."""

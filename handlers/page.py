@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from handlers.base import BaseHandler
 from handlers.errors import CATALOGUE
+from handlers.format import counted
+from store.errors import StoreUnavailable
+from store.lifetimes import MINUTE
 from store.redirect_uris import form_action_source
 from store.refused import Refused, SignedOut
 from store.results import Profile
 from store.sessions import Session
 
 PRODUCT = "Latchkey"
+DONE_COOKIE = "done"
 _PLAIN_PATH = re.compile(r"/(?!/)[!-\[\]-~]*")  # printable ASCII but the backslash
+
+
+class Onward(NamedTuple):
+    """Where a page leads on to, and what the link there says."""
+
+    href: str
+    label: str
 
 
 def safe_next(target: str | None) -> str:
@@ -24,11 +37,22 @@ def safe_next(target: str | None) -> str:
     return "/"
 
 
+def next_query(target: str) -> str:
+    """What takes a target along in the address of another page; nothing for the front page."""
+    return f"?next={quote(target, safe='')}" if target != "/" else ""
+
+
 class PageHandler(BaseHandler):
     """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere. `uses_scripts`: it has a script of
     this server, without which it works as well."""
 
     uses_scripts = False
+    came_from = "/account"
+    """Where the sender of a form goes on to who has to sign in first."""
+    onward: Onward | None = None
+    """Where the page of what went wrong leads on to, where that is not the account."""
+    sign_out_to = ""
+    """The address that is for somebody else than who is signed in; the page of what went wrong leads there."""
 
     def set_default_headers(self) -> None:
         """RFC 9700 4.16 and what browsers offer beside: no framing, no foreign content, no referrer to others."""
@@ -41,19 +65,22 @@ class PageHandler(BaseHandler):
             self.set_header("Strict-Transport-Security", "max-age=31536000")
 
     def allow_form_to(self, redirect_uri: str | None = None) -> None:
-        """The Content-Security-Policy. Browsers hold the redirects that follow a form against `form-action`, so the
-        app's origin, once validated, is named there."""
-        also = f" {form_action_source(redirect_uri)}" if redirect_uri else ""
+        """The Content-Security-Policy. Chromium holds every redirect that follows a form against `form-action`, those
+        that the app's own server answers with too. So the scheme of a native app, once validated, is named there; for
+        an app on the web, which may redirect on to anywhere, there is no `form-action`."""
+        source = form_action_source(redirect_uri) if redirect_uri else ""
+        forms = "" if source is None else f"form-action 'self' {source}".rstrip() + "; "
         scripts = "script-src 'self'; connect-src 'self'; " if self.uses_scripts else ""
         self.set_header(
             "Content-Security-Policy",
             f"default-src 'none'; {scripts}style-src 'self'; img-src 'self' data:; "
-            f"form-action 'self'{also}; base-uri 'none'; frame-ancestors 'none'",
+            f"{forms}base-uri 'none'; frame-ancestors 'none'",
         )
 
     def get_template_namespace(self) -> dict[str, Any]:
         """What every template may use."""
-        return {**super().get_template_namespace(), "product": PRODUCT, "signed_in": None, "title": PRODUCT}
+        known = {"signed_in": None, "session_here": False, "onward": None, "sign_out_to": ""}
+        return {**super().get_template_namespace(), **known, "product": PRODUCT, "title": PRODUCT}
 
     def session(self) -> Session | None:
         """The session the cookie names, unread: whether it is alive only the store can say."""
@@ -74,6 +101,12 @@ class PageHandler(BaseHandler):
             return await self.store.sessions.profile(session) if session else None
         except SignedOut:
             return None
+
+    async def profile_if_known(self) -> Profile | None:
+        """As `profile`, for pages that are shown while the store is away, too."""
+        with suppress(StoreUnavailable):
+            return await self.profile()
+        return None
 
     def write_session(self, cookie: str | None) -> None:
         """Sets the session cookie, or clears it. The XSRF token of before does not outlive the change."""
@@ -102,6 +135,20 @@ class PageHandler(BaseHandler):
         """RFC 9700 4.12: a redirect after a POST is 303."""
         self.redirect(url, status=303)
 
+    def see_done(self, path: str) -> None:
+        """As `see_other`, to a page of ours that says what was done; the query of `path` is the word for it."""
+        self.write_cookie(DONE_COOKIE, path.partition("?")[2], MINUTE)
+        self.see_other(path)
+
+    def notice(self, words: Mapping[str, str]) -> str | None:
+        """What the page says was done, once and where it was done just now: an address alone, which anybody can have
+        somebody open, says nothing."""
+        word = self.read_cookie(DONE_COOKIE)
+        if word is None or word != self.request.query:
+            return None
+        self.write_cookie(DONE_COOKIE, None)
+        return words.get(word)
+
     def to_sign_in(self, target: str) -> None:
         """Sends the browser to the sign-in page, and on to `target` from there."""
         self.see_other(f"/signin?next={quote(target, safe='')}")
@@ -123,13 +170,37 @@ class PageHandler(BaseHandler):
         if self.wants_json():
             super().write_refusal(refusal)
         elif refusal.code == "login_required":
-            target = self.request.uri if self.request.method in ("GET", "HEAD") else "/account"
+            target = self.request.uri if self.request.method in ("GET", "HEAD") else self.came_from
             self.to_sign_in(safe_next(target))
         else:
             entry = CATALOGUE[refusal.code]
             heading = _HEADINGS.get(entry.status, "That did not work")
-            text = refusal.description or entry.description
-            self.render("message.html", title=heading, heading=heading, text=text, status=entry.status)
+            # The session is not looked up: this is written while the store is away, too.
+            here = self.session() is not None
+            self.render(
+                "message.html",
+                title=heading,
+                heading=heading,
+                text=self.words_for(refusal),
+                status=entry.status,
+                session_here=here,
+                onward=self.onward or self.way_on(refusal, here),
+                sign_out_to=self.sign_out_to,
+            )
+
+    def words_for(self, refusal: Refused) -> str:
+        """What a page says of it."""
+        if refusal.code == "rate_limited" and refusal.retry_after:
+            seconds = refusal.retry_after
+            wait = counted(seconds, "second") if seconds <= 90 else counted(-(-seconds // 60), "minute")
+            return f"That was more often than is allowed. Try again in {wait}."
+        return refusal.description or CATALOGUE[refusal.code].description
+
+    def way_on(self, refusal: Refused, here: bool) -> Onward:
+        """Where a page of what went wrong leads on to; `here`: somebody is signed in."""
+        if refusal.code in ("rate_limited", "temporarily_unavailable") and self.request.method == "GET":
+            return Onward(safe_next(self.request.uri), "Try again")
+        return Onward("/account", "Go to your account") if here else Onward("/", "Go to the front page")
 
 
 _HEADINGS = {

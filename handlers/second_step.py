@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from handlers.page import safe_next
+from handlers.page import next_query, safe_next
 from handlers.params import Params
 from handlers.signin import CHALLENGE_COOKIE, HALF_COOKIE, SignInPage
 from store.lifetimes import CHALLENGE
@@ -94,6 +94,7 @@ class SecondStepHandler(PasskeyPage):
             "signin_second.html",
             title="One more step",
             next=target,
+            next_query=next_query(target),
             error=error,
             has_app=asked.secret is not None,
             has_passkey=bool(asked.credentials) and self.site.party is not None,

@@ -5,17 +5,19 @@ from __future__ import annotations
 from urllib.parse import quote, urlsplit
 
 from handlers import letters
-from handlers.page import PageHandler, safe_next
+from handlers.page import PageHandler, next_query, safe_next
 from handlers.params import Params, once, parse_pairs
 from store.lifetimes import SECOND_STEP
 from store.names import check_person_name, normalise_email
 from store.passwords import MIN_PASSWORD_LENGTH, check_password
+from store.people import Invited
 from store.redirect_uris import match_redirect_uri
 from store.refused import Refused, SignedOut
 from store.sessions import SecondStepNeeded, SignedIn
 
 HALF_COOKIE = "half"
 CHALLENGE_COOKIE = "challenge"
+INVITATION_OVER = "This invitation works no longer: it was used, a newer one was sent, or it is too old."
 
 
 class SignInPage(PageHandler):
@@ -47,18 +49,19 @@ class SignInPage(PageHandler):
         self.render(
             "signin.html",
             title="Sign in",
+            signed_in=await self.profile_if_known(),
             next=target,
             email=email,
             error=error,
             passkey_error=passkey_error,
             passkeys=self.site.party is not None,
             signup_open=self.site.signup == "open",
-            next_query=f"?next={quote(target, safe='')}",
+            next_query=next_query(target),
         )
 
     async def allow_redirect_of(self, target: str) -> None:
         """When the person goes on to an authorization that needs no page, the redirect to the app follows this form:
-        the app's origin must stand in `form-action`, or the browser blocks it."""
+        `form-action` must let it through."""
         parts = urlsplit(target)
         if parts.path != "/oauth/authorize":
             return
@@ -116,19 +119,29 @@ class SignUpHandler(SignInPage):
         """Shows the form."""
         query = self.query()
         invite = query.get("invite")
-        email = await self.check_invited(invite)
-        if email is None and self.site.mail.confirms:
-            return self.ask(safe_next(query.get("next")))
-        await self.show(safe_next(query.get("next")), email=email or "", invite=invite if email else None)
+        invited = await self.check_invited(invite)
+        if invited:
+            return await self.show(safe_next(query.get("next") or invited.target), invited.email, invite=invite)
+        await self.begin(safe_next(query.get("next")), over=bool(invite))
 
-    async def check_invited(self, invite: str | None) -> str | None:
-        """The address an invitation is for. Raises Refused("access_denied") where one is needed."""
-        email = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
-        if email is None and self.site.signup == "invite":
-            raise Refused("access_denied", "You need an invitation to make an account here.")
+    async def begin(self, target: str, email: str = "", name: str = "", *, over: bool) -> None:
+        """The form for whoever has no invitation; `over`: the one they have works no longer."""
+        error = INVITATION_OVER if over else None
+        if over:
+            self.set_status(400)
+        if self.site.mail.confirms:
+            return await self.ask(target, email, error)
+        await self.show(target, email, name, error)
+
+    async def check_invited(self, invite: str | None) -> Invited | None:
+        """What an invitation says. Raises Refused("access_denied") where one is needed."""
+        invited = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
+        if invited is None and self.site.signup == "invite":
+            need = "You need an invitation to make an account here."
+            raise Refused("access_denied", INVITATION_OVER if invite else need)
         if self.site.signup == "off":
             raise Refused("access_denied", "Accounts are made by the operator of this server.")
-        return email
+        return invited
 
     async def show(
         self, target: str, email: str = "", name: str = "", error: str | None = None, invite: str | None = None
@@ -138,6 +151,7 @@ class SignUpHandler(SignInPage):
         self.render(
             "signup.html",
             title="Create an account",
+            signed_in=await self.profile_if_known(),
             next=target,
             email=email,
             name=name,
@@ -154,10 +168,12 @@ class SignUpHandler(SignInPage):
         typed, name, password = (params.get(field) or "" for field in ("email", "name", "password"))
         invited = await self.check_invited(invite)
         await self.store.limits.sign_up(self.counted_address)
+        if invite and invited is None:
+            return await self.begin(target, typed, name, over=True)
         if invited is None and self.site.mail.confirms:
             return await self.invite(typed, target)
         try:
-            email = invited or normalise_email(typed)
+            email = invited.email if invited else normalise_email(typed)
             name = check_person_name(name)
             check_password(password, email)
             user = await self.store.people.create(
@@ -166,7 +182,7 @@ class SignUpHandler(SignInPage):
         except (ValueError, Refused) as error:
             self.set_status(400)
             reason = error.description if isinstance(error, Refused) else str(error)
-            return await self.show(target, invited or typed, name, reason, invite if invited else None)
+            return await self.show(target, invited.email if invited else typed, name, reason, invite)
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut
@@ -175,9 +191,10 @@ class SignUpHandler(SignInPage):
             self.site.beside(letters.confirmation(self.site, user, email, target))
         self.see_other(target)
 
-    def ask(self, target: str, email: str = "", error: str | None = None) -> None:
+    async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
         """The form where mail is sent: the address alone, since an account is made by whoever reads its mail."""
-        self.render("signup_address.html", title="Create an account", next=target, email=email, error=error)
+        title, signed_in = "Create an account", await self.profile_if_known()
+        self.render("signup_address.html", title=title, signed_in=signed_in, next=target, email=email, error=error)
 
     async def invite(self, typed: str, target: str) -> None:
         """Mails an invitation, or to who has an account that they have one: this page says the same of both."""
@@ -185,7 +202,7 @@ class SignUpHandler(SignInPage):
             email = normalise_email(typed)
         except ValueError as error:
             self.set_status(400)
-            return self.ask(target, typed, str(error))
+            return await self.ask(target, typed, str(error))
         await self.store.limits.sign_up_mail(email)
         self.site.beside(letters.invitation(self.site, email, target))
         self.render(

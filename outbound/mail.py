@@ -32,6 +32,7 @@ RETRIES = (2.0, 15.0)
 """Seconds before the second try and the third."""
 LEAVE_SECONDS = 2.0
 KEPT = 200
+LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
 _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
 
@@ -203,6 +204,8 @@ def compose(letter: Letter, sender: str) -> EmailMessage:
     message["Date"] = format_datetime(localtime())
     message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2])
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: out-of-office replies stay away
-    # Not quoted-printable, which breaks long links where somebody reads the file.
-    message.set_content(letter.text, cte="7bit" if letter.text.isascii() else "8bit")
+    # Quoted-printable breaks links where somebody reads the file, so it is for lines that mail servers refuse.
+    longest = max(len(line.encode()) for line in letter.text.split("\n"))
+    plain = "7bit" if letter.text.isascii() else "8bit"
+    message.set_content(letter.text, cte=plain if longest <= LONGEST_LINE else "quoted-printable")
     return message

@@ -87,10 +87,10 @@ class Links:
         to `target`. Raises Refused("rate_limited") beyond 5 an hour."""
         return await self._issue(Kind.CONFIRM, user, email, email, target, again=again, mailed=mailed)
 
-    async def to_reset(self, user: str, email: str) -> Link | None:
+    async def to_reset(self, user: str, email: str, target: str = "") -> Link | None:
         """A link that sets a new password, good for an hour, or None where the account with this address is another
         one by now or is disabled. Raises Refused("rate_limited") beyond 5 an hour."""
-        return await self._issue(Kind.RESET, user, email, email)
+        return await self._issue(Kind.RESET, user, email, email, target)
 
     async def to_change(self, user: str, email: str, new: str) -> Link | None:
         """A link, to be mailed to `new`, that makes it the address of the person, good for an hour. Raises

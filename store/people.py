@@ -8,7 +8,7 @@ crash after any step leaves nothing that works by half.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
@@ -38,6 +38,13 @@ class Credentials:
     active: bool
     session_epoch: str
     rehash: bytes = b""
+
+
+class Invited(NamedTuple):
+    """What an invitation says: the e-mail address it is for, and where the person was going, or ""."""
+
+    email: str
+    target: str
 
 
 class People:
@@ -164,18 +171,21 @@ class People:
             # A younger one may be about to begin, in another process.
             await self._client.zremrangebyscore(keys.LEAVING, "-inf", seconds - ABOUT_TO_BEGIN)
 
-    async def invite(self, email: str) -> str:
-        """An invitation: a sealed text that lets whoever holds it sign up with this address, once, within 7 days."""
+    async def invite(self, email: str, target: str = "") -> str:
+        """An invitation: a sealed text that lets whoever holds it sign up with this address, once, within 7 days, and
+        go on to `target`."""
         invite_id = new_id()
         with wrapped():
-            await self._client.set(keys.invite(email), invite_id, px=INVITE)
+            await self._client.set(keys.invite(email), f"{invite_id} {target}", px=INVITE)
         return self._sealer.seal(Token(Kind.INVITE, NOBODY, email, invite_id, 0))
 
-    async def invited(self, invite: str) -> str | None:
-        """The e-mail address an invitation is for, or None when it is over or was never given."""
+    async def invited(self, invite: str) -> Invited | None:
+        """What an invitation says, or None when it is over or was never given."""
         token = self._sealer.open(Kind.INVITE, invite)
         if token is None:
             return None
         with wrapped():
-            open_invite = await self._client.get(keys.invite(token.client))
-        return token.client if open_invite == token.id.encode() else None
+            newest = await self._client.get(keys.invite(token.client))
+        kept = newest.decode() if isinstance(newest, bytes) else ""
+        invite_id, _, target = kept.partition(" ")
+        return Invited(token.client, target) if invite_id == token.id else None

@@ -80,16 +80,14 @@ def match_redirect_uri(registered: Iterable[str], presented: str) -> bool:
     )
 
 
-def form_action_source(uri: str) -> str:
-    """Return the CSP source that lets a form's answer redirect to the URI (CSP3 form-action): an origin or a scheme.
+def form_action_source(uri: str) -> str | None:
+    """Return the CSP source that lets a form's answer redirect to the URI (CSP3 form-action): the scheme of a native
+    app, or None where no source suffices, since a page on the web may redirect on to any address and any scheme.
 
-    IP addresses get their scheme: CSP3 6.7.2.10 matches no address but 127.0.0.1, and an IPv6 address is no valid
-    source. Raises InvalidRedirectURI for what could not have been registered, so the result is safe in a header.
+    Raises InvalidRedirectURI for what could not have been registered, so the result is safe in a header.
     """
     parts = _parse(uri)
-    if not parts.is_web or (parts.host != "127.0.0.1" and _ip_address(parts.host) is not None):
-        return f"{parts.scheme}:"
-    return f"{parts.scheme}://{parts.origin}"
+    return None if parts.is_web else f"{parts.scheme}:"
 
 
 def is_interceptable(uri: str) -> bool:

@@ -62,9 +62,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
     plot: dict[str, Any] = {"plot": plot_of(spent, defaultdict(lambda: text))}
     no_plot: dict[str, Any] = {"plot": None}
-    stranger: dict[str, Any] = {"signed_in": None, "next": text}
+    stranger: dict[str, Any] = {"signed_in": None, "next": text, "next_query": "?next=%2F"}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
-    message: dict[str, Any] = {**stranger, "heading": text, "text": text}
+    message: dict[str, Any] = {**stranger, "heading": text, "text": text, "onward": None, "sign_out_to": ""}
     known: dict[str, Any] = {"signed_in": person}
     passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
     unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
@@ -241,10 +241,11 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "if_account": True,
         },
         "done.html": {**stranger, "heading": text, "text": text, "href": "/signin", "label": text},
-        "message.html": {**message, "status": 400},
+        "message.html": {**message, "status": 400, "onward": ("/account", text), "session_here": True},
+        "message.html other": {**message, "status": 403, "sign_out_to": text},
         "message.html short": {**message, "status": 200},
-        "home.html": {**stranger},
-        "home.html signed in": known,
+        "home.html": {**stranger, "signup_open": True},
+        "home.html signed in": {**known, "signup_open": True},
     }
 
 
@@ -352,5 +353,5 @@ def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
     start, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": "localhost"})
     request = HTTPServerRequest(connection=connection, start_line=start, headers=headers)
     handler = RequestHandler(app, request)
-    values = {"product": "Latchkey", "title": text, **pages(text)[name], **changes}
+    values = {"product": "Latchkey", "title": text, "session_here": False, **pages(text)[name], **changes}
     return Page(handler.render_string(name.split()[0], **values).decode())

@@ -6,7 +6,7 @@ import html
 import json
 import re
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 from tornado.httpclient import HTTPResponse
@@ -294,13 +294,17 @@ async def test_xsrf_is_asked_before_the_body_is_looked_at_and_only_of_pages(serv
 
 
 @pytest.mark.gen_test
-async def test_signed_out_decision_is_refused(service: Service) -> None:
+async def test_signed_out_decision_is_refused_and_leads_back_to_the_request(service: Service) -> None:
     browser = await service.signed_in()
-    page = await browser.get(service.web.authorize_url())
+    asked = service.web.authorize_url()
+    page = await browser.get(asked)
     session = browser.cookies.pop("latchkey_session")
     response = await browser.submit(page, DECIDE, decision="allow")
     assert response.code == 303
-    assert response.headers["Location"] == "/signin?next=%2Faccount"
+    assert response.headers["Location"] == f"/signin?next={quote(asked, safe='')}"
+    for evil in ("https://evil.example/", "//evil.example", "/\\evil.example"):
+        response = await browser.send(DECIDE, "POST", form={**fields_of(page, DECIDE), "next": evil})
+        assert response.headers["Location"] == "/signin?next=%2F"
     as_json = await decide_as_json(browser, page)
     assert as_json.code == 401
     assert json_of(as_json)["error"] == "login_required"

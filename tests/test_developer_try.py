@@ -94,6 +94,17 @@ async def test_refused_it_says_what_the_app_is_told(service: Service) -> None:
     assert "error=access_denied" in text_of(page)
 
 
+async def test_an_answer_without_a_code_says_why(service: Service) -> None:
+    await own_app(service)
+    browser = await service.signed_in()
+    asked = await begin(browser)
+    await service.store.apps.update("my-app", scopes=("profile",))
+    page = await browser.get((await browser.get(asked)).headers["Location"])
+    assert page.code == 400
+    assert "There is no code: The app did not register all of these scopes." in text_of(page)
+    assert "Access was not allowed" not in text_of(page)
+
+
 async def test_an_answer_that_this_browser_did_not_ask_for_is_not_taken(service: Service) -> None:
     await own_app(service)
     browser = await service.signed_in()

@@ -131,6 +131,15 @@ async def test_a_recovery_code_takes_the_place_of_the_app(service: Service) -> N
     assert (await again.submit(await again.get("/signin/second"), "/signin/second", code=ada.codes[0])).code == 400
 
 
+async def test_whoever_is_somebody_else_goes_on_to_the_same_place(service: Service) -> None:
+    ada = await Person.arrive(service)
+    await ada.add_app()
+    browser = service.browser()
+    await browser.sign_in(next="/account/apps?x=1")
+    page = await browser.get("/signin/second?next=%2Faccount%2Fapps%3Fx%3D1")
+    assert 'href="/signin?next=%2Faccount%2Fapps%3Fx%3D1">Sign in as somebody else' in page.body.decode()
+
+
 async def test_nothing_tells_of_a_second_step_before_the_password_was_right(service: Service) -> None:
     await service.add_person("grace@example.com")
     ada = await Person.arrive(service)
@@ -248,7 +257,7 @@ async def test_the_app_goes_through_sign_in_and_second_step_to_its_consent(servi
     target = fields_of(await browser.get(page.headers["Location"]), "/signin")["next"]
     answer = await browser.sign_in(next=target)
     page = await browser.get(answer.headers["Location"])
-    assert "https://app.example" in page.headers["Content-Security-Policy"]
+    assert "form-action" not in page.headers["Content-Security-Policy"], "the redirect to the app follows the form"
     answer = await browser.submit(page, "/signin/second", code=await ada.code())
     assert answer.headers["Location"] == target
     assert (await browser.get(target)).code == 200

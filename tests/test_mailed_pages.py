@@ -7,19 +7,20 @@ import logging
 import re
 from email.message import EmailMessage
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from tornado.httpclient import HTTPResponse
 from tornado.ioloop import IOLoop
 
 from handlers.site import Site
-from outbound.mail import Undelivered
+from outbound.mail import SmtpServer, Undelivered
 from store.opened import Store
 from store.results import Visitor
-from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
+from tests.driver import EMAIL, PASSWORD, Browser, Service, answer_of, fields_of, json_of
 from tests.engines import FakeClock
-from tests.mailbox import Kept, link_in, mailer, until
+from tests.mailbox import Kept, Mailbox, link_in, mailer, until
+from tests.pages import Page
 
 pytestmark = pytest.mark.gen_test
 
@@ -112,7 +113,36 @@ async def test_with_a_mail_server_whoever_reads_the_mail_makes_the_account(post:
     await post.settled()
     assert len(post.mails.mails) == 1, "nothing else to confirm, and no notice of the first sign-in"
     again = await elsewhere.get(link)
+    assert "This invitation works no longer" in again.body.decode()
     assert heading(again) == "Create your account"  # the link is used up: it is the form for anybody
+
+
+@pytest.mark.parametrize("state", ["s" * 2000, "\u00e9" * 1000, "+/=&" * 500], ids=["plain", "beyond ascii", "signs"])
+async def test_the_longest_state_of_an_app_survives_the_way_over_the_mailbox(post: Post, state: str) -> None:
+    target = post.service.web.authorize_url(state=state)
+    mailbox = await Mailbox.open()
+    await sign_up(post.service.browser(), GRACE, f"?next={quote(target, safe='')}")
+    await post.settled()
+    await SmtpServer(mailbox.url).send(await post.mails.newest(GRACE, "Finish creating your account"))
+    browser = post.service.browser()
+    page = await browser.get(await mailbox.link())
+    done = await browser.submit(page, "/signup", name="Grace", password=PASSWORD)
+    assert (done.code, done.headers["Location"]) == (303, target)
+    assert answer_of(await browser.consent(target))["state"] == state
+    await mailbox.close()
+
+
+async def test_an_invitation_that_is_over_mails_no_other_one_unasked(post: Post) -> None:
+    await sign_up(post.service.browser())
+    browser = post.service.browser()
+    page = await browser.get(await post.link(GRACE, "Finish creating your account"))
+    await post.service.store.people.invite(GRACE)
+    late = await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)
+    assert late.code == 400
+    assert "This invitation works no longer" in late.body.decode()
+    await post.settled()
+    assert len(post.mails.mails) == 1
+    assert heading(await browser.submit(late, "/signup", email=GRACE)) == "Look into your mailbox"
 
 
 async def test_sign_up_says_the_same_whether_there_is_an_account_or_not(post: Post) -> None:
@@ -290,6 +320,40 @@ async def test_a_forgotten_password_is_set_anew(post: Post) -> None:
     notice = await post.mails.newest(EMAIL, "Your password was changed")
     assert "127.0.0.1" in notice.get_content()
     assert NEW_PASSWORD not in "".join(mail.get_content() for mail in post.mails.mails)
+
+
+async def test_a_forgotten_password_leads_back_to_where_the_person_was_going(post: Post) -> None:
+    target = post.service.web.authorize_url(state="s" * 1000)
+    browser = post.service.browser()
+    page = await browser.get(f"/signin?next={quote(target, safe='')}")
+    page = await browser.get(link_on(page, "Forgot your password?"))
+    assert link_on(page, "Sign in") == f"/signin?next={quote(target, safe='')}"
+    page = await browser.submit(page, "/forgot", email="no address")  # and after a slip
+    assert (await browser.submit(page, "/forgot", email=EMAIL)).code == 200
+    page = await browser.get(await post.link(EMAIL, RESET))
+    done = await browser.submit(page, "/reset", new_password=NEW_PASSWORD)
+    page = await browser.get(link_on(done, "Sign in"))
+    signed_in = await browser.submit(page, "/signin", email=EMAIL, password=NEW_PASSWORD)
+    assert signed_in.headers["Location"] == target
+
+
+async def test_nothing_of_where_a_person_was_going_stands_in_the_mail_or_leads_elsewhere(post: Post) -> None:
+    browser = post.service.browser()
+    page = await browser.get("/forgot?next=%2FCONGRATULATIONS")
+    await browser.submit(page, "/forgot", email=EMAIL)
+    await post.settled()
+    assert "CONGRATULATIONS" not in (await post.mails.newest(EMAIL, RESET)).get_content()
+    page = await browser.get("/forgot")
+    await browser.send("/forgot", "POST", form={**fields_of(page, "/forgot"), "email": EMAIL, "next": "//evil.example"})
+    page = await browser.get(await post.link(EMAIL, RESET))
+    done = await browser.submit(page, "/reset", new_password=NEW_PASSWORD)
+    assert link_on(done, "Sign in") == "/signin"
+
+
+def link_on(page: HTTPResponse, words: str) -> str:
+    """Where a link leads."""
+    (link,) = [link for link in Page(page.body.decode()).all("a") if link.text.strip() == words]
+    return link.get("href")
 
 
 async def test_forgot_says_the_same_of_everybody(post: Post) -> None:
@@ -541,9 +605,10 @@ async def test_nothing_a_stranger_types_is_mailed_to_somebody_else(post: Post) -
     """Else the server would carry advertisements, in its own name."""
     browser = post.service.browser()
     browser.agent = "Visit https://evil.example"
-    await sign_up(browser, GRACE, "?next=%2Fhttps%3A%2F%2Fevil.example")
+    await sign_up(browser, GRACE, "?next=%2FCONGRATULATIONS-you-won%3Aevil.example")
     await post.forgot(EMAIL, browser)
     await post.settled()
     assert len(post.mails.mails) == 2
     for mail in post.mails.mails:
         assert "Visit" not in mail.get_content()
+        assert "CONGRATULATIONS" not in mail.get_content()

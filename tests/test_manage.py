@@ -255,7 +255,7 @@ def test_an_invitation_is_a_link_to_the_sign_up_page(home: Home) -> None:
     assert set(answer) == {"email", "link"}
     link, _, invite = answer["link"].partition("?invite=")
     assert (link, answer["email"]) == ("https://id.example/signup", "bob@example.com")
-    assert home.with_store(lambda store: store.people.invited(invite)) == "bob@example.com"
+    assert home.with_store(lambda store: store.people.invited(invite)) == ("bob@example.com", "")
 
 
 @pytest.mark.trap(24)

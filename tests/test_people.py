@@ -10,6 +10,7 @@ import pytest
 from store import keys
 from store.lifetimes import INVITE
 from store.opened import Store
+from store.people import Invited
 from store.refused import Refused, SignedOut
 from store.results import Visitor
 from store.sessions import Session
@@ -341,10 +342,10 @@ async def test_an_invitation_is_for_one_address_until_it_is_used_or_replaced(
 ) -> None:
     people = memory_store.people
     first = await people.invite("guest@example.com")
-    assert await people.invited(first) == "guest@example.com"
-    second = await people.invite("guest@example.com")
+    assert await people.invited(first) == Invited("guest@example.com", "")
+    second = await people.invite("guest@example.com", "/onward?x=1")
     assert await people.invited(first) is None
-    assert await people.invited(second) == "guest@example.com"
+    assert await people.invited(second) == Invited("guest@example.com", "/onward?x=1")
     guest = await people.create(
         "guest@example.com", "Guest", "correct horse battery", verified=True, event="signed_up", visitor=Visitor()
     )
@@ -353,7 +354,7 @@ async def test_an_invitation_is_for_one_address_until_it_is_used_or_replaced(
     assert await people.invited(second) is None
     third = await people.invite("guest@example.com")
     clock.advance(INVITE / 1000 - 1)
-    assert await people.invited(third) == "guest@example.com"
+    assert await people.invited(third) == Invited("guest@example.com", "")
     clock.advance(2)
     assert await people.invited(third) is None
 

@@ -133,6 +133,18 @@ async def test_what_cannot_be_an_account_is_said_on_the_form(
 
 
 @pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "facts", [{"signup": word} for word in ("open", "off", "invite")], ids=lambda facts: facts["signup"]
+)
+async def test_the_front_page_offers_an_account_to_whoever_may_make_one(
+    service: Service, facts: dict[str, Any]
+) -> None:
+    offered = b'href="/signup">Create an account' in (await service.browser().get("/")).body
+    assert offered == (facts["signup"] == "open")
+    assert b"/signup" not in (await (await service.signed_in()).get("/")).body
+
+
+@pytest.mark.gen_test
 @pytest.mark.parametrize("facts", [{"signup": "off"}, {"signup": "invite"}], ids=["off", "invite"])
 async def test_sign_up_may_be_closed(service: Service) -> None:
     browser = service.browser()
@@ -166,6 +178,33 @@ async def test_an_invitation_makes_one_account_with_a_confirmed_address(service:
     late = await service.store.people.invite("late@example.com")
     clock.advance(7 * DAY + 1)
     assert await service.store.people.invited(late) is None
+
+
+@pytest.mark.gen_test
+async def test_an_invitation_that_is_over_is_said_so_and_nothing_typed_is_lost(service: Service) -> None:
+    old = await service.store.people.invite("grace@example.com")
+    browser = service.browser()
+    form = await browser.get(f"/signup?invite={old}")
+    await service.store.people.invite("grace@example.com")
+    page = await browser.get(f"/signup?invite={old}&next=%2Faccount")
+    assert page.code == 400
+    assert "This invitation works no longer" in page.body.decode()
+    assert "invite" not in fields_of(page, "/signup")
+    sent = await browser.submit(form, "/signup", name="Grace", email="grace@example.com", password=PASSWORD)
+    assert sent.code == 400
+    assert "This invitation works no longer" in sent.body.decode()
+    assert 'value="Grace"' in sent.body.decode()
+    assert await service.store.people.find("grace@example.com") is None
+    done = await browser.submit(page, "/signup", name="Grace", email="grace@example.com", password=PASSWORD)
+    assert (done.code, done.headers["Location"]) == (303, "/account")
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("facts", [{"signup": "invite"}])
+async def test_where_one_is_needed_an_invitation_that_is_over_is_told_from_none(service: Service) -> None:
+    browser = service.browser()
+    assert "You need an invitation" in (await browser.get("/signup")).body.decode()
+    assert "This invitation works no longer" in (await browser.get("/signup?invite=over")).body.decode()
 
 
 async def userinfo_of(service: Service, browser: Browser) -> HTTPResponse:

@@ -239,7 +239,7 @@ def test_whatever_registers_is_safe_to_send_a_browser_to(text: str, public: bool
         assert (split := urlsplit(uri)).username is None
         assert not split.fragment
         assert split.scheme == "https" or (public and "." in split.scheme)
-        assert re.fullmatch(r"[a-z0-9.:/\[\]-]+", form_action_source(uri))
+        assert re.fullmatch(r"[a-z0-9.-]+:|", form_action_source(uri) or "")
 
 
 REGISTERED = ["https://app.example.com/callback", "https://app.example.com/other?tenant=1"]
@@ -360,17 +360,13 @@ def test_what_registers_matches_itself(uri: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "source"),
     [
-        ("https://app.example.com/callback?x=1", "https://app.example.com"),
-        ("https://app.example.com:8443", "https://app.example.com:8443"),
-        ("http://127.0.0.1:49152/cb", "http://127.0.0.1:49152"),
-        ("http://localhost:3000/cb", "http://localhost:3000"),
-        ("http://[::1]:49152/cb", "http:"),
-        ("https://[2001:db8::1]/cb", "https:"),
-        ("https://192.0.2.7/cb", "https:"),
+        ("https://app.example.com/callback?x=1", None),
+        ("http://127.0.0.1:49152/cb", None),
         ("com.example.app:/cb", "com.example.app:"),
+        ("com.example.app://host/cb", "com.example.app:"),
     ],
 )
-def test_the_source_for_form_action(uri: str, source: str) -> None:
+def test_the_source_for_form_action(uri: str, source: str | None) -> None:
     assert form_action_source(uri) == source
 
 

@@ -117,6 +117,8 @@ def assert_unavailable(name: str, answer: HTTPResponse) -> None:
     assert int(answer.headers["Retry-After"]) >= 1, name
     if answer.headers["Content-Type"] == "application/json":
         assert json_of(answer)["error"] == "temporarily_unavailable", name
+    else:
+        assert b'action="/signout"' in answer.body, f"{name}: whoever is signed in may want to be signed out"
 
 
 @pytest.fixture
