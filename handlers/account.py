@@ -71,7 +71,7 @@ class HomeHandler(PageHandler):
 
     async def get(self) -> None:
         """Shows what this is."""
-        self.render("home.html", title=PRODUCT, signed_in=await self.profile())
+        self.render("home.html", title=PRODUCT, signed_in=await self.profile(), signup_open=self.site.signup == "open")
 
 
 class Mistyped(NamedTuple):

@@ -231,7 +231,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "done.html": {**stranger, "heading": text, "text": text, "href": "/signin", "label": text},
         "message.html": {**message, "status": 400},
         "message.html short": {**message, "status": 200},
-        "home.html": {**stranger},
+        "home.html": {**stranger, "signup_open": True},
+        "home.html closed": {**stranger, "signup_open": False},
         "home.html signed in": known,
     }
 

@@ -34,9 +34,9 @@ def walk(tour: Tour) -> None:
     trouble(tour)
 
 
-def asks(client_id: str, scopes: tuple[str, ...] = ALL) -> str:
-    """The address at which an app asks."""
-    app = App("", client_id, None, f"https://{client_id}.example/callback")
+def asks(client_id: str, scopes: tuple[str, ...] = ALL, back: str = "") -> str:
+    """The address at which an app asks; `back` is where the person comes back to."""
+    app = App("", client_id, None, back or f"https://{client_id}.example/callback")
     return app.authorize_url(scope=" ".join(scopes), prompt="consent", code_challenge=challenge())
 
 
@@ -51,6 +51,8 @@ def strangers(tour: Tour) -> None:
     tour.stand.change(signup="off")
     tour.open("/signin")
     tour.stop("signin.html first", "Forgot your password?")
+    tour.open("/")
+    tour.stop("home.html closed", "One sign-in")
     tour.open("/signup")
     tour.stop("message.html", "Accounts are made by the operator")
     tour.stand.change()
@@ -59,11 +61,11 @@ def strangers(tour: Tour) -> None:
     tour.submit("/forgot", email="nobody")
     tour.stop("forgot.html", "e-mail address")
     tour.submit("/forgot", email=GRACE)
-    tour.stop("mail_sent.html", "not set up to send mail")
+    tour.stop("mail_sent.html", "will not arrive")
     tour.open("/oauth/authorize?client_id=unknown")
     tour.stop("message.html unknown app", "not known to this server")
-    tour.open(f"{asks('weather-diary')}&redirect_uri=https://elsewhere.example/")
-    tour.stop("message.html wrong address", "Error 400")
+    tour.open(asks("weather-diary", back="https://elsewhere.example/"))
+    tour.stop("message.html wrong address", "did not register the address")
     tour.open("/nothing/here")
     tour.stop("message.html not found", "Not found")
 
@@ -95,7 +97,7 @@ def newcomer(tour: Tour) -> None:
         tour.stop(name, words)
     tour.open("/account/email")
     tour.submit("/account/email/confirm")
-    tour.stop("mail_sent.html again", "on its way")
+    tour.stop("mail_sent.html again", "will not arrive")
     tour.stand.change(app_registration="operator")
     tour.open("/developer/apps")
     tour.stop("developer_apps.html empty", "registered by the operator")

@@ -52,6 +52,9 @@ return axe.run({resultTypes: ["violations"], rules: RULES}).then((found) => foun
 """
 # Where the page is wider than the window, some of what reaches over its edge.
 _WIDE = """
+const spilt = [...document.querySelectorAll("main, main *")].filter((one) => one.clientHeight
+  && getComputedStyle(one).overflowY === "visible" && one.scrollHeight > one.clientHeight + 2);
+if (spilt.length) return spilt.slice(0, 3).map((one) => "spills " + one.scrollHeight + " " +one.clientHeight + one.outerHTML.slice(0, 200));
 const edge = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth <= edge) return [];
 const over = [...document.querySelectorAll("body *")].filter((one) => one.getBoundingClientRect().right > edge + 0.5);
