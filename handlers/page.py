@@ -129,8 +129,6 @@ class PageHandler(BaseHandler):
             entry = CATALOGUE[refusal.code]
             heading = _HEADINGS.get(entry.status, "That did not work")
             text = refusal.description or entry.description
-            if text == entry.description:
-                text = _WORDS.get(refusal.code, text)
             self.render("message.html", title=heading, heading=heading, text=text, status=entry.status)
 
 
@@ -141,14 +139,4 @@ _HEADINGS = {
     429: "Too many requests",
     500: "Something went wrong",
     503: "Not available right now",
-}
-
-# What the catalogue says, in the words of people: on a page it is all they learn.
-_WORDS = {
-    "access_denied": "This form is out of date, or came from another site. Go back, load the page anew and try again.",
-    "not_found": "There is no page at this address.",
-    "rate_limited": "That was too often in a short time. Wait a little, then try again.",
-    "server_error": "That was our mistake, not yours. Try again in a moment.",
-    "temporarily_unavailable": "We cannot do this at the moment. Wait a little, then try again. If you were changing something, "
-    "look first whether it was done.",
 }

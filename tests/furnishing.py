@@ -7,14 +7,16 @@ import json
 from typing import Any
 
 import demo
+from store.calls import Asked
+from store.names import SCOPES
 from store.registration import Registration
 from store.results import Caller, Visitor
-from tests.charging import charge, hold
+from tests.charging import PRICE, charge
 from tests.drawing import drawn
 from tests.hosted import Keeper
 from tests.touring import DAY, DAYS, Stand
 
-PHONE = Visitor("203.0.113.9", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Version/18.5 Mobile Safari/604.1")
+PHONE = Visitor("203.0.113.9", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Version/18.5 Safari/604.1")
 LONG = "Überregionales Niederschlagsmengenaufzeichnungsarchiv für Hobbymeteorologinnen"
 """A name as long as they come: it must not burst a page."""
 SPENDS = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
@@ -45,8 +47,10 @@ async def furnish(stand: Stand) -> None:
     await keep(stand, person, reader, 2)
     session = await sign_in_elsewhere(stand)
     await stand.store.grants.revoke(session, reader.client_id, PHONE)
-    await hold(stand.store, person, weather, 250_000)
-    await stand.store.tokens.mint(person, weather, SPENDS)
+    await stand.store.tokens.mint(person, archive, KEEPS)
+    tokens = await stand.store.tokens.mint(person, weather, SPENDS)
+    asked = Asked("echo-1", PRICE, 1, 250_000, 1, lasts=DAY * 1000)
+    await stand.store.calls.hold(caller_with(stand, tokens.access_token), "credits:spend", asked)
     await stand.store.credits.set_spend_limit(session, weather.client_id, 5_000_000, PHONE)
     await stand.store.owned.give(person, weather.client_id)
     await stand.store.apps.update(weather.client_id, owner=person)
@@ -62,14 +66,19 @@ async def register(stand: Stand, client_id: str, name: str, scopes: tuple[str, .
 async def keep(stand: Stand, person: str, app: Registration, documents: int) -> None:
     """Connects the app, and has it keep so many notes and some settings."""
     tokens = await stand.store.tokens.mint(person, app, app.scopes)
-    token = stand.store.tokens.open_access(tokens.access_token)
-    assert token is not None
-    keeper = Keeper(stand.store, Caller.of(token, app.scopes))
+    keeper = Keeper(stand.store, caller_with(stand, tokens.access_token))
     if documents > 100:  # more than a page
         return await keeper.fill(documents, 2, json.dumps(NOTE).encode())
     for number in range(documents):
         await keeper.put(f"diary/2026-03-{number + 1:02}", json.dumps(NOTE).encode())
     await keeper.put("settings/display", b'{"units":"metric"}')
+
+
+def caller_with(stand: Stand, access_token: str) -> Caller:
+    """Whom an access token acts for."""
+    token = stand.store.tokens.open_access(access_token)
+    assert token is not None
+    return Caller.of(token, SCOPES)
 
 
 async def sign_in_elsewhere(stand: Stand) -> Any:

@@ -21,5 +21,6 @@ def packages() -> Path:
     with wanted.open() as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
         if not installed.exists() or installed.stat().st_mtime <= wanted.stat().st_mtime:
-            subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=NODE, check=True, capture_output=True, timeout=300)
+            command = [npm, "ci", "--no-audit", "--no-fund"]
+            subprocess.run(command, cwd=NODE, check=True, capture_output=True, timeout=300)
     return NODE / "node_modules"

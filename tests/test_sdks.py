@@ -7,6 +7,7 @@ import asyncio
 import json
 import re
 import shutil
+from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -149,9 +150,7 @@ def node() -> str:
 
 async def node_sdk(node: str, job: Job) -> Job:
     """The job by the Node SDK."""
-    ran = await asyncio.create_subprocess_exec(
-        node, "job.mjs", json.dumps(job), cwd=NODE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    ran = await asyncio.create_subprocess_exec(node, "job.mjs", json.dumps(job), cwd=NODE, stdout=PIPE, stderr=PIPE)
     out, err = await ran.communicate()
     assert (ran.returncode, err) == (0, b""), err.decode()
     met: Job = json.loads(out)

@@ -46,19 +46,22 @@ T = TypeVar("T")
 
 # Rules of axe-core that run only where they are asked for.
 ALSO = ("target-size", "label-content-name-mismatch", "focus-order-semantics")
+# Between colour schemes nothing changes but colours.
+OF_COLOURS = ("color-contrast", "link-in-text-block")
 _LOOK = """
-return axe.run({resultTypes: ["violations"], rules: RULES}).then((found) => found.violations.map((one) =>
-  one.id + ": " + one.help + "\\n" + one.nodes.map((node) => "    " + node.html + "\\n    " + node.failureSummary).join("\\n")));
+const told = (node) => `\\n    ${node.html}\\n    ${node.failureSummary}`;
+return axe.run({resultTypes: ["violations"], ...ASKED})
+  .then((found) => found.violations.map((one) => `${one.id}: ${one.help}${one.nodes.map(told).join("")}`));
 """
-# Where the page is wider than the window, some of what reaches over its edge.
-_WIDE = """
-const spilt = [...document.querySelectorAll("main, main *")].filter((one) => one.clientHeight
-  && getComputedStyle(one).overflowY === "visible" && one.scrollHeight > one.clientHeight + 2);
-if (spilt.length) return spilt.slice(0, 3).map((one) => "spills " + one.scrollHeight + " " +one.clientHeight + one.outerHTML.slice(0, 200));
-const edge = document.documentElement.clientWidth;
-if (document.documentElement.scrollWidth <= edge) return [];
-const over = [...document.querySelectorAll("body *")].filter((one) => one.getBoundingClientRect().right > edge + 0.5);
-return over.filter((one) => !over.includes(one.firstElementChild)).slice(0, 3).map((one) => one.outerHTML.slice(0, 200));
+# Some of what makes the page wider than the window, and of what is higher than the box that it is in.
+_BURST = """
+const all = [...document.querySelectorAll("body *")], edge = document.documentElement.clientWidth;
+const over = document.documentElement.scrollWidth <= edge ? []
+  : all.filter((one) => one.getBoundingClientRect().right > edge + 0.5);
+const spilt = all.filter((one) => one.clientHeight && getComputedStyle(one).overflowY === "visible"
+  && one.scrollHeight > one.clientHeight + 2);
+const deepest = [...over, ...spilt].filter((one, _, found) => !found.includes(one.firstElementChild));
+return deepest.slice(0, 3).map((one) => one.outerHTML.slice(0, 200));
 """
 # Sends a form whatever its fields demand and its script would do: the answer to what is wrong is wanted too.
 _SUBMIT = """
@@ -184,14 +187,14 @@ class Stand:
 @dataclass(frozen=True)
 class Seen:
     """A page that was seen: the name of the stop, the route that its address is of, its status and templates; what
-    axe-core has against it, and what is too wide, by mode."""
+    axe-core has against it, and what does not fit on a phone."""
 
     name: str
     route: str
     status: int
     templates: frozenset[str]
     violations: tuple[str, ...]
-    wide: tuple[str, ...]
+    burst: tuple[str, ...]
 
 
 class Tour:
@@ -200,8 +203,12 @@ class Tour:
     def __init__(self, stand: Stand, browser: Chromium, axe: str, shots: Path | None) -> None:
         self.stand, self.browser, self.shots = stand, browser, shots
         self.seen: list[Seen] = []
-        rules = json.dumps({name: {"enabled": True} for name in ALSO})
-        self._axe, self._look = axe, _LOOK.replace("RULES", rules)
+        asked = {
+            "light": {"rules": {name: {"enabled": True} for name in ALSO}},
+            "dark": {"runOnly": {"type": "rule", "values": OF_COLOURS}},
+        }
+        self._axe = axe
+        self._look = {scheme: _LOOK.replace("ASKED", json.dumps(options)) for scheme, options in asked.items()}
 
     def open(self, path: str) -> None:
         """Goes to a path of the service, or to an address elsewhere."""
@@ -229,18 +236,18 @@ class Tour:
         self.stand.recorder.loaded.clear()
         status = self.browser.run("return performance.getEntriesByType('navigation')[0].responseStatus")
         self.browser.run("for (const one of document.querySelectorAll('details')) one.open = true; " + self._axe)
-        violations, wide = [], []
+        violations, burst = [], []
         for mode, (width, scheme) in MODES.items():
             self.browser.show_as(width, scheme)
-            violations += [f"{name}, {mode}: {one}" for one in self.browser.run(self._look)]
+            violations += [f"{name}, {mode}: {one}" for one in self.browser.run(self._look[scheme])]
             if self.shots:
                 self.browser.screenshot(self.shots / mode / f"{name.replace('.html', '').replace(' ', '-')}.png")
         for width in (MODES["phone"][0], NARROWEST):
             self.browser.show_as(width, "light")
-            wide += [f"{name}, {width} px: {one}" for one in self.browser.run(_WIDE)]
+            burst += [f"{name}, {width} px: {one}" for one in self.browser.run(_BURST)]
         self.browser.show_as(*MODES["light"])
         route = self.route()
-        self.seen.append(Seen(name, route, status, templates, tuple(violations), tuple(wide)))
+        self.seen.append(Seen(name, route, status, templates, tuple(violations), tuple(burst)))
 
     def route(self) -> str:
         """The name of the route that the address of the page is of; empty where it is elsewhere."""

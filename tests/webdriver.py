@@ -24,7 +24,7 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
     *("--no-default-browser-check", "--disable-features=PasswordManagerOnboarding,PasswordLeakDetection"),
 )
-TAB, ENTER, SPACE, END, SHIFT = "\ue004", "\ue007", " ", "\ue010", "\ue008"
+TAB, ENTER, SPACE, SHIFT, CONTROL = "\ue004", "\ue007", " ", "\ue008", "\ue009"
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key that the protocol gives a reference to an element
 PATIENCE = 30.0  # seconds
 
@@ -33,14 +33,15 @@ _LOOK = """
 const element = document.activeElement, style = getComputedStyle(element), box = element.getBoundingClientRect();
 return {
   outline: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
-  seen: box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+  seen: box.width > 0 && box.height > 0
+    && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
 }
 """
 
 
 @dataclass(frozen=True)
 class Focused:
-    """What has the focus: `outline` is the width of the outline in pixels, `seen` whether any of it is in the window."""
+    """What has the focus: `outline` is the outline's width in pixels, `seen` whether any of it is in the window."""
 
     role: str
     name: str
@@ -135,9 +136,7 @@ class Chromium:
         """Lays pages out in so many pixels, in the colour scheme `light` or `dark`, until it is told otherwise; bars
         for scrolling take no room, as on a phone."""
         self.devtools("Emulation.setScrollbarsHidden", hidden=True)
-        self.devtools(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
-        )
+        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def allow_scripts(self, allowed: bool) -> None:
