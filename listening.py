@@ -15,7 +15,7 @@ from tornado.netutil import bind_sockets
 
 from front import FrontServer
 from front.files import room_for
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from settings import Settings
 from store.errors import StartupError
 

@@ -10,7 +10,7 @@ from typing import Any
 from bench.flat import EMPTY, FULL
 from bench.latchkey import SYSTEM
 from bench.measure import table
-from bench.memory import ACCESS, ACCOUNT, CONSENT, CREDITS, DOCUMENT, PAIR, SESSION, WINDOW, Footprint
+from bench.memory import ACCESS, ACCOUNT, CONSENT, CREDITS, DOCUMENT, FIRST, PAIR, SESSION, WINDOW, Footprint
 from bench.rounds import Found, Key
 
 HARD = 32
@@ -83,9 +83,14 @@ def bytes_of_person(things: Mapping[str, float], assumed: Assumed) -> float:
         + min(assumed.apps, lively) * things[ACCESS]
         + assumed.signed_in * things[SESSION]
         + assumed.paying * things[CREDITS]
-        + assumed.documents * things[DOCUMENT]
+        + _documents(things, min(assumed.apps, assumed.documents), assumed.documents)
         + assumed.active * things[WINDOW]
     )
+
+
+def _documents(things: Mapping[str, float], pairs: float, documents: float) -> float:
+    """What so many documents take, which so many pairs keep."""
+    return pairs * things[FIRST] + (documents - pairs) * things[DOCUMENT]
 
 
 def need(people: int, found: Found, things: Mapping[str, float], assumed: Assumed) -> Need:
@@ -147,9 +152,8 @@ def cost_table(found: Found) -> str:
 def predicted(things: Mapping[str, float], how: Mapping[str, Any]) -> float:
     """Bytes by which the model says that the full store of `bench/flat.py` exceeds the empty one."""
     users, pairs = how["users"], how["tokens"] / 2
-    return float(users * (things[ACCOUNT] + things[CONSENT]) + (pairs - users) * things[PAIR]) + float(
-        how["documents"] * things[DOCUMENT]
-    )
+    tokens = users * (things[ACCOUNT] + things[CONSENT]) + (pairs - users) * things[PAIR]
+    return float(tokens + _documents(things, min(users, how["documents"]), how["documents"]))
 
 
 def check(flat: Mapping[str, Any], stores: list[Footprint]) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 
 def machine() -> str:
-    """The processor, how many cores there are, Python and its event loop."""
+    """The processor, how many cores there are, Python, whose build it is, and its event loop."""
     model = platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     for line in cpuinfo.read_text().splitlines() if cpuinfo.exists() else ():
@@ -20,7 +21,9 @@ def machine() -> str:
             model = line.partition(":")[2].strip()
             break
     loop = "uvloop" if find_spec("uvloop") and find_spec("event_loop") else "asyncio"
-    return f"{os.cpu_count()} cores ({model}), Python {platform.python_version()}, {loop}"
+    # Distributions build Python with profiles, which makes it faster by a quarter than a plain build.
+    python = f"Python {platform.python_version()}" + (" of the system" if sys.base_prefix == "/usr" else "")
+    return f"{os.cpu_count()} cores ({model}), {python}, {loop}"
 
 
 def write(file: Path, measured: dict[str, Any], **how: Any) -> None:

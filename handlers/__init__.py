@@ -47,8 +47,8 @@ from handlers.ai import (
     SdkModelHandler,
     SdkModelsHandler,
 )
+from handlers.application import Latchkey
 from handlers.authorize import AuthorizeHandler
-from handlers.base import Latchkey
 from handlers.credits import BalanceHandler, ConnectedAppsHandler
 from handlers.decide import DecideHandler
 from handlers.developer import (

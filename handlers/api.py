@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from tornado.httputil import HTTPServerRequest
+from tornado.web import HTTPError
+
+from handlers.application import Latchkey
 from handlers.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
 from handlers.params import Params, decode_form
 from handlers.policy import Policy
@@ -27,11 +32,34 @@ class ApiHandler(BaseHandler):
         ("Access-Control-Expose-Headers", EXPOSED),
     )
 
-    def initialize(self, policy: Policy) -> None:
-        """Takes the route's policy."""
-        super().initialize(policy)
-        # Tornado would read every body as the form it may be, leniently; parameters are read by `params` alone.
-        self.request._parse_body = _leave_body  # type: ignore[method-assign]
+    lean = True
+
+    def __init__(self, application: Latchkey, request: HTTPServerRequest, *, policy: Policy) -> None:
+        # What Tornado's own comes to for a handler that renders no template and takes no stream.
+        self.application, self.request = application, request
+        self.path_args: list[str] = []
+        self._transforms: list[Any] = []
+        self._headers_written = self._finished = False
+        self._auto_finish, self._prepared_future = True, None
+        self.clear()
+        request.connection.set_close_callback(self.on_connection_close)  # type: ignore[union-attr]  # as in write_whole
+        self.initialize(policy)
+
+    async def answer(self, args: list[str | bytes]) -> None:
+        """Answers the request; `args` are the parts of its path. What Tornado's `_execute` comes to here: whatever is
+        raised becomes an answer, also where what is waited for was cancelled."""
+        try:
+            if self.request.method not in self.SUPPORTED_METHODS:
+                raise HTTPError(405)
+            self.path_args = [arg if isinstance(arg, str) else self.decode_argument(arg) for arg in args]
+            self.prepare()
+            answered = getattr(self, self.request.method.lower())(*self.path_args)
+            if answered is not None:
+                await answered
+            if not self._finished:
+                self.finish()
+        except (Exception, asyncio.CancelledError) as error:
+            self._handle_request_exception(error)
 
     def options(self, *args: str) -> None:
         """A preflight. The wildcard does not cover Authorization, so the headers are listed."""
@@ -90,10 +118,6 @@ class ApiHandler(BaseHandler):
         if client_id is not None and client_id != basic_id:
             raise Refused("invalid_request", "client_id differs between header and body.")
         return basic_id, basic_secret or None
-
-
-def _leave_body() -> None:
-    pass
 
 
 def _is_authentic(app: Registration, secret: str | None) -> bool:

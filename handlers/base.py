@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import random
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from json import JSONEncoder
 from time import time
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from tornado.escape import json_encode, url_unescape
+import orjson
+from tornado.escape import json_encode
 from tornado.httputil import HTTPServerRequest, ResponseStartLine, format_timestamp
-from tornado.web import Application, HTTPError, RequestHandler
+from tornado.web import HTTPError, RequestHandler
 
 from front.fields import headers_of, put_fields
 from handlers.errors import CATALOGUE, PUBLIC_NAME, is_defect, refusal_of
@@ -24,8 +23,10 @@ from store.opened import Store
 from store.refused import Refused, SignedOut
 from store.results import Visitor, Window
 
+if TYPE_CHECKING:
+    from handlers.application import Latchkey
+
 log = logging.getLogger("latchkey.http")
-access_log = logging.getLogger("latchkey.access")
 
 EXPOSED = (
     "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Request-Id, "
@@ -33,44 +34,6 @@ EXPOSED = (
 )
 ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key"
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
-
-
-to_json = JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
-"""JSON as answers have it, of values that hold no lone surrogate."""
-
-Target = tuple[type[RequestHandler], dict[str, Any]]
-
-
-class Latchkey(Application):
-    """The Tornado application. `site` is what its handlers know of the server, `in_flight` the requests at work;
-    `literal` and `patterns` are its routes, those without and those with a pattern in them."""
-
-    site: Site
-    in_flight: int = 0
-    literal: Mapping[str, Target] = {}
-    patterns: Sequence[tuple[re.Pattern[str], Target]] = ()
-
-    def log_request(self, handler: RequestHandler) -> None:
-        """One line a request: method, path without its query, status, time in ms, id. Nothing in it is secret."""
-        status = handler.get_status()
-        level = logging.WARNING if status >= 500 else logging.INFO
-        if access_log.isEnabledFor(level):
-            request = handler.request
-            method, path, passed = request.method, shown(request.path), 1000 * request.request_time()
-            access_log.log(level, "%s %s %d %.1fms [%s]", method, path, status, passed, request_id(request))
-
-    def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
-        """The handler of a request. Tornado's own way there, through a router for hosts and one for paths, costs more
-        than many a handler; it is left to static files and to what is not found."""
-        target = self.literal.get(request.path)
-        if target is not None:
-            return self.get_handler_delegate(request, *target)
-        for pattern, target in self.patterns:
-            match = pattern.fullmatch(request.path)
-            if match:
-                args: Any = [_plain(part) for part in match.groups()]
-                return self.get_handler_delegate(request, *target, path_args=args)
-        return super().find_handler(request, **kwargs)
 
 
 class BaseHandler(RequestHandler):
@@ -102,6 +65,8 @@ class BaseHandler(RequestHandler):
         """The id under which this request stands in the log and in its response."""
         return request_id(self.request)
 
+    lean = False
+    """Whether a request comes here as `Call` of handlers/application.py brings it."""
     too_large = "payload_too_large"
     counted_app = ""
     """The client id of the app whose call this turns out to be, for its numbers."""
@@ -205,7 +170,7 @@ class BaseHandler(RequestHandler):
         """Writes a JSON object."""
         if status != 200:
             self.set_status(status)
-        self.write_whole(to_json(value).encode(), {})
+        self.write_whole(orjson.dumps(value), {})
 
     def write_whole(self, body: bytes, headers: Mapping[str, str]) -> None:
         """Writes the body, JSON unless the headers say otherwise. Their names are spelt `Header-Case`, and nothing in
@@ -298,11 +263,6 @@ def log_failure(request: HTTPServerRequest, raised: Any) -> None:
     while error is not None:
         error.__traceback__ = None
         error = error.__context__
-
-
-def _plain(part: str) -> str | bytes:
-    """A part of a path, without its percent signs. Tornado takes text as it is, and reads bytes as UTF-8."""
-    return url_unescape(part, encoding=None, plus=False) if "%" in part else part
 
 
 @lru_cache(maxsize=1024)

@@ -6,8 +6,10 @@ import base64
 import binascii
 import re
 
+import orjson
+
 from handlers.api import ApiHandler
-from handlers.base import http_date, to_json
+from handlers.base import http_date
 from handlers.params import once, parse_pairs
 from store.archive import described
 from store.documents import Conditions, Page
@@ -52,7 +54,7 @@ class DocumentHandler(ApiHandler):
         self.write_window(window)
         headers = {
             "Etag": f'"{found.etag}"',
-            "Last-Modified": http_date(int(found.updated_at.timestamp())),
+            "Last-Modified": http_date(found.updated // 1000),
             "Cache-Control": "private, no-cache",
         }
         self.write_whole(content, headers)
@@ -163,9 +165,9 @@ def _spliced(page: Page, cursor: str | None) -> bytes:
     items = []
     for found, content in page.items:
         assert content is not None
-        head = to_json(described(found, with_collection=False)).encode()
+        head = orjson.dumps(described(found, with_collection=False))
         items.append(b'%b,"data":%b}' % (head[:-1], content))
-    return b'{"items":[%b],"nextCursor":%b}' % (b",".join(items), to_json(cursor).encode())
+    return b'{"items":[%b],"nextCursor":%b}' % (b",".join(items), orjson.dumps(cursor))
 
 
 def _read_limit(text: str | None) -> int:

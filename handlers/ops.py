@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from tornado.routing import URLSpec
 
-from handlers.base import BaseHandler, Latchkey
+from handlers.application import Latchkey
+from handlers.base import BaseHandler
 from handlers.fallback import quote_nothing
 from handlers.health import HealthHandler
 from handlers.params import Params

@@ -36,14 +36,25 @@ class Conditions(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """A document without its content. `etag` is the number in the ETag; `size` is in bytes as it was sent."""
+    """A document without its content. `etag` is the number in the ETag; `size` is in bytes as it was sent,
+    `created` and `updated` are in epoch ms."""
 
     collection: str
     document_id: str
     etag: str
     size: int
-    created_at: datetime
-    updated_at: datetime
+    created: int
+    updated: int
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was created."""
+        return at(self.created)
+
+    @property
+    def updated_at(self) -> datetime:
+        """When it was last written."""
+        return at(self.updated)
 
     @property
     def name(self) -> str:
@@ -186,7 +197,7 @@ class Documents:
 def metadata_of(row: list[Any]) -> Metadata:
     """A row of a listing: name, ETag, size, created, updated."""
     collection, _, document_id = row[0].decode().partition("/")
-    return Metadata(collection, document_id, row[1].decode(), int(row[2]), at(int(row[3])), at(int(row[4])))
+    return Metadata(collection, document_id, row[1].decode(), int(row[2]), int(row[3]), int(row[4]))
 
 
 def usage_of(fields: list[bytes]) -> Usage:
@@ -206,6 +217,6 @@ def _metadata(collection: str, document_id: str, size: int, reply: Reply) -> Met
         document_id,
         reply.text("etag"),
         size,
-        at(reply.number("created_at")),
-        at(reply.number("updated_at")),
+        reply.number("created_at"),
+        reply.number("updated_at"),
     )

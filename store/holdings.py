@@ -93,8 +93,8 @@ class Holdings:
             document_id,
             reply.text("etag"),
             reply.number("size"),
-            at(reply.number("created_at")),
-            at(reply.number("updated_at")),
+            reply.number("created_at"),
+            reply.number("updated_at"),
         )
         content = self._cipher.open(session.user, client, name, reply.raw("sealed"))
         return profile_of(session.user, reply), found, content

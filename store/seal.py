@@ -7,7 +7,6 @@ answered again. Wire form: the kind's prefix, then base64url without padding of 
 
 from __future__ import annotations
 
-import base64
 import binascii
 import enum
 import hashlib
@@ -170,8 +169,9 @@ def _pack(token: Token) -> bytes:
 
 
 def _decode_id(text: str) -> bytes:
-    raw = base64.urlsafe_b64decode(text.encode("ascii") + b"==")
-    if len(raw) != 16 or _encode(raw).decode() != text:
+    body = text.encode("ascii")
+    raw = binascii.a2b_base64(body.translate(_TO_STANDARD) + b"==")
+    if len(raw) != 16 or _encode(raw) != body:
         raise ValueError("an id is 16 bytes as 22 characters of base64url")
     return raw
 

@@ -15,7 +15,7 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from handlers import make_application
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from store.connect import connect
 from store.embedded import EmbeddedStore
@@ -40,7 +40,7 @@ takes its place where time need not move."""
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what speaks HTTP with a server of ours, which runs on both HTTP servers, and what is about one of them."""
     for item in items:
-        if item.path.name.startswith("test_front_"):
+        if item.path.name.startswith(("test_front_", "test_lanes")):
             item.add_marker("front")
         known = vars(item.module).values() if isinstance(item, pytest.Function) else ()
         starts = any(getattr(one, "__module__", "") == "tests.processes" for one in known)

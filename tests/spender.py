@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from tornado.httpclient import HTTPResponse
 
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from outbound.messages import MessagesUpstream
 from outbound.models import Limits, Model, Models

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from store import keys
 from tests.conftest import OpenStore

@@ -8,7 +8,7 @@ import socket
 import pytest
 from tornado.httpserver import HTTPServer
 
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from outbound.models import Limits
 from outbound.tokens import count

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from tests.driver import Service, json_of, send_raw
 from tests.engines import FakeClock

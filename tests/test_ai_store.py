@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tornado.ioloop import IOLoop
 
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from outbound.tokens import count
 from store.keyring import Keys

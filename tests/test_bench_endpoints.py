@@ -38,6 +38,7 @@ THINGS = {
     memory.WINDOW: 150.0,
     memory.PAIR_WINDOW: 150.0,
     memory.CREDITS: 600.0,
+    memory.FIRST: 1900.0,
     memory.DOCUMENT: 1300.0,
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from tests.driver import Service, send_raw
 from tests.fronts import until

@@ -272,3 +272,9 @@ async def test_the_route_of_a_code_is_the_one_in_the_map(service: Service) -> No
     )
     assert answer.code == 200
     assert (await send(f"{service.base_url}/api/oauth/nothing")).code == 404
+
+
+def test_no_handler_that_is_reached_past_xsrf_checks_obeys_a_cookie() -> None:
+    lean = {name for _, handler, name in ROUTES if handler.lean}
+    assert "token" in lean
+    assert not [name for name in lean if POLICIES[name].xsrf]

@@ -14,7 +14,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from handlers import ROUTES, make_application
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.errors import CATALOGUE
 from handlers.ops import Operations, make_ops_application
 from handlers.site import Site

@@ -11,7 +11,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.account_profile import PASSED_OVER
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from handlers.studio import MOST_UPLOAD, ROOM
 from tests.conftest import OpenStore

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -321,3 +322,22 @@ async def test_verifier_and_code_in_the_query_count_for_nothing(service: Service
     )
     assert response.code == 400
     assert (await service.web.exchange(code)).code == 200
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("path", ["/signin", "/api/oauth/userinfo", "/api/oauth/token", "/nowhere"])
+@pytest.mark.parametrize("host", ["local host", "local/host", "localhost, localhost"])
+async def test_a_host_that_is_none_is_refused_wherever_it_comes_in(service: Service, path: str, host: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(service.base_url).port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert answer.startswith(b"HTTP/1.1 400 "), answer
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("host", ["localhost", "localhost:8080", "id.example.com:443", "[::1]:80", "127.0.0.1", "a_b"])
+async def test_a_host_may_be_any_name(service: Service, host: str) -> None:
+    for path, status in (("/healthz", 200), ("/api/oauth/userinfo", 401)):
+        assert (await send(service.base_url + path, headers={"Host": host})).code == status

@@ -18,7 +18,7 @@ import pytest
 from tornado.ioloop import IOLoop
 
 from handlers.ai import SdkMessagesHandler
-from handlers.base import Latchkey
+from handlers.application import Latchkey
 from handlers.site import Site
 from outbound.echo import ECHO, echo_model
 from outbound.models import Models

@@ -1,0 +1,161 @@
+"""The Tornado application, and how a request reaches its handler: those of the API without what Tornado does for pages
+and none of them uses.
+
+Arguments of queries and forms, uploads that stream, templates, XSRF tokens: of a small request all that is a quarter of
+what it costs. Pages and static files go Tornado's own way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import cached_property
+from time import time
+from typing import Any, cast
+
+from tornado.escape import url_unescape
+from tornado.httputil import (
+    HTTPConnection,
+    HTTPHeaders,
+    HTTPInputError,
+    HTTPMessageDelegate,
+    HTTPServerRequest,
+    RequestStartLine,
+    ResponseStartLine,
+)
+from tornado.web import Application, RequestHandler
+
+from handlers.base import request_id, shown
+from handlers.site import Site
+
+access_log = logging.getLogger("latchkey.access")
+
+# RFC 9110 7.2: uri-host [ ":" port ], as far as it goes without taking names apart.
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+;=]*)(?::[0-9]*)?")
+
+
+Target = tuple[Any, dict[str, Any]]
+"""A handler, and what it is initialized with."""
+
+
+class Latchkey(Application):
+    """The Tornado application. `site` is what its handlers know of the server, `in_flight` the requests at work;
+    `literal` and `patterns` are its routes, those without and those with a pattern in them."""
+
+    site: Site
+    in_flight: int = 0
+    literal: Mapping[str, Target] = {}
+    patterns: Sequence[tuple[re.Pattern[str], Target]] = ()
+
+    def log_request(self, handler: RequestHandler) -> None:
+        """One line a request: method, path without its query, status, time in ms, id. Nothing in it is secret."""
+        status = handler.get_status()
+        level = logging.WARNING if status >= 500 else logging.INFO
+        if access_log.isEnabledFor(level):
+            request = handler.request
+            method, path, passed = request.method, shown(request.path), 1000 * request.request_time()
+            access_log.log(level, "%s %s %d %.1fms [%s]", method, path, status, passed, request_id(request))
+
+    @cached_property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop. Asking for it costs a system call on Python 3.11."""
+        return asyncio.get_running_loop()
+
+    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        """What receives a request."""
+        return Call(self, server_conn, request_conn)
+
+    start_page = Application.start_request
+
+    def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
+        """The handler of a page. Tornado's own way there, through a router for hosts and one for paths, costs more than
+        many a handler; it is left to static files and to what is not found."""
+        target, args = self.target(request.path)
+        if target is None:
+            return super().find_handler(request, **kwargs)
+        return self.get_handler_delegate(request, *target, path_args=cast(Any, args))
+
+    def target(self, path: str) -> tuple[Target | None, list[str | bytes]]:
+        """The route of a path, and the parts of the path that its pattern names."""
+        target = self.literal.get(path)
+        if target is not None:
+            return target, []
+        for pattern, candidate in self.patterns:
+            match = pattern.fullmatch(path)
+            if match:
+                return candidate, [_plain(part) for part in match.groups()]
+        return None, []
+
+
+class ApiRequest(HTTPServerRequest):
+    """A request whose query and body nobody but its handler reads."""
+
+    def __init__(
+        self, start_line: RequestStartLine, headers: HTTPHeaders, connection: HTTPConnection, server_connection: object
+    ) -> None:
+        self.method, self.uri, self.version = start_line
+        self.path, _, self.query = start_line.path.partition("?")
+        self.headers = headers
+        self.body = b""
+        self.host = headers.get("Host", "127.0.0.1")
+        if not _HOST.fullmatch(self.host):
+            raise HTTPInputError(f"Invalid Host header: {self.host!r}")
+        context: Any = connection.context  # type: ignore[attr-defined]  # of all connections of servers
+        self.remote_ip, self.protocol = context.remote_ip, context.protocol
+        self.connection, self.server_connection = connection, server_connection
+        self.arguments, self.query_arguments, self.body_arguments, self.files = {}, {}, {}, {}
+        self._start_time = time()
+        self._finish_time = None
+
+
+class Call(HTTPMessageDelegate):
+    """One request, on its way to the handler of its address."""
+
+    def __init__(self, application: Latchkey, server_connection: object, connection: HTTPConnection) -> None:
+        self._application = application
+        self._server_connection, self._connection = server_connection, connection
+        self._pieces: list[bytes] = []
+        # Where the address is none of the API.
+        self._page: HTTPMessageDelegate | None = None
+
+    def headers_received(
+        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
+    ) -> Awaitable[None] | None:
+        """Finds the handler. Raises HTTPInputError."""
+        assert isinstance(start_line, RequestStartLine)
+        target, self._args = self._application.target(start_line.path.partition("?")[0])
+        if target is None or not target[0].lean:
+            self._page = self._application.start_page(self._server_connection, self._connection)
+            return self._page.headers_received(start_line, headers)
+        self._handler, self._facts = target
+        self._request = ApiRequest(start_line, headers, self._connection, self._server_connection)
+        return None
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """A piece of the body."""
+        if self._page is not None:
+            return self._page.data_received(chunk)
+        self._pieces.append(chunk)
+        return None
+
+    def on_connection_close(self) -> None:
+        """The client is gone before the request was complete."""
+        if self._page is not None:
+            self._page.on_connection_close()
+        self._pieces.clear()
+
+    def finish(self) -> None:
+        """The request is complete."""
+        if self._page is not None:
+            self._page.finish()
+            return
+        self._request.body = b"".join(self._pieces)
+        handler = self._handler(self._application, self._request, **self._facts)
+        self._application.loop.create_task(handler.answer(self._args))
+
+
+def _plain(part: str) -> str | bytes:
+    """A part of a path, without its percent signs. Tornado takes text as it is, and reads bytes as UTF-8."""
+    return url_unescape(part, encoding=None, plus=False) if "%" in part else part
