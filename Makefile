@@ -8,7 +8,7 @@ ARGS ?=
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test crosscheck test-cluster lint docs clean
+.PHONY: help run test crosscheck test-cluster screenshots lint docs clean
 .PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-docs
 
 help:  ## list these targets
@@ -27,6 +27,10 @@ crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP se
 
 test-cluster: $(VENV)/installed-test  ## run them with clusters of Valkey and of Redis 7 for stores
 	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots, to be looked at
+	rm -rf build/screenshots
+	LATCHKEY_SHOTS=build/screenshots $(BIN)/python -m pytest tests/test_browser_pages.py $(ARGS)
 
 lint: $(VENV)/installed-test  ## check style, format and types
 	$(BIN)/ruff check .

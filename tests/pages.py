@@ -245,6 +245,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "message.html other": {**message, "status": 403, "sign_out_to": text},
         "message.html short": {**message, "status": 200},
         "home.html": {**stranger, "signup_open": True},
+        "home.html closed": {**stranger, "signup_open": False},
         "home.html signed in": {**known, "signup_open": True},
     }
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,6 @@ import demo
 from tests.processes import QUICK, Server
 from tests.webdriver import Chromium
 
-SHOTS = os.environ.get("LATCHKEY_SHOTS")
 INVITATION = "Sign in with Latchkey"
 GREETING = "Ada Lovelace"
 
@@ -51,25 +48,17 @@ def browser(server: Server, chromium: Chromium) -> Iterator[Chromium]:
     assert chromium.console() == []
 
 
-def picture(browser: Chromium, name: str) -> None:
-    """Keeps a screenshot where LATCHKEY_SHOTS names a directory."""
-    if SHOTS:
-        browser.screenshot(Path(SHOTS) / f"{name}.png")
-
-
 def sign_in(browser: Chromium, server: Server) -> None:
     """Fills in the sign-in page."""
     browser.wait_for("Password", at=f"{server.url}/signin")
     browser.type("email", demo.EMAIL)
     browser.type("password", demo.PASSWORD)
-    picture(browser, "sign-in")
     browser.click("Sign in")
 
 
 def allow(browser: Chromium, server: Server) -> None:
     """Allows what the consent page asks for."""
     browser.wait_for("The Daily Leaf", at=f"{server.url}/oauth/authorize?")
-    picture(browser, "consent")
     browser.click("Allow")
 
 
@@ -86,25 +75,19 @@ def test_from_sign_in_over_consent_to_the_app_and_away_again(server: Server, app
     browser.type("question", "What does this cost?")
     browser.click("Ask")
     browser.wait_for("It cost you 0.0000", at=f"{app}/")
-    picture(browser, "demo-greeting")
     # Cookies know no ports: both servers' go to both, under names that leave the other alone.
     assert {"latchkey_session", "demo_app_session"} <= browser.cookies()
     browser.open(f"{server.url}/account")
     browser.wait_for(demo.EMAIL, at=f"{server.url}/account")
-    picture(browser, "account")
     browser.open(app)
     browser.wait_for(GREETING)
 
     browser.open(f"{server.url}/account/security")
     browser.wait_for("App connected")
-    picture(browser, "security")
     browser.open(f"{server.url}/account/apps")
-    picture(browser, "apps")
     browser.click("Disconnect…")
-    picture(browser, "apps-disconnect")
     browser.click("Disconnect The Daily Leaf")
     browser.wait_for("Recently disconnected", at=f"{server.url}/account/apps")
-    picture(browser, "apps-disconnected")
     assert browser.console() == []
     browser.open(app)
     browser.wait_for("You are no longer connected")
@@ -153,7 +136,6 @@ def sign_up(browser: Chromium, server: Server, email: str, name: str) -> None:
     browser.type("name", name)
     browser.type("email", email)
     browser.type("password", "a long enough password")
-    picture(browser, "sign-up")
     browser.click("Create account")
 
 
@@ -172,6 +154,5 @@ def test_a_wrong_password_is_said_on_the_page(server: Server, browser: Chromium)
     browser.type("password", "not the password")
     browser.click("Sign in")
     browser.wait_for("do not fit an account", at=f"{server.url}/signin")
-    picture(browser, "sign-in-wrong")
     assert len(complaints := browser.console()) == 1, complaints
     assert "400" in complaints[0]

@@ -13,7 +13,7 @@ from tests.demo_site import Browser as AppBrowser
 from tests.demo_site import Demo
 from tests.driver import Browser
 from tests.processes import QUICK, Server
-from tests.test_browser import allow, picture, sign_in
+from tests.test_browser import allow, sign_in
 from tests.test_demo import app_of
 from tests.webdriver import Chromium
 
@@ -61,7 +61,6 @@ def test_the_story(server: Server, app: str, browser: Chromium) -> None:
     browser.wait_for("Read: <b>Notes</b> by A. A. L.", at=f"{app}/")
     browser.click("Change")
     browser.run("document.querySelector('.notes textarea').value = 'Read twice.'")
-    picture(browser, "demo-note")
     browser.click("Save the note")
     browser.wait_for("Read twice.", at=f"{app}/")
     assert "by A. A. L." not in browser.text
@@ -73,7 +72,6 @@ def test_the_story(server: Server, app: str, browser: Chromium) -> None:
     assert browser.run("return window.stayed"), "the answer came into the page"
     browser.wait_for("Credits: 4.9999")
     assert browser.run("return document.querySelector('header img').naturalWidth") == 256
-    picture(browser, "demo-answer")
 
     browser.open(f"{server.url}/account/apps/{demo.CLIENT_ID}/data")
     browser.wait_for("notes")
@@ -87,7 +85,6 @@ def test_the_story(server: Server, app: str, browser: Chromium) -> None:
     browser.wait_for("You are no longer connected")
     assert browser.run("return window.stayed"), "the page noticed by itself"
     assert "Your notes" not in browser.text
-    picture(browser, "demo-ended")
     browser.open(app)
     browser.wait_for("Sign in with Latchkey")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,6 @@ import demo
 from tests.processes import QUICK, Server
 from tests.webdriver import Chromium
 
-SHOTS = os.environ.get("LATCHKEY_SHOTS")
 ENTER = "\ue007"
 
 
@@ -35,21 +32,13 @@ def browser(server: Server) -> Iterator[Chromium]:
         assert made.console() == []
 
 
-def picture(browser: Chromium, name: str) -> None:
-    """Keeps a screenshot where LATCHKEY_SHOTS names a directory."""
-    if SHOTS:
-        browser.screenshot(Path(SHOTS) / f"{name}.png")
-
-
 def test_from_the_first_page_to_an_app_that_works_and_is_deleted(server: Server, browser: Chromium) -> None:
     browser.click("Register an app")
     browser.wait_for("What kind of app is it?")
     browser.type("redirect_uris", "https://weather.example/callback")
-    picture(browser, "developer-register")
     browser.type("name", "Weather Diary" + ENTER)
     browser.wait_for("this once")
     assert "CLIENT_SECRET=lk_cs_" in browser.text
-    picture(browser, "developer-app")
 
     browser.click("Try it")
     browser.wait_for("See what a person sees")
@@ -58,7 +47,6 @@ def test_from_the_first_page_to_an_app_that_works_and_is_deleted(server: Server,
     browser.click("Allow")
     browser.wait_for("4. The end", at=f"{server.url}/developer/apps/")
     assert demo.EMAIL in browser.text
-    picture(browser, "developer-try")
 
     browser.click("Weather Diary")
     browser.wait_for("Change it")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from tests.webdriver import Chromium
 ADA = {"email": "ada@example.com", "name": "Ada Lovelace", "password": "correct horse battery"}
 GRACE = {"email": "grace@example.com", "name": "Grace Hopper", "password": "correct horse battery"}
 ENTER = "\ue007"
-SHOTS = os.environ.get("LATCHKEY_SHOTS")
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +34,6 @@ def browser() -> Iterator[Chromium]:
     """A browser of its own: passkeys belong to it."""
     with Chromium() as made:
         yield made
-
-
-def picture(browser: Chromium, name: str) -> None:
-    """Keeps a screenshot where LATCHKEY_SHOTS names a directory."""
-    if SHOTS:
-        browser.screenshot(Path(SHOTS) / f"{name}.png")
 
 
 def sign_in(browser: Chromium, server: Server, person: dict[str, str]) -> None:
@@ -65,10 +57,8 @@ def test_a_passkey_is_added_signs_in_and_is_a_second_step(server: Server, browse
     assert "Chrome on Linux" in browser.text
     browser.click("Add a passkey")
     browser.wait_for("Keep your recovery codes")
-    picture(browser, "recovery-codes")
     browser.click("I have kept them")
     browser.wait_for("not used yet", at=f"{server.url}/account/security")
-    picture(browser, "security-passkey")
 
     browser.click("Confirm with a passkey")
     browser.wait_for("You can now change how you sign in.")
@@ -77,14 +67,12 @@ def test_a_passkey_is_added_signs_in_and_is_a_second_step(server: Server, browse
 
     sign_out(browser, server)
     browser.open(f"{server.url}/signin?next=/account/security")
-    picture(browser, "sign-in-passkey")
     browser.click("Sign in with a passkey")
     browser.wait_for("Signed in with a passkey", at=f"{server.url}/account/security")
 
     sign_out(browser, server)
     sign_in(browser, server, ADA)
     browser.wait_for("Your password is right", at=f"{server.url}/signin/second")
-    picture(browser, "second-step-passkey")
     browser.click("Use your passkey")
     browser.wait_for("Where you are signed in", at=f"{server.url}/account/security")
 
@@ -106,7 +94,6 @@ def test_an_authenticator_app_is_set_up_and_asked_for(server: Server, browser: C
     browser.wait_for("Where you are signed in", at=f"{server.url}/account/security")
     browser.click("Set up an app")
     browser.wait_for("scan this picture")
-    picture(browser, "authenticator")
     found = re.search(r"\b((?:[A-Z2-7]{4} ){7}[A-Z2-7]{4})\b", browser.text)
     assert found
     browser.type("code", code_of(found[1]))
@@ -116,11 +103,9 @@ def test_an_authenticator_app_is_set_up_and_asked_for(server: Server, browser: C
     assert len(set(codes)) == 10
     browser.click("I have kept them")
     browser.wait_for("You have 10 codes left.")
-    picture(browser, "security-app")
     sign_out(browser, server)
     sign_in(browser, server, GRACE)
     browser.wait_for("Code from your authenticator app", at=f"{server.url}/signin/second")
-    picture(browser, "second-step-app")
     browser.type("code", codes[0] + ENTER)
     browser.wait_for("You have 9 codes left.", at=f"{server.url}/account/security")
     assert browser.console() == []

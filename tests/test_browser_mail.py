@@ -18,7 +18,7 @@ import pytest
 from tests.driver import Browser
 from tests.mailbox import Mailbox, link_in
 from tests.processes import QUICK, Server
-from tests.test_browser import INVITATION, picture
+from tests.test_browser import INVITATION
 from tests.webdriver import PATIENCE, Chromium
 
 PASSWORD, NEW_PASSWORD = "correct horse battery", "another horse battery"
@@ -100,7 +100,6 @@ def test_with_a_mail_server_the_way_to_an_app_leads_over_the_mailbox(data_dir: P
             browser.type("password", PASSWORD)
             browser.click("Sign in")
             browser.wait_for("First, confirm your e-mail address", f"{server.url}/oauth/authorize?")
-            picture(browser, "mail-confirm-first")
             browser.click("Send the mail again")  # the first one went nowhere
             browser.wait_for("Look into your mailbox")
             browser.open(post.link(server, "Confirm your e-mail address"))
@@ -114,7 +113,6 @@ def test_with_a_mail_server_the_way_to_an_app_leads_over_the_mailbox(data_dir: P
             browser.click(INVITATION)
             browser.click("Create an account")
             browser.wait_for("Create your account", f"{server.url}/signup")
-            picture(browser, "mail-sign-up")
             browser.type("email", "linus@example.com")
             browser.click("Send the link")
             browser.wait_for("Look into your mailbox")
@@ -136,44 +134,35 @@ def test_an_address_is_confirmed_and_changed_and_a_forgotten_password_set(server
             browser.type(field, text)
         browser.click("Create account")
         browser.wait_for("Not confirmed", f"{server.url}/account")
-        picture(browser, "mail-account-unconfirmed")
         browser.open(newest_link(server, "Confirm your e-mail address"))
         browser.wait_for("grace@example.com")
-        picture(browser, "mail-confirm")
         browser.click("Yes, confirm it")
         browser.wait_for("Confirmed", f"{server.url}/account")
         browser.click("Change the address")
         browser.wait_for("Change it", f"{server.url}/account/email")
-        picture(browser, "mail-account-email")
         browser.type("email", "new@example.com")
         browser.type("current_password", "wrong password")
         browser.click("Send the link")
         browser.wait_for("The current password is not right.")
         (complaint,) = browser.console()  # the answer's status, and no more
         assert "400" in complaint
-        picture(browser, "mail-account-email-wrong")
         browser.type("current_password", PASSWORD)
         browser.click("Send the link")
         browser.wait_for("Look into your mailbox")
-        picture(browser, "mail-sent")
         browser.open(newest_link(server, "Confirm your new e-mail address"))
         browser.wait_for("From now on")
-        picture(browser, "mail-change")
         browser.click("Change my address")
         browser.wait_for("Your address was changed")
-        picture(browser, "mail-changed")
         browser.click("Sign out")
         browser.wait_for("you decide what each app may do", f"{server.url}/")
         browser.open(f"{server.url}/signin")
         browser.click("Forgot your password?")
         browser.wait_for("Forgot your password?", f"{server.url}/forgot")
-        picture(browser, "mail-forgot")
         browser.type("email", "new@example.com")
         browser.click("Send the link")
         browser.wait_for("Look into your mailbox")
         browser.open(newest_link(server, "Set a new password"))
         browser.wait_for("Choose a new password")
-        picture(browser, "mail-reset")
         browser.type("new_password", NEW_PASSWORD)
         browser.click("Set the password")
         browser.wait_for("Your password was changed")

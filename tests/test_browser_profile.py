@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from tests.processes import QUICK, Server
 from tests.webdriver import Chromium
 
 NAME, EMAIL, PASSWORD = "Ada Lovelace", "ada@example.com", "correct horse battery"
-SHOTS = os.environ.get("LATCHKEY_SHOTS")
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +26,6 @@ def browser(server: Server) -> Iterator[Chromium]:
         yield made
 
 
-def picture(browser: Chromium, name: str) -> None:
-    """Keeps a screenshot where LATCHKEY_SHOTS names a directory."""
-    if SHOTS:
-        browser.screenshot(Path(SHOTS) / f"{name}.png")
-
-
 def test_from_a_profile_of_ones_own_to_no_account(server: Server, browser: Chromium, tmp_path: Path) -> None:
     browser.open(f"{server.url}/signup?next=/account")
     for field, text in (("name", NAME), ("email", EMAIL), ("password", PASSWORD)):
@@ -41,7 +33,6 @@ def test_from_a_profile_of_ones_own_to_no_account(server: Server, browser: Chrom
     browser.click("Create account")
     browser.wait_for("Profile", at=f"{server.url}/account")
     assert width_of_picture(browser) == 256, "the generated one is shown"
-    picture(browser, "profile")
 
     file = tmp_path / "me.gif"
     file.write_bytes(drawn("GIF"))
@@ -49,14 +40,12 @@ def test_from_a_profile_of_ones_own_to_no_account(server: Server, browser: Chrom
     browser.click("Upload picture")
     browser.wait_for("Your picture was changed.", at=f"{server.url}/account?picture")
     assert width_of_picture(browser) == 256, "the uploaded one is shown"
-    picture(browser, "profile-picture")
     assert browser.console() == []
 
     file.write_bytes(b"no picture")
     browser.type("picture", str(file))
     browser.click("Upload picture")
     browser.wait_for("not a picture we can read", at=f"{server.url}/account/picture")
-    picture(browser, "profile-picture-refused")
     assert ["400" in complaint for complaint in browser.console()] == [True]
     browser.click("Remove your picture")
     browser.wait_for("Your picture is gone.")
@@ -67,17 +56,14 @@ def test_from_a_profile_of_ones_own_to_no_account(server: Server, browser: Chrom
     browser.wait_for(f"{NAME} of London")
 
     browser.open(f"{server.url}/account/delete")
-    picture(browser, "delete")
     browser.type("email", EMAIL)
     browser.type("password", "wrong horse battery")
     browser.click("Delete my account for good")
     browser.wait_for("That is not your password.", at=f"{server.url}/account/delete")
-    picture(browser, "delete-wrong")
     assert ["400" in complaint for complaint in browser.console()] == [True]
     browser.type("password", PASSWORD)
     browser.click("Delete my account for good")
     browser.wait_for("Your account was deleted", at=f"{server.url}/account/deleted")
-    picture(browser, "deleted")
     browser.open(f"{server.url}/account")
     browser.wait_for("Sign in", at=f"{server.url}/signin")
     assert browser.console() == []

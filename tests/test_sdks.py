@@ -7,10 +7,9 @@ import asyncio
 import json
 import re
 import shutil
-import subprocess
+from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,12 +25,12 @@ from outbound.models import Models
 from outbound.tokens import count, pieces
 from tests.driver import Service
 from tests.engines import FakeClock
+from tests.npm import NODE, packages
 from tests.spender import MODEL, Spender, at_rest, cost, mint
 from tests.upstream import TEXT, USAGE, Plan, ScriptedUpstream, error, events_of, failing, message
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
-NODE = Path(__file__).parent / "node"
 TOLD = "Hello, wonderful world!\n\nWhat is new?"
 TOOLS = [{"name": "look_up", "description": "Looks up.", "input_schema": {"type": "object", "properties": {}}}]
 TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"word": "universally", "times": [1, 2.5]}}
@@ -144,22 +143,14 @@ async def python_sdk(job: Job) -> Job:
 
 @pytest.fixture(scope="session")
 def node() -> str:
-    """Node, with the SDK installed as the lock file has it."""
-    found, npm = shutil.which("node"), shutil.which("npm")
-    if found is None or npm is None:
-        pytest.skip("no node and npm on this machine")
-    wanted, installed = NODE / "package-lock.json", NODE / "node_modules" / ".package-lock.json"
-    if installed.exists() and installed.stat().st_mtime > wanted.stat().st_mtime:
-        return found
-    subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=NODE, check=True, capture_output=True, timeout=300)
-    return found
+    """Node, with the SDK installed."""
+    packages()
+    return str(shutil.which("node"))
 
 
 async def node_sdk(node: str, job: Job) -> Job:
     """The job by the Node SDK."""
-    ran = await asyncio.create_subprocess_exec(
-        node, "job.mjs", json.dumps(job), cwd=NODE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    ran = await asyncio.create_subprocess_exec(node, "job.mjs", json.dumps(job), cwd=NODE, stdout=PIPE, stderr=PIPE)
     out, err = await ran.communicate()
     assert (ran.returncode, err) == (0, b""), err.decode()
     met: Job = json.loads(out)

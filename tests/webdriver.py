@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,8 +24,29 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
     *("--no-default-browser-check", "--disable-features=PasswordManagerOnboarding,PasswordLeakDetection"),
 )
+TAB, ENTER, SPACE, SHIFT, CONTROL = "\ue004", "\ue007", " ", "\ue008", "\ue009"
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key that the protocol gives a reference to an element
 PATIENCE = 30.0  # seconds
+
+
+_LOOK = """
+const element = document.activeElement, style = getComputedStyle(element), box = element.getBoundingClientRect();
+return {
+  outline: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
+  seen: box.width > 0 && box.height > 0
+    && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+}
+"""
+
+
+@dataclass(frozen=True)
+class Focused:
+    """What has the focus: `outline` is the outline's width in pixels, `seen` whether any of it is in the window."""
+
+    role: str
+    name: str
+    outline: float
+    seen: bool
 
 
 class Chromium:
@@ -90,6 +112,37 @@ class Chromium:
         path = f'//*[self::button or self::a or self::summary][contains(normalize-space(), "{words}")]'
         self._call("POST", f"/element/{self._find('xpath', path)}/click", {})
 
+    def press(self, *keys: str) -> None:
+        """Presses the keys one after the other, on whatever has the focus; a key that is held comes before its key in
+        one string."""
+        acts = []
+        for chord in keys:
+            acts += [{"type": "keyDown", "value": key} for key in chord]
+            acts += [{"type": "keyUp", "value": key} for key in reversed(chord)]
+        self._call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": acts}]})
+
+    def focused(self) -> Focused:
+        """What has the focus, as it is read aloud and as it looks."""
+        at = f"/element/{next(iter(self._call('GET', '/element/active').values()))}"
+        role, name = (str(self._call("GET", f"{at}/computed{what}")) for what in ("role", "label"))
+        look = self.run(_LOOK)
+        return Focused(role, name, **look)
+
+    def devtools(self, command: str, **parameters: Any) -> Any:
+        """A command of the browser's own protocol, for what WebDriver has no word for."""
+        return self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def show_as(self, width: int, scheme: str) -> None:
+        """Lays pages out in so many pixels, in the colour scheme `light` or `dark`, until it is told otherwise; bars
+        for scrolling take no room, as on a phone."""
+        self.devtools("Emulation.setScrollbarsHidden", hidden=True)
+        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def allow_scripts(self, allowed: bool) -> None:
+        """Whether pages that are opened from now on may run scripts; those of tests run all the same."""
+        self.devtools("Emulation.setScriptExecutionDisabled", value=not allowed)
+
     def wait_for(self, words: str, at: str = "") -> None:
         """Waits until the page, at an address that begins with `at`, says these words."""
         deadline = time.monotonic() + PATIENCE
@@ -127,9 +180,10 @@ class Chromium:
         return [message for message in said if "Autofocus processing was blocked" not in message]
 
     def screenshot(self, path: Path) -> None:
-        """Writes a picture of the page, as PNG."""
+        """Writes a picture of the whole page, as PNG."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
+        taken = self.devtools("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(taken["data"]))
 
     def _port(self) -> int:
         deadline = time.monotonic() + PATIENCE
