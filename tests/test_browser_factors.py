@@ -78,7 +78,6 @@ def test_a_passkey_is_added_signs_in_and_is_a_second_step(server: Server, browse
 
     browser.click("Confirm with a passkey")
     browser.wait_for("You can now change how you sign in.")
-    picture(browser, "security-confirmed")
     browser.click("Remove Chrome on Linux")
     browser.wait_for("That passkey was removed.")
     sign_out(browser, server)

@@ -59,7 +59,7 @@ def test_from_a_profile_of_ones_own_to_no_account(server: Server, browser: Chrom
     browser.type("email", EMAIL)
     browser.type("password", "wrong horse battery")
     browser.click("Delete my account for good")
-    browser.wait_for("That is not your password.", at=f"{server.url}/account/delete")
+    browser.wait_for("The password is not right.", at=f"{server.url}/account/delete")
     assert ["400" in complaint for complaint in browser.console()] == [True]
     browser.type("password", PASSWORD)
     browser.click("Delete my account for good")
