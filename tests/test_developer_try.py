@@ -64,7 +64,7 @@ async def test_what_was_issued_ends_with_the_page(service: Service) -> None:
     await own_app(service)
     await walk(await service.signed_in())
     store = service.store
-    families = [key async for key in store.client.scan_iter("*family:my-app*")]
+    families = [key async for key in store.client.scan_iter("*:family:*")]
     assert families
     assert all([await store.client.hget(key, "revoked") for key in families])
 

@@ -98,7 +98,7 @@ async def test_failures_of_the_store_leave_no_secret_in_any_log(
     client = service.store.client
     for key in (keys.grant(service.ada, "web-app"), keys.person(service.ada)["audit"]):
         await client.delete(key)
-        await client.set(key, "no hash, no stream")
+        await client.sadd(key, "no hash, no text")
     passwords = {"current_password": NEW_PASSWORD, "new_password": PASSWORD}
     answers = [
         await service.web.exchange(code),
