@@ -133,8 +133,8 @@ class Chromium:
         return self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def show_as(self, width: int, scheme: str) -> None:
-        """Lays pages out in so many pixels, in the colour scheme `light` or `dark`, until it is told otherwise; bars
-        for scrolling take no room, as on a phone."""
+        """Shows pages in a window of this width in pixels, in the colour scheme `light` or `dark`, until it is told
+        otherwise. The bar for scrolling is hidden; a page that reserves room for it (`scrollbar-gutter`) still does."""
         self.devtools("Emulation.setScrollbarsHidden", hidden=True)
         self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
