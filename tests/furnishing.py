@@ -85,6 +85,6 @@ async def sign_in_elsewhere(stand: Stand) -> Any:
     """The person's session on a phone."""
     credentials = await stand.store.people.verify(demo.EMAIL, demo.PASSWORD)
     assert credentials is not None
-    session = stand.store.sessions.open(await stand.store.sessions.start(credentials, PHONE))
+    session = stand.store.sessions.open((await stand.store.sessions.start(credentials, PHONE)).cookie)
     assert session is not None
     return session
