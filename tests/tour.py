@@ -6,6 +6,7 @@ Stops are named as in `tests/pages.py`, with a word behind for a state that it d
 from __future__ import annotations
 
 import base64
+import re
 import tempfile
 
 import demo
@@ -195,7 +196,8 @@ def factors(tour: Tour) -> None:
     tour.sign_in(HEDY, PASSWORD, "/account/security")
     tour.stop("account_security.html first", "Set up an app")
     stand.change(base_url=f"http://127.0.0.1:{stand.site.base_url.rpartition(':')[2]}")
-    tour.open("/account/security?changed")
+    tour.open("/account/security")
+    tour.submit("/account/security", current_password=PASSWORD, new_password=PASSWORD)
     tour.stop("account_security.html changed", "Your password was changed")
     stand.change()
     tour.submit("/account/security", current_password="wrong", new_password="short")
@@ -207,9 +209,13 @@ def factors(tour: Tour) -> None:
     tour.open("/account/security")
     browser.click("Add a passkey")
     tour.stop("account_recovery.html", "they are shown only now")
+    codes = re.findall(r"\b[a-z2-7]{4}(?:-[a-z2-7]{4}){3}\b", browser.text)
     browser.click("I have kept them")
-    tour.open("/account/security?passkey")
-    tour.stop("account_security.html proved", "Your passkey was added")
+    browser.wait_for("not used yet")
+    tour.submit("/account/security/confirm", password=PASSWORD, code=codes[0])
+    tour.stop("account_security.html proved", "You can now change how you sign in")
+    tour.submit("/account/security/passkeys/rename", name="")
+    tour.stop("account_security.html wrong name", "Type a name for the passkey")
     tour.submit("/account/security/recovery")
     tour.stop("account_recovery.html new", "no longer work")
     tour.submit("/signout")
@@ -219,8 +225,12 @@ def factors(tour: Tour) -> None:
     tour.open("/signin/second")
     tour.stop("signin_second.html recovery", "Recovery code")
     stand.change()
-    tour.open("/signin/second?next=/account/security/authenticator")
+    tour.open("/signin/second?next=/account/security")
     browser.click("Use your passkey")
+    browser.wait_for("Where you are signed in")
+    browser.click("Confirm with a passkey")
+    browser.wait_for("You can now change how you sign in")
+    browser.click("Set up an app")
     browser.wait_for("scan this picture")
     key = browser.run("return document.querySelector('.key').innerText").replace(" ", "")
     code = code_at(base64.b32decode(key), int(stand.clock.time() * 1000) // STEP)
@@ -232,11 +242,11 @@ def factors(tour: Tour) -> None:
     tour.stop("signin_second.html", "code")
     browser.click("Use your passkey")
     browser.wait_for("Where you are signed in")
-    tour.submit("/account/security/authenticator/remove", password="wrong", code="1")
-    tour.stop("account_security.html wrong remove", "password")
+    browser.click("Confirm with a passkey")
+    browser.wait_for("You can now change how you sign in")
     stand.clock.advance(1200)
     tour.submit("/account/security/passkeys/remove")
-    tour.stop("account_security.html unproved", "Confirm that it is you first")
+    tour.stop("account_security.html unproved", "Confirm first that it is you")
     tour.submit("/account/security/confirm", password="wrong")
     tour.stop("account_security.html", "password")
     stand.clock.advance(2400)
@@ -332,7 +342,7 @@ def leaving(tour: Tour) -> None:
     tour.submit("/account/delete", email="nobody", password="wrong")
     tour.stop("account_delete.html", "not the e-mail address of this account")
     tour.submit("/account/delete", email=demo.EMAIL, password="wrong")
-    tour.stop("account_delete.html wrong password", "not your password")
+    tour.stop("account_delete.html wrong password", "The password is not right")
     tour.open("/account/deleted")
     tour.stop("message.html short", "Your account was deleted")
 
