@@ -17,10 +17,11 @@ from store.archive import ZipWriter, described, document_path, json_line
 from store.documents import Metadata
 
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
+NOW_MS = int(NOW.timestamp() * 1000)
 
 
 def document(collection: str = "notes", document_id: str = "n1", size: int = 2) -> Metadata:
-    return Metadata(collection, document_id, "17", size, NOW, NOW)
+    return Metadata(collection, document_id, "17", size, NOW_MS, NOW_MS)
 
 
 def test_a_zip_holds_what_was_put_in() -> None:

@@ -187,6 +187,8 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     assert f"sign-in | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
     minutes = lifetimes.SIGN_IN_ACCOUNT.period // lifetimes.MINUTE
     assert f"sign-in | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
+    minutes = lifetimes.OWN_PASSWORD.period // lifetimes.MINUTE
+    assert f"delete the account | {lifetimes.OWN_PASSWORD.limit} in {minutes} minutes | the person" in HTTP
     minutes = lifetimes.FACTOR.period // lifetimes.MINUTE
     assert f"second step | {lifetimes.FACTOR.limit} in {minutes} minutes;" in HTTP
     assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP

@@ -20,7 +20,7 @@ from store.export import as_lines
 from store.opened import Store
 from store.results import Visitor
 from tests.charging import DOLLAR
-from tests.factoring import App, add_passkey
+from tests.factoring import App, add_passkey, confirm
 from tests.holding import connect_app, write
 from tests.operating import Home, clean_environment
 from tests.owners import ROOT
@@ -34,7 +34,8 @@ DOCUMENTS = {"notes/a": b' {"n": 1.50}\n', "notes/user:1": b'"second"'}
 @pytest.fixture
 def person(home: Home) -> str:
     """A person with documents of one app, and of another that was disconnected; returns the user id."""
-    sub: str = home.user(EMAIL)["sub"]
+    made = home.user(EMAIL)
+    sub: str = made["sub"]
     for client_id in ("first-app", "gone-app"):
         home.app(client_id)
 
@@ -52,8 +53,9 @@ def person(home: Home) -> str:
         await store.grants.revoke(session, "gone-app", Visitor())
         own: Record = {"name": "Their own", "redirect_uris": ("https://own.example/",), "scopes": ("profile",)}
         await store.owned.register(session, "a nonce", Visitor(), most=1, **own)
-        signing_in: Any = SimpleNamespace(store=store, user=sub, email=EMAIL, session=session)
+        signing_in: Any = SimpleNamespace(store=store, user=sub, email=EMAIL, session=session, codes=[])
         await App.add(signing_in)
+        await confirm(signing_in, password=made["password"])
         await add_passkey(signing_in)
 
     home.with_store(fill)
@@ -88,7 +90,7 @@ def check_records(sub: str, profile: Record, apps: list[Record], activity: list[
 
 def check_security(security: Record) -> None:
     assert security.pop("authenticatorAppSince") > "2020"
-    assert security.pop("recoveryCodesLeft") == 10
+    assert security.pop("recoveryCodesLeft") == 9
     (passkey,) = security.pop("passkeys")
     assert (passkey["name"], passkey["lastUsedAt"]) == ("My phone", None)
     assert {(one["address"], one["agent"]) for one in security.pop("sessions")} == {("192.0.2.9", "Firefox")}
