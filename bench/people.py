@@ -96,11 +96,12 @@ class Crowd:
             self._sealer.seal(Token(Kind.CODE, session.user, self.app.client_id, code, 0)) for session, code in made
         ]
 
-    def write(self, lineages: Iterable[Lineage], documents: int, size: int) -> None:
-        """So many documents of `size` bytes for each."""
+    def write(self, lineages: Iterable[Lineage], documents: int, size: int, *, beside: int = 0) -> None:
+        """So many documents of `size` bytes for each, who has `beside` of them already."""
         content = document(size)
         with Pipe(self._socket_path) as pipe:
-            pipe.run("write_document", self._writes(lineages, documents, content), ("created",))
+            numbers = range(beside, beside + documents)
+            pipe.run("write_document", self._writes(lineages, numbers, content), ("created",))
 
     def access(self, lineage: Lineage) -> str:
         """The first access token of a family."""
@@ -162,7 +163,7 @@ class Crowd:
             "period": _MINUTE,
         }
 
-    def _writes(self, lineages: Iterable[Lineage], documents: int, content: bytes) -> Iterator[Call]:
+    def _writes(self, lineages: Iterable[Lineage], numbers: Sequence[int], content: bytes) -> Iterator[Call]:
         client = self.app.client_id
         for user, family in lineages:
             key = {
@@ -170,7 +171,7 @@ class Crowd:
                 **keys.hosted(user, client),
                 "window": keys.limit(user, "fill", client),
             }
-            for number in range(documents):
+            for number in numbers:
                 name = name_of(number)
                 yield (
                     key,

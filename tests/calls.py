@@ -338,6 +338,7 @@ async def _(w: World) -> Call:
 @call(
     "leaving.with_password",
     "read_factors",
+    "read_factors",
     "take_window",
     "read_credentials",
     "prove_with_code",
@@ -350,7 +351,15 @@ async def _(w: World) -> Call:
     return lambda: w.store.leaving.with_password(w.session, typed, VISITOR)
 
 
-@call("leaving.with_passkey", "read_factors", "read_passkey", "prove_with_passkey", "delete_user", "release_email")
+@call(
+    "leaving.with_passkey",
+    "read_factors",
+    "read_factors",
+    "read_passkey",
+    "prove_with_passkey",
+    "delete_user",
+    "release_email",
+)
 async def _(w: World) -> Call:
     device = await add_passkey(w)
     challenge, allowed = await w.store.leaving.challenge(w.session)
