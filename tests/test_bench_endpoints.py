@@ -179,7 +179,7 @@ def test_the_model_of_memory_counts_what_the_full_store_was_filled_with() -> Non
     how = {"users": 10, "tokens": 50, "documents": 10}
     flat = {"how": how, "memory": {EMPTY: 1000.0, FULL: 101_000.0}}
     predicted, measured = capacity.check(flat, [memory.Footprint("Valkey", THINGS, [])])
-    assert predicted == 10 * 1500 + 15 * 500 + 10 * 1300
+    assert predicted == 10 * 1500 + 15 * 500 + 10 * 1900
     assert measured == 100_000
 
 
