@@ -59,6 +59,9 @@ class ApiHandler(BaseHandler):
             if not self._finished:
                 self.finish()
         except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # the process ends
             self._handle_request_exception(error)
 
     def options(self, *args: str) -> None:

@@ -99,7 +99,7 @@ class ApiRequest(HTTPServerRequest):
         self.path, _, self.query = start_line.path.partition("?")
         self.headers = headers
         self.body = b""
-        self.host = headers.get("Host", "127.0.0.1")
+        self.host = headers.get("Host", "127.0.0.1" if self.version == "HTTP/1.0" else "-/")
         if not _HOST.fullmatch(self.host):
             raise HTTPInputError(f"Invalid Host header: {self.host!r}")
         context: Any = connection.context  # type: ignore[attr-defined]  # of all connections of servers

@@ -91,9 +91,9 @@ def factors_changed(site: Site, email: str, what: str, visitor: Visitor) -> None
     write(site, "second_step", email, said=what, **_circumstances(visitor))
 
 
-def password_changed(site: Site, email: str, visitor: Visitor) -> None:
-    """That the password is another one."""
-    write(site, "password_changed", email, **_circumstances(visitor))
+def password_changed(site: Site, email: str, visitor: Visitor, *, claimed: bool = False) -> None:
+    """That the password is another one; `claimed`: with it went whatever else let anybody in."""
+    write(site, "password_claimed" if claimed else "password_changed", email, **_circumstances(visitor))
 
 
 def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:

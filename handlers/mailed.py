@@ -17,6 +17,15 @@ from store.seal import Kind
 
 NEW_LINK = "Have a new link sent"
 
+FACTORS_STAY = (
+    "It ends no passkey and no authenticator app: if somebody else may have added one, remove it under Security."
+)
+ALL_IS_GONE = (
+    "Nobody had shown before that this e-mail address is theirs. So passkeys, authenticator app and recovery codes are "
+    "removed and all apps are disconnected; what apps keep for you here goes 30 days from now, unless you allow them "
+    "again."
+)
+
 
 class LinkPage(SignInPage):
     """A page whose address may hold a link that gives somebody power: it goes nowhere from here."""
@@ -170,13 +179,11 @@ class ResetHandler(LinkPage):
         except ValueError as error:
             self.set_status(400)
             return await self.show(link, str(error))
-        await self.store.links.reset(link, password, self.visitor)
-        letters.password_changed(self.site, seen.mailed_to, self.visitor)
+        claimed = await self.store.links.reset(link, password, self.visitor)
+        letters.password_changed(self.site, seen.mailed_to, self.visitor, claimed=claimed)
         self.write_session(None)
-        text = (
-            "Everybody who was signed in to your account is signed out. Sign in with the new password. It ends no "
-            "passkey and no authenticator app: if somebody else may have added one, remove it under Security."
-        )
+        text = "Everybody who was signed in to your account is signed out. Sign in with the new password. "
+        text += ALL_IS_GONE if claimed else FACTORS_STAY
         onward = f"/signin{next_query(safe_next(seen.target))}"
         await self.done("Your password was changed", text, onward, "Sign in")
 

@@ -4,14 +4,16 @@
 --- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
 --- ARGV[2] usage_prefix: what stands before it in the key of what the app keeps
 --- ARGV[3] idle: ms
+--- ARGV[4] shard: what stands before 'app:' in the keys of the shard
+--- ARGV[5] member: the person, as the lists of the shard have them
 --- @reply signed_out
 --- @reply ok email email_verified name picture rows
---- @derives grant_prefix usage_prefix
+--- @derives grant_prefix usage_prefix shard
 --- @include "connected"
 --- @include "session"
 --- @include "spending"
 local user, session = KEYS[1], KEYS[2]
-local grant_prefix, usage_prefix, idle = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local grant_prefix, usage_prefix, idle, shard, member = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -28,6 +30,7 @@ for _, client in ipairs(apps_of(user)) do
       ceiling and int(ceiling) or '', int(spent)}
   else
     redis.call('HDEL', user, app_field(client))
+    redis.call('SREM', shard .. 'app:' .. client .. ':users', member)
   end
 end
 local email, verified, name, picture = profile(user)

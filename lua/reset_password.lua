@@ -13,7 +13,7 @@
 --- ARGV[6] address
 --- ARGV[7] agent
 --- @reply over
---- @reply ok left
+--- @reply ok claimed left
 --- @derives prefix
 --- @include "link"
 --- @include "audit"
@@ -27,9 +27,10 @@ local address, agent = ARGV[6], ARGV[7]
 local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end
 local left, now = {}, now_ms()
+local claimed = redis.call('HGET', user, 'verified') ~= '1'
 -- Nobody has shown before that this address is theirs: what lets anybody in or gives an app access may be a stranger's,
 -- who signed up with it.
-if redis.call('HGET', user, 'verified') ~= '1' then
+if claimed then
   redis.call('DEL', factors, passkeys, recovery)
   for _, client in ipairs(apps_of(user)) do
     local grant = prefix .. 'grant:' .. client
@@ -48,4 +49,4 @@ redis.call('HSET', user, 'password', password, 'verified', '1')
 redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('HSET', link, 'used', '1')
 record(audit, 'password_reset', '', address, agent)
-return {'ok', left}
+return {'ok', claimed and 1 or 0, left}

@@ -79,6 +79,8 @@ class Grants:
             grant_prefix=keys.grant_prefix(session.user),
             usage_prefix=keys.usage_prefix(session.user),
             idle=self._idle,
+            shard=keys.shard_prefix(session.user),
+            member=keys.member(session.user),
         )
         refuse_signed_out(reply)
         return profile_of(session.user, reply), [_grant(row) for row in reply.rows("rows")]

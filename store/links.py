@@ -172,10 +172,10 @@ class Links:
             raise _over()
         return reply.text("target") if reply.word == "ok" else ""
 
-    async def reset(self, text: str, password: str, visitor: Visitor) -> Seen:
+    async def reset(self, text: str, password: str, visitor: Visitor) -> bool:
         """Sets the password; every session ends, and every other link. The address counts as confirmed; where it was
-        not before, second step and passkeys go too, and every app is disconnected. Raises Refused("invalid_request"),
-        HasherBusy."""
+        not before, second step and passkeys go too, every app is disconnected, and that is True. Raises
+        Refused("invalid_request"), HasherBusy."""
         seen = await self.look(Kind.RESET, text)  # no hash is made for a link that is over
         if seen.used:
             raise _over()
@@ -195,7 +195,7 @@ class Links:
             raise _over()
         for client in reply.rows("left"):
             self._numbers.disconnected(client.decode())
-        return seen
+        return reply.number("claimed") == 1
 
     async def change(self, session: Session, text: str, visitor: Visitor) -> Changed:
         """Makes the address that the link was mailed to the person's.

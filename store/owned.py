@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps import Apps, changed_by_owner, rotated, without_secret
+from store.apps import Apps, changed_by_owner, client_id_of, rotated, without_secret
 from store.errors import wrapped
 from store.lifetimes import APP_BEGUN, REGISTER_APP
 from store.refused import Refused, let_in, refuse_signed_out
@@ -83,7 +83,7 @@ class OwnedApps:
         """Registers an app of this person's, who may have `most`. The client id comes from person and `nonce`, so a
         form that is sent again registers nothing more. Raises SignedOut, ValueError for what may not register,
         Refused("access_denied") where there are as many already, Refused("rate_limited")."""
-        client_id = hashlib.sha256(f"{session.user}:{nonce}".encode()).hexdigest()[:32]
+        client_id = client_id_of(hashlib.sha256(f"{session.user}:{nonce}".encode()).digest())
         registration = Registration(client_id, **fields, owner=session.user)
         reply = await self._scripts.run(
             "claim_app",

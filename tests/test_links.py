@@ -140,7 +140,7 @@ async def test_a_first_confirmation_by_a_new_password_leaves_nothing_of_who_sign
     await store.client.hset(hosted, "notes/n1", "kept")
     await store.numbers.flush()
     text = await text_of(store.links.to_reset(world.user, world.email))
-    await store.links.reset(text, NEW_PASSWORD, VISITOR)
+    assert await store.links.reset(text, NEW_PASSWORD, VISITOR) is (before == "unconfirmed")
     await store.numbers.flush()
     events = [entry.event for entry in (await store.operator.find(world.user)).activity]
     people = (await store.numbers.of(world.app.client_id)).people

@@ -15,6 +15,7 @@ from tornado.ioloop import IOLoop
 
 from handlers.site import Site
 from outbound.mail import SmtpServer, Undelivered
+from store import keys
 from store.opened import Store
 from store.results import Visitor
 from tests.driver import EMAIL, PASSWORD, Browser, Service, answer_of, fields_of, json_of
@@ -320,6 +321,21 @@ async def test_a_forgotten_password_is_set_anew(post: Post) -> None:
     notice = await post.mails.newest(EMAIL, "Your password was changed")
     assert "127.0.0.1" in notice.get_content()
     assert NEW_PASSWORD not in "".join(mail.get_content() for mail in post.mails.mails)
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+async def test_who_sets_a_password_is_told_what_went_with_it(post: Post, confirmed: bool) -> None:
+    if not confirmed:
+        await post.service.store.client.hdel(keys.person(post.service.ada)["user"], "verified")
+    await post.forgot()
+    browser = post.service.browser()
+    page = await browser.get(await post.link(EMAIL, RESET))
+    done = (await browser.submit(page, "/reset", new_password=NEW_PASSWORD)).body.decode()
+    assert ("It ends no passkey" in done) is confirmed
+    assert ("all apps are disconnected" in done) is not confirmed
+    await post.settled()
+    notice = (await post.mails.newest(EMAIL, "Your password was changed")).get_content()
+    assert ("all apps were disconnected" in notice) is not confirmed
 
 
 async def test_a_forgotten_password_leads_back_to_where_the_person_was_going(post: Post) -> None:

@@ -326,10 +326,10 @@ async def test_verifier_and_code_in_the_query_count_for_nothing(service: Service
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("path", ["/signin", "/api/oauth/userinfo", "/api/oauth/token", "/nowhere"])
-@pytest.mark.parametrize("host", ["local host", "local/host", "localhost, localhost"])
+@pytest.mark.parametrize("host", ["Host: local host\r\n", "Host: local/host\r\n", "Host: localhost, localhost\r\n", ""])
 async def test_a_host_that_is_none_is_refused_wherever_it_comes_in(service: Service, path: str, host: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(service.base_url).port)
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    writer.write(f"GET {path} HTTP/1.1\r\n{host}Connection: close\r\n\r\n".encode())
     answer = await reader.read()
     writer.close()
     await writer.wait_closed()

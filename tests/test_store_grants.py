@@ -186,6 +186,8 @@ async def test_data_is_gone_30_days_after_disconnecting(clock: FakeClock, memory
     assert grants == []
     listed = await memory_store.client.hexists(keys.person(world.user)["user"], f"app:{world.app.client_id}")
     assert not listed, "the list drops what has no row"
+    of_app = keys.shard_app_users(world.user[:3], world.app.client_id)
+    assert not await memory_store.client.sismember(of_app, keys.member(world.user))
     assert await world.lives((await world.tokens()).access_token)
     assert await ends(memory_store, {"grant": kept["grant"]}) == {-1}
 
