@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import string
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
+from store.beside import beside
 from store.errors import StoreUnavailable, wrapped
 from store.names import check_client_id
 from store.refused import Refused
@@ -243,17 +244,9 @@ class Apps:
         found = [(await self._read(client_id.decode()))[1] for client_id in ids]
         return [registration for registration in found if registration]
 
-    @contextlib.asynccontextmanager
-    async def following(self) -> Any:
+    def following(self) -> AbstractAsyncContextManager[None]:
         """Runs `follow` beside the block."""
-        task = asyncio.ensure_future(self.follow())
-        try:
-            yield
-        finally:
-            # Once may not do: the driver swallows a cancellation that comes while it connects.
-            while not task.done():
-                task.cancel()
-                await asyncio.wait([task], timeout=0.05)
+        return beside(self.follow())
 
 
 def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from store import keys
+from store.beside import beside
 from store.errors import StoreError
 from store.scripts import Scripts
 
@@ -113,14 +114,10 @@ class Numbers:
     @contextlib.asynccontextmanager
     async def flushing(self) -> AsyncIterator[None]:
         """Flushes beside the block, and once more behind it."""
-        task = asyncio.ensure_future(self._keep_flushing())
         try:
-            yield
+            async with beside(self._keep_flushing()):
+                yield
         finally:
-            # Once may not do: the driver swallows a cancellation that comes while it connects.
-            while not task.done():
-                task.cancel()
-                await asyncio.wait([task], timeout=0.05)
             await self._flush_quietly()
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
+from store.confirming import NotShown
+from store.factors import Unproved
 from store.passkeys import Party, decode, options_for_new, options_for_use, read_answer
+from store.refused import Refused, SignedOut
 from store.second_step import Half
 from store.sessions import SecondStepNeeded
 from store.totp import STEP, TotpSecrets, code_at
@@ -90,3 +95,18 @@ async def use_passkey(world: World, device: Authenticator, half: Half | None = N
     challenge = await world.store.second_step.challenge(half)
     answer = read_answer(device.get(options_for_use(PARTY, challenge), **lies))
     return (await world.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)).cookie
+
+
+async def outcome(call: Awaitable[object]) -> str:
+    """`in`, what was not shown, the code of a refusal, `over` or `unproved`."""
+    try:
+        await call
+    except NotShown as wrong:
+        return wrong.part
+    except Refused as refused:
+        return refused.code
+    except SignedOut:
+        return "over"
+    except Unproved:
+        return "unproved"
+    return "in"

@@ -8,35 +8,17 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from store import keys
-from store.confirming import NotShown
-from store.factors import Unproved
 from store.lifetimes import FACTOR
 from store.opened import Store
 from store.passkeys import options_for_new, options_for_use, read_answer
-from store.refused import Refused, SignedOut
 from store.sessions import Session
 from store.totp import read_typed
 from tests.authenticator import Authenticator
 from tests.engines import FakeClock
-from tests.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of, use_passkey
+from tests.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of, outcome, use_passkey
 from tests.world import PASSWORD, VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
-
-
-async def outcome(call: Awaitable[object]) -> str:
-    """`in`, what was not shown, the code of a refusal, `over` or `unproved`."""
-    try:
-        await call
-    except NotShown as wrong:
-        return wrong.part
-    except Refused as refused:
-        return refused.code
-    except SignedOut:
-        return "over"
-    except Unproved:
-        return "unproved"
-    return "in"
 
 
 async def new_passkey(world: World) -> None:

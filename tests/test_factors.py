@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable
 from typing import Any
 
 import cbor2
@@ -15,17 +14,16 @@ from handlers.account import EVENTS
 from store import keys
 from store.cipher import OVERHEAD_BYTES
 from store.errors import StoreError
-from store.factors import Unproved
 from store.lifetimes import FACTOR
 from store.opened import Store
 from store.passkeys import MOST, decode, encode, options_for_new, options_for_use, party_of, read_answer
-from store.refused import Refused, SignedOut
+from store.refused import Refused
 from store.second_step import Half
 from store.sessions import SecondStepNeeded, Session
 from store.totp import STEP, TotpSecrets, code_at, key_uri, read_typed, step_of
 from tests.authenticator import PRESENT, VERIFIED, Authenticator
 from tests.engines import FakeClock
-from tests.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of, use_passkey
+from tests.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of, outcome, use_passkey
 from tests.holding import rotated
 from tests.pages import ROOT
 from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
@@ -33,19 +31,6 @@ from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 RFC_SECRET = b"12345678901234567890"
-
-
-async def outcome(call: Awaitable[object]) -> str:
-    """`in`, the code of a refusal, `over` or `unproved`."""
-    try:
-        await call
-    except Refused as refused:
-        return refused.code
-    except SignedOut:
-        return "over"
-    except Unproved:
-        return "unproved"
-    return "in"
 
 
 async def is_live(world: World, session: Session) -> bool:
