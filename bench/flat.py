@@ -42,10 +42,11 @@ def flat_table(found: Found) -> str:
     return table(HEADER, rows)
 
 
-def worst(found: Found) -> tuple[Key, float]:
-    """The endpoint that lost most of what a second of a core of server and store carries, and what is left of it."""
+def worst(found: Found, name: str) -> tuple[Key, float]:
+    """The endpoint of which a core of `server` or of `store` carries the smallest share over the full store of what it
+    carries over the empty one, and that share."""
     full = [key for key in found.samples if key.system == FULL]
-    ratios = {key: found.ratio(key._replace(system=EMPTY), key, "cores") for key in full}
+    ratios = {key: found.ratio(key._replace(system=EMPTY), key, name) for key in full}
     key = min(ratios, key=ratios.__getitem__)
     return key, ratios[key]
 

@@ -41,11 +41,6 @@ class Sample:
     bytes: float
     others: float
 
-    @property
-    def cores(self) -> float:
-        """ms of a core for a request, at server and store together."""
-        return self.server + self.store
-
 
 class Key(NamedTuple):
     """What was measured, and over how many connections."""

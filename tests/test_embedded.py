@@ -24,9 +24,12 @@ from tests.owners import dies, end_stores, get, owner, put, told
 LONG = "d" * 120
 
 # What a server does on Ctrl-C: it drains, for which it needs the store.
+# What a shell starts in the background ignores Ctrl-C, and so do its children.
 DRAINING = """
-import time
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
+    print("waits", flush=True)
     time.sleep(30)
 except KeyboardInterrupt:
     time.sleep(0.1)
@@ -147,7 +150,7 @@ def test_of_servers_started_together_exactly_one_wins(data_dir: Path) -> None:
 def test_ctrl_c_in_the_terminal_leaves_the_store_to_its_draining_server(data_dir: Path) -> None:
     with owner(data_dir, then=DRAINING) as process:
         pid = int(told(process))
-        time.sleep(0.1)  # the child is to be in its try block
+        assert told(process) == "waits"
         os.killpg(process.pid, signal.SIGINT)
         assert told(process) == "True"
         process.communicate("", timeout=10)
