@@ -8,7 +8,7 @@ ARGS ?=
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test crosscheck test-cluster screenshots lint docs clean
+.PHONY: help run test crosscheck test-cluster test-fsck screenshots lint docs clean
 .PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-docs
 
 help:  ## list these targets
@@ -27,6 +27,9 @@ crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP se
 
 test-cluster: $(VENV)/installed-test  ## run them with clusters of Valkey and of Redis 7 for stores
 	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys, as the tests do one of 10,000
+	LATCHKEY_FSCK_KEYS=100000 $(BIN)/python -m pytest tests/test_fsck_beside.py $(ARGS)
 
 screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots, to be looked at
 	rm -rf build/screenshots

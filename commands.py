@@ -45,12 +45,13 @@ class Context:
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
     """What a command answers: the JSON object, which columns a table of its rows shows to people (of those a row has),
-    a note for them, and what they are shown in place of values of the object."""
+    a note for them, what they are shown in place of values of the object, and the exit status."""
 
     record: dict[str, Any]
     columns: tuple[str, ...] = ()
     note: str = ""
     words: dict[str, Any] = field(default_factory=dict)
+    status: int = 0
 
 
 Command = Callable[[Context, Namespace], Awaitable[Outcome]]

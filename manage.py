@@ -1,7 +1,7 @@
 """The operator's command line: apps, people, tokens and secret keys, beside a running server or without one.
 
 `python manage.py --help` names the commands. With `--json` a command prints one JSON object. Exit status: 0, 1 for a
-command that was refused or failed, 2 for arguments and settings that cannot be used.
+command that was refused or failed and for a check that found faults, 2 for arguments and settings that cannot be used.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import commands
 import commands_credits
 import commands_export
+import commands_fsck
 import commands_keys
 from commands import Context, Outcome
 from opening import open_keys, open_store
@@ -78,6 +79,8 @@ def build_parser() -> Parser:
     _add_credits(noun("credits", "people's credits, in micro-dollars: 1000000 are a dollar"))
     _add_tokens(noun("token", "tokens for tests and operators"))
     _add_keys(noun("keys", "the secret keys that seal tokens and documents"))
+    about = "check the whole store beside the servers that use it"
+    _add_fsck(nouns.add_parser("fsck", help=about, description=about, parents=[common]))
     return parser
 
 
@@ -172,6 +175,16 @@ def _add_keys(verb: Verbs) -> None:
     retire.add_argument("id", metavar="ID", type=int)
 
 
+def _add_fsck(fsck: argparse.ArgumentParser) -> None:
+    fsck.set_defaults(run=commands_fsck.check_store, ask="", offline=False, password_stdin=False)
+    fsck.add_argument("--repair", action="store_true", help="put right what can be derived from the rest")
+    fsck.add_argument("--deep", action="store_true", help="open every document too: damaged, moved, or its key gone?")
+    fsck.add_argument(
+        "--limit", metavar="N", type=commands_credits.limit, default=20, help="of each kind (default: 20)"
+    )
+    fsck.add_argument("-v", "--verbose", action="store_true", help="show e-mail addresses in the names of keys")
+
+
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
     """Runs one command and returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
@@ -182,6 +195,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         outcome = run(args, settings)
         if outcome.record:  # what went to standard output already has none
             print(json.dumps(outcome.record) if as_json else in_words(outcome), flush=True)
+        return outcome.status
     except (UsageError, SettingsError) as error:
         return complain(as_json, "invalid_request", str(error), status=2)
     except Refused as error:
@@ -198,7 +212,6 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         return complain(as_json, "server_error", str(error))
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 def run(args: argparse.Namespace, settings: Settings) -> Outcome:

@@ -7,6 +7,10 @@ their own.
 
 from __future__ import annotations
 
+import hashlib
+import re
+from dataclasses import dataclass
+
 APPS = "{apps}:all"
 LEAVING = "{leaving}:all"
 KEYRING = "{keyring}:state"
@@ -189,3 +193,80 @@ def token(user: str, client: str, family: str, generation: int) -> dict[str, str
         "family": f"{base}family:{family}",
         "access": f"{base}access:{family}:{generation}",
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Spelt:
+    """What a key says: its kind, which is what it is called in this module or the noun of a person's key, and what it
+    is of. `name` is the id of a row, the address, the group of a window, the client id of which the kind says so."""
+
+    kind: str
+    user: str = ""
+    shard: str = ""
+    client: str = ""
+    name: str = ""
+    rest: str = ""
+
+
+def read(key: str) -> Spelt | None:
+    """What a key says, or None for one that nothing in this module spells."""
+    for kind, pattern in _ALONE:
+        if match := pattern.fullmatch(key):
+            return Spelt(kind, **match.groupdict())
+    match = _PERSONS.fullmatch(key)
+    if match is None:
+        return None
+    user, noun = match["shard"] + match["member"], match["noun"]
+    if noun in _NOUNS:
+        return Spelt(noun, user=user, shard=match["shard"])
+    for kind, pattern in _ROWS:
+        if row := pattern.fullmatch(noun):
+            return Spelt(kind, user=user, shard=match["shard"], **{k: v or "" for k, v in row.groupdict().items()})
+    return None
+
+
+def tag_of(key: str) -> str:
+    """What every key of the slot of this one begins with."""
+    return key[: key.index("}") + 1]
+
+
+def without_input(key: str) -> str:
+    """The key, but for an e-mail address or what else somebody typed that it is made of, of which a digest is left."""
+    digest = f"#{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    if key.startswith("{email:"):
+        return email(digest)
+    return window("", digest) if key.startswith("{window:") else key
+
+
+_CLIENT, _ID = r"(?P<client>[A-Za-z0-9_-]{1,64})", r"(?P<name>[A-Za-z0-9_-]{22})"
+_PERSONS = re.compile(r"\{(?P<shard>[0-9a-f]{3})\}:(?P=shard)(?P<member>[0-9a-f]{29}):(?P<noun>.+)", re.S)
+_NOUNS = frozenset(key.rpartition(":")[2] for noun, key in person("0" * 32).items() if noun != "users")
+_ALONE = tuple(
+    (kind, re.compile(pattern, re.S))
+    for kind, pattern in (
+        ("registration", rf"\{{app:{_CLIENT}\}}"),
+        ("days", rf"\{{app:{_CLIENT}\}}:days"),
+        ("people", rf"\{{app:{_CLIENT}\}}:people"),
+        ("all-apps", re.escape(APPS)),
+        ("all-leaving", re.escape(LEAVING)),
+        ("keyring", re.escape(KEYRING)),
+        ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),
+        ("email", r"\{email:(?P<name>[^:]+)\}"),
+        ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}"),
+        ("users", r"\{(?P<shard>[0-9a-f]{3})\}:users"),
+        ("app-users", rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:app:{_CLIENT}:users"),
+    )
+)
+_ROWS = tuple(
+    (kind, re.compile(pattern, re.S))
+    for kind, pattern in (
+        *((noun, f"{noun}:{_ID}") for noun in ("session", "challenge", "request", "code", "family")),
+        ("access", f"access:{_ID}:(?P<rest>0|[1-9][0-9]{{0,9}})"),
+        *((noun, f"{noun}:{_CLIENT}") for noun in ("grant", "docs", "meta", "index", "usage")),
+        ("link", r"link:(?P<name>[a-z]+)"),
+        ("presented", f"limit:presented:{_ID}"),
+        ("limit", f"limit:(?P<name>[a-z-]+)(?::{_CLIENT})?"),
+        ("idem", f"idem:(?:{_CLIENT})?:{_ID}"),
+        ("reply", f"reply:{_CLIENT}:{_ID}"),
+    )
+)

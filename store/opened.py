@@ -15,6 +15,7 @@ from store.credits import Bookkeeping, Credits
 from store.documents import Documents, Quotas
 from store.errors import StartupError, StoreError, wrapped
 from store.factors import Challenges, OwnFactors
+from store.fsck.walk import Fsck
 from store.grants import Grants
 from store.holdings import Holdings
 from store.identity import Identity
@@ -86,6 +87,7 @@ class Store:
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(client, scripts, self.cipher, secrets, keys, self.key_state)
+        self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses)
 
     @classmethod
     async def open(

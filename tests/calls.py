@@ -860,5 +860,19 @@ async def _(w: World) -> Call:
     return lambda: drained(newer.reencryption.run(0))
 
 
+@call("fsck.check", "inspect_keys", "inspect_documents")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: w.store.fsck.check(keys.grant(w.user, client))
+
+
+@call("fsck.run", "inspect_keys", "inspect_documents", "mend_keys")
+async def _(w: World) -> Call:
+    client = await held(w)
+    await w.store.client.hset(keys.hosted(w.user, client)["usage"], "documents", "7")
+    w.store.fsck.settle = 0
+    return lambda: drained(w.store.fsck.run(repair=True))
+
+
 async def drained(found: AsyncIterator[Any]) -> list[Any]:
     return [item async for item in found]

@@ -13,6 +13,8 @@ import pytest
 
 from handlers import ROUTES
 from handlers.page import PageHandler
+from store.fsck.invariants import ERROR
+from tests.checking import checked, findings
 from tests.npm import packages
 from tests.pages import ROOT, pages
 from tests.tour import walk
@@ -68,3 +70,13 @@ def test_no_route_is_left_out(tour: Tour) -> None:
     assert routes >= NO_PAGE
     shown = {seen.route for seen in tour.seen if "message.html" not in seen.templates or seen.status == 200}
     assert shown - {""} == routes - NO_PAGE
+
+
+def test_after_it_all_nothing_is_wrong_in_the_store(tour: Tour) -> None:
+    async def check() -> None:
+        tour.stand.store.fsck.settle = 0
+        report = await checked(tour.stand.store, deep=True)
+        assert [one for one in findings(report) if one.invariant.severity == ERROR] == []
+        assert report.people > 1
+
+    tour.stand.run(check())

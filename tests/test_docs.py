@@ -106,13 +106,12 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def _commands() -> set[str]:
     nouns = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
-    return {
-        f"{noun} {verb}"
-        for noun, parser in nouns.choices.items()
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
-        for verb in action.choices
-    }
+    found = set()
+    for noun, parser in nouns.choices.items():
+        verbs = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        # What follows a noun without verbs is an option.
+        found |= {f"{noun} {word}" for word in (verbs[0].choices if verbs else _options(parser))}
+    return found
 
 
 @documents

@@ -113,8 +113,8 @@ async def test_a_call_that_a_moving_slot_refuses_works_when_it_has_moved(
 
 
 # What is made in two slots may be there by half: an address is reserved for 60 s, a client id until it is deleted. And
-# the walk seals what is there under a key of its own, which no other call here has.
-APART = ("people.create", "apps.create", "reencryption.run")
+# the walk seals what is there under a key of its own, which no other call here has. The check walks all slots.
+APART = ("people.create", "apps.create", "reencryption.run", "fsck.run")
 
 
 async def lasting_outcome(call: Call) -> str:

@@ -52,6 +52,8 @@ async def check_server_and_commands(url: str, tmp_path: Path) -> None:
         answer = await send(f"{server.here}/api/oauth/token", "POST", form={**form, "client_secret": SECRET})
         assert answer.code == 200
         assert operate("keys", "reencrypt")["documents"] == 1
+        checked = operate("fsck", "--deep")
+        assert (checked["clean"], checked["findings"], checked["people"], checked["documents"]) == (True, [], 2, 1)
         assert (await send(f"{server.here}/readyz")).code == 200
         operate("app", "update", "web", "--disable")
         # Both workers refuse it, by the announcement or five seconds later.

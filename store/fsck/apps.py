@@ -1,0 +1,117 @@
+"""What lies outside the shards: registrations and their numbers, the index of addresses, the state of the keys."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from store import keys
+from store.fsck.desk import Desk
+from store.fsck.invariants import Finding, found
+from store.fsck.kinds import SLACK
+from store.fsck.reading import Look, Read, in_words, row_of
+from store.keys import Spelt
+from store.lifetimes import EMAIL_RESERVATION
+
+DRIFT = 10
+"""So many people more or less than there are, or a tenth of them, are still about as many."""
+
+
+async def judge_email(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """An entry ends in a minute, or its person's row has the address."""
+    user = in_words(seen[0])
+    if look.left >= 0:
+        if look.left <= EMAIL_RESERVATION + SLACK:
+            return []
+        write = ("PEXPIREAT", key, str(look.now + EMAIL_RESERVATION), "LT")
+        return [found("lifetime", key, "it lives too long", desk.reader.mend(key, [(user, "GET", key)], write))]
+    if not re.fullmatch(r"[0-9a-f]{32}", user):
+        return []
+    person = keys.person(user)
+    theirs = await desk.reader.look(person["user"], ("HGET", person["user"], "email"), ("EXISTS", person["leaving"]))
+    # The last step of a deletion releases it.
+    if in_words(theirs.seen[0]) == at.name or theirs.seen[1] or not desk.is_sure(key):
+        return []
+
+    async def free() -> None:
+        await desk.addresses.free_stale(at.name)
+
+    return [found("address-left", key, f"the row of {user} has another address, or is gone", free)]
+
+
+def reads_of_registration(at: Spelt) -> list[Read]:
+    """Nothing: it is read where it is understood."""
+    return []
+
+
+async def judge_registration(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """A registration is readable, listed, and in its owner's list."""
+    desk.apps += not desk.last
+    app, left_by, there = await desk.registration(at.client)
+    if not there:
+        return []
+    if left_by is not None:
+        what = f"the deletion of this app is under way, or broke off: app delete {at.client} ends it"
+        return [found("deletion-open", key, what)] if desk.is_sure(key) else []
+    if app is None or app.client_id != at.client:
+        return [found("registration", key, "it cannot be read" if app is None else "it is of another app")]
+    wrong = []
+    listed = await desk.reader.command("ZSCORE", keys.APPS, at.client)
+    if listed is None and desk.is_sure(key):
+        mend = desk.reader.mend(keys.APPS, [], ("ZADD", keys.APPS, "NX", str(app.created_at // 1000), at.client))
+        wrong.append(found("registration", key, "the list of all does not have it", mend))
+    if re.fullmatch(r"[0-9a-f]{32}", app.owner):
+        owner = keys.person(app.owner)
+        theirs = await desk.reader.look(owner["user"], ("EXISTS", owner["user"]), ("ZSCORE", owner["apps"], at.client))
+        if theirs.seen[0] and theirs.seen[1] is None and desk.is_sure(key):
+            write = ("ZADD", owner["apps"], "NX", str(app.created_at), at.client)
+            mend = desk.reader.mend(owner["user"], [("1", "EXISTS", owner["user"])], write)
+            wrong.append(found("owned", key, f"the list of {app.owner} does not have it", mend))
+    return wrong
+
+
+def reads_of_numbers(at: Spelt) -> list[Read]:
+    """Is the app there?"""
+    return [("EXISTS", keys.app(at.client))]
+
+
+async def judge_numbers(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Numbers go with their app."""
+    if seen[1]:
+        return []
+    mend = desk.reader.mend(key, [("0", "EXISTS", keys.app(at.client))], ("UNLINK", key))
+    return [found("numbers", key, "the app is not registered", mend)]
+
+
+async def drifted(desk: Desk, client: str) -> list[Finding]:
+    """Holds the count of an app's people, which processes that were killed have not all added to, against the grants
+    that the walk has come by."""
+    key, counted = keys.numbers(client)["people"], desk.connected[client]
+    raw = in_words(await desk.reader.command("GET", key))
+    told = int(raw) if re.fullmatch(r"-?[0-9]+", raw) else 0
+    if abs(told - counted) <= max(DRIFT, counted // 10):
+        return []
+    mend = desk.reader.mend(key, [(raw, "GET", key)], ("SET", key, str(counted)))
+    return [found("numbers-drift", key, f"it says {told} people, and {counted} have connected the app", mend)]
+
+
+async def judge_keyring(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """The store's notes of the keys that it was written with, against those that are configured."""
+    row = {name: in_words(value) for name, value in row_of(seen[0]).items()}
+    wrong = [
+        found("keyring", key, f"the note {name} is not of its form")
+        for name, value in row.items()
+        if not (
+            (re.fullmatch(r"check:[0-9]+", name) and re.fullmatch(r"[0-9a-f]{32}", value))
+            or (re.fullmatch(r"sealed_at:[0-9]+|documents_(front|since)", name) and re.fullmatch(r"-?[0-9]+", value))
+        )
+    ]
+    known = {int(name[6:]): value for name, value in row.items() if re.fullmatch(r"check:[0-9]+", name)}
+    for key_id, value in known.items():
+        configured = desk.ring.ring.by_id(key_id)
+        if configured is None:
+            what = f"key {key_id} is not configured: nothing that was sealed with it opens here"
+            wrong.append(found("keyring-unknown", key, what))
+        elif configured.check_value != value:
+            wrong.append(found("keyring", key, f"key {key_id} is another one here than the store was written with"))
+    return wrong

@@ -1,0 +1,276 @@
+"""A person's credits: balance against ledger, holds, what apps have spent, idempotency keys and kept replies."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from store import keys
+from store.errors import StoreError
+from store.fsck.desk import Desk
+from store.fsck.invariants import Finding, found
+from store.fsck.kinds import HOLD_MOST, SLACK
+from store.fsck.reading import Expected, Look, Read, in_steps, in_words, number, row_of
+from store.keys import Spelt
+from store.lifetimes import AI_REPLY
+
+ENTRIES_AT_ONCE = 250
+AT_ONCE = 100
+TRIES = 5
+_HOLD = re.compile(rb"(s?)([0-9]+) ([0-9]+) (\S*)")
+
+
+@dataclass(slots=True)
+class Books:
+    """What was seen of a ledger and its balance, all of one moment. `charged`: by app, in the month of `now`; `since`:
+    the same charges with the moment of each."""
+
+    now: int
+    balance: dict[str, bytes]
+    length: int
+    apps: list[str]
+    total: int = 0
+    wrong: str = ""
+    charged: Counter[str] = field(default_factory=Counter)
+    since: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+async def judge_balance(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """The balance, entry for entry, and what apps have spent of it."""
+    for _ in range(TRIES):
+        books = await _read(desk, at.user)
+        if books is not None:
+            break
+    else:
+        desk.busy += 1
+        return []
+    if books.wrong:
+        return [found("balance", key, books.wrong)]
+    paid = number(books.balance, "paid")
+    if paid is not None and paid != books.total:
+        return [found("balance", key, f"it is {paid}, and opening balance and ledger are {books.total}")]
+    return await _spending(desk, at.user, books)
+
+
+async def _read(desk: Desk, user: str) -> Books | None:
+    """The books, a piece at a time; None where they changed meanwhile."""
+    known, books, stamp = keys.credits(user), None, None
+    after = "-"
+    while True:
+        look = await desk.reader.look(
+            known["balance"],
+            ("HGETALL", known["balance"]),
+            ("XLEN", known["ledger"]),
+            ("XRANGE", known["ledger"], "-", "+", "COUNT", "1"),
+            ("XREVRANGE", known["ledger"], "+", "-", "COUNT", "1"),
+            ("XRANGE", known["ledger"], after, "+", "COUNT", str(ENTRIES_AT_ONCE)),
+            ("HKEYS", keys.person(user)["user"]),
+        )
+        row, length, oldest, newest, entries, fields = look.seen
+        this = (length, oldest, newest)
+        if books is None:
+            apps = [in_words(name)[4:] for name in fields or [] if name.startswith(b"app:")]
+            books, stamp = Books(look.now, row_of(row), length or 0, apps), this
+            books.total = number(books.balance, "opening") or 0
+        if this != stamp:
+            return None
+        for entry in entries or []:
+            _add(books, entry[0], row_of(entry[1]))
+        if len(entries or []) < ENTRIES_AT_ONCE:
+            return books
+        after = "(" + in_words(entries[-1][0])
+
+
+def _add(books: Books, entry_id: bytes, entry: dict[str, bytes]) -> None:
+    amount, paid = number(entry, "amount"), number(entry, "paid")
+    kind = in_words(entry.get("kind"))
+    if amount is None or paid is None or kind not in ("grant", "charge"):
+        books.wrong = books.wrong or f"the entry {in_words(entry_id)} is not of its form"
+        return
+    books.total += amount
+    if paid != books.total:
+        books.wrong = books.wrong or f"after the entry {in_words(entry_id)} it says {paid}, and is {books.total}"
+    at = int(entry_id.partition(b"-")[0])
+    if kind == "charge" and month_of(at) == month_of(books.now):
+        client = in_words(entry.get("client"))
+        books.charged[client] -= amount
+        books.since.append((client, at, -amount))
+
+
+async def _spending(desk: Desk, user: str, books: Books) -> list[Finding]:
+    """What the grants say was spent this month, against the charges of the month that are in the ledger."""
+    wrong, known = [], keys.credits(user)
+    month = month_of(books.now)
+    whole = month_of(number(books.balance, "opening_at") or 0) != month
+    for client in sorted({*books.charged, *books.apps}):
+        if not client:
+            continue
+        grant = keys.grant(user, client)
+        look = await desk.reader.look(
+            grant, ("HMGET", grant, "spend_month", "spent", "connected_at"), ("XLEN", known["ledger"]),
+            ("HGET", known["balance"], "paid"),
+        )  # fmt: skip
+        if look.kind != "hash" or look.seen[1] != books.length or look.seen[2] != books.balance.get("paid"):
+            continue  # charged meanwhile, or without a grant
+        booked, spent, connected = (in_words(one) for one in look.seen[0])
+        if booked.isdigit() and int(booked) > month:
+            continue  # the clock stepped back over the end of a month
+        said = int(spent) if spent.isdigit() and booked == str(month) else 0
+        # Before it was connected a charge may have been made under an older grant, or under none.
+        least = sum(amount for one, at, amount in books.since if one == client and at >= int(connected or 0))
+        if least <= said and (said <= books.charged[client] or not whole):
+            continue
+        still: list[Expected] = [
+            (spent, "HGET", grant, "spent"),
+            (str(books.length), "XLEN", known["ledger"]),
+            (in_words(look.seen[2]), "HGET", known["balance"], "paid"),
+        ]
+        sum_up = ("HSET", grant, "spend_month", str(month), "spent", str(books.charged[client]))
+        what = f"the app {client} has spent {said} this month, and was charged {books.charged[client]}"
+        wrong.append(found("spending", grant, what, desk.reader.mend(grant, still, sum_up)))
+    return wrong
+
+
+def month_of(ms: int) -> int:
+    """The number of a month (UTC), as lua/include/spending.lua counts them: years begin in March."""
+    day = datetime.fromtimestamp(ms / 1000, UTC)
+    return (day.year - (day.month < 3)) * 12 + (day.month - 3) % 12
+
+
+def reads_of_ledger(at: Spelt) -> list[Read]:
+    """Is there a balance?"""
+    return [("EXISTS", keys.credits(at.user)["balance"])]
+
+
+async def judge_ledger(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """A ledger has a balance, with which the rest is found."""
+    return [] if seen[0] else [found("balance", key, "there is a ledger, and no balance")]
+
+
+def reads_of_holds(at: Spelt) -> list[Read]:
+    """What covers them."""
+    return [("HGET", keys.credits(at.user)["balance"], "paid")]
+
+
+async def judge_holds(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Each hold is of its form and ends; the balance covers those that stand."""
+    wrong: list[Finding] = []
+    held, last = 0, 0
+    for name, raw in row_of(seen[0]).items():
+        match, value = _HOLD.fullmatch(raw), in_words(raw)
+        if match is None or int(match[3]) > look.now + HOLD_MOST + SLACK:
+            still = [(value, "HGET", key, name)]
+            mend = desk.reader.mend(key, still, ("HDEL", key, name)) if value else None
+            what = "is none that can be read" if match is None else "does not end in a day"
+            wrong.append(found("holds", key, f"the hold {name} {what}", mend))
+            continue
+        last = max(last, int(match[3]))
+        held += int(match[2]) if not match[1] and int(match[3]) > look.now else 0
+    if wrong:
+        return wrong
+    # An engine tells the time left to the millisecond only.
+    if look.left < 0 or look.now + look.left < last - SLACK // 60:
+        write = ("PEXPIREAT", key, str(max(last, look.now + SLACK)))
+        what = "the holds never end" if look.left < 0 else "they end before the last hold"
+        wrong.append(found("holds", key, what, desk.reader.mend(key, [("1", "EXISTS", key)], write)))
+    if held > int(in_words(seen[1]) or 0):
+        wrong.append(found("holds", key, f"{held} is held, and the balance is {in_words(seen[1]) or 'none'}"))
+    return wrong
+
+
+def reads_of_idem(at: Spelt) -> list[Read]:
+    """Nothing: which hold, the row says."""
+    return []
+
+
+async def judge_idem(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """A call under way has its hold; one that is done says what it cost."""
+    row = {name: in_words(value) for name, value in row_of(seen[0]).items()}
+    if not at.client:
+        return []  # of a top-up, which is done with its entry
+    state, hold, holds = row.get("state"), row.get("hold", ""), keys.credits(at.user)["holds"]
+    if state == "done":
+        whole = row.get("charged", "").isdigit() and re.fullmatch(r"-?[0-9]+", row.get("left", ""))
+        return [] if whole else [found("idempotency", key, "a call that is done does not say what it cost")]
+    again = await desk.reader.look(key, ("HMGET", key, "state", "hold"), ("HEXISTS", holds, hold))
+    now_state, now_hold = (in_words(one) for one in again.seen[0] or (None, None))
+    # Hold and record end at the same moment.
+    if now_hold != hold or (now_state == "running" and again.seen[1]) or again.left < SLACK // 60:
+        return []
+    if now_state == "done":
+        return []
+    mend = desk.reader.mend(key, [(hold, "HGET", key, "hold"), ("0", "HEXISTS", holds, hold)], ("UNLINK", key))
+    return [found("idempotency", key, "a call is under way, and has no hold", mend)]
+
+
+def reads_of_reply(at: Spelt) -> list[Read]:
+    """Its length."""
+    return [("STRLEN", keys.idempotency(at.user, at.client, at.name)["reply"])]
+
+
+async def judge_reply(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """A kept reply is among those that are counted; opened, if all is."""
+    wrong, replies, name = [], keys.credits(at.user)["replies"], f"{at.client}:{at.name}"
+    counted = await desk.reader.look(key, ("STRLEN", key), ("ZSCORE", replies, f"{seen[0]} {name}"))
+    if counted.kind != "none" and counted.seen[0] == seen[0] and counted.seen[1] is None:
+        still = [(str(seen[0]), "STRLEN", key), ("", "ZSCORE", replies, f"{seen[0]} {name}")]
+        wrong.append(found("replies", key, "it is not counted", desk.reader.mend(key, still, ("UNLINK", key))))
+    if desk.deep:
+        sealed = await desk.reader.command("GET", key)
+        try:
+            if sealed is not None:
+                desk.cipher.open(at.user, at.client, f"_reply/{at.name}", sealed)
+        except StoreError:
+            wrong.append(found("content", key, "it does not open: damaged, moved, or its key is gone"))
+    return wrong
+
+
+def reads_of_replies(at: Spelt) -> list[Read]:
+    """How many there are, and their bytes as they are noted."""
+    known = keys.credits(at.user)
+    return [("ZCARD", known["replies"]), ("HGET", known["balance"], "reply_bytes")]
+
+
+async def judge_replies(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Those that are counted are there, and their bytes are noted."""
+    known, total, start = keys.credits(at.user), 0, 0
+    wrong: list[Finding] = []
+    stamp = seen[:2]
+    while True:
+        again = await desk.reader.look(
+            key, *reads_of_replies(at), ("ZRANGE", key, str(start), str(start + AT_ONCE - 1), "WITHSCORES")
+        )
+        if again.seen[:2] != stamp:
+            return wrong  # kept or dropped meanwhile
+        flat = again.seen[2] or []
+        members = [(in_words(one), int(float(score))) for one, score in zip(flat[::2], flat[1::2], strict=True)]
+        total += sum(int(member.partition(" ")[0] or 0) for member, _ in members)
+        # What has ended is dropped when another one is kept.
+        alive = [member for member, kept in members if kept + AI_REPLY > again.now + SLACK // 60]
+        for some in in_steps(alive, AT_ONCE):
+            names = [keys.reply_prefix(at.user) + member.partition(" ")[2] for member in some]
+            reads: list[Read] = [("EXISTS", name) for name in names] + [("ZSCORE", key, member) for member in some]
+            there = (await desk.reader.look(key, *reads)).seen
+            for place, (member, name) in enumerate(zip(some, names, strict=True)):
+                if not there[place] and there[len(some) + place] is not None:
+                    size = int(member.partition(" ")[0])
+                    mend = desk.reader.mend(
+                        key,
+                        [("0", "EXISTS", name), ("1", "EXISTS", known["balance"])],
+                        ("ZREM", key, member),
+                        ("HINCRBY", known["balance"], "reply_bytes", str(-size)),
+                    )
+                    wrong.append(found("replies", key, f"{member.partition(' ')[2]} is counted, and is gone", mend))
+        if len(members) < AT_ONCE:
+            break
+        start += AT_ONCE
+    noted = in_words(stamp[1])
+    if not wrong and noted != str(total):
+        still: list[Expected] = [(noted, "HGET", known["balance"], "reply_bytes"), (str(stamp[0]), "ZCARD", key)]
+        still.append(("1", "EXISTS", known["balance"]))
+        mend = desk.reader.mend(key, still, ("HSET", known["balance"], "reply_bytes", str(total)))
+        wrong.append(found("replies", key, f"they take {total} bytes, and {noted or 'none'} are noted", mend))
+    return wrong

@@ -1,0 +1,165 @@
+"""What each kind of key must be, as data: its type, how long it may live, the form of its row."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from store import lifetimes
+from store.keys import Spelt
+from store.lifetimes import (
+    ACCESS_TOKEN,
+    AI_REPLY,
+    CHALLENGE,
+    CHANGE_LINK,
+    CODE,
+    CONFIRM_LINK,
+    CREDIT_KEY,
+    DAY,
+    INVITE,
+    MAIL,
+    MINUTE,
+    REFRESH_TOKEN,
+    REQUEST,
+    RESET_LINK,
+    Group,
+)
+from store.numbers import DAYS_KEPT, NAMES
+
+SLACK = MINUTE
+"""ms by which the clocks of two hosts may differ, one of which took over from the other."""
+SESSION_MOST = 30 * DAY  # the longest that a setting allows
+HOLD_MOST = DAY
+"""No AI call may take as long."""
+
+PERIODS = {group.name: group.period for group in vars(lifetimes).values() if isinstance(group, Group)}
+PERIODS |= {f"{MAIL.name}-{purpose}": MAIL.period for purpose in ("confirm", "reset", "change")}
+LINKS = {"confirm": CONFIRM_LINK, "reset": RESET_LINK, "change": CHANGE_LINK}
+
+NUMBER, TEXT, ANY = rb"[0-9]{1,19}", rb".+", rb".*"
+EPOCH = rb"[0-9]{1,20}"
+SCOPES = rb"[a-z]+(:[a-z]+)?( [a-z]+(:[a-z]+)?)*"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`lasts`: ms that it may live at most; None: it has no expiry; 0: that is looked at with what it belongs to.
+    `fields` are those that a row must have, `value` the form of a string, `others` the form of every other field's name
+    (None: whatever it is). `outlives`: it may be there when its person is gone, as it ends by itself."""
+
+    type: str
+    lasts: int | None = None
+    fields: dict[str, bytes] = field(default_factory=dict)
+    value: bytes | None = None
+    others: str | None = None
+    outlives: bool = False
+
+
+_WINDOW = Kind("string", 0, value=rb"[0-9]+ [0-9]+ [0-9]+", outlives=True)
+_ASKED = {"redirect_uri": TEXT, "scope": SCOPES, "challenge": ANY, "terms": TEXT}
+
+KINDS: dict[str, Kind] = {
+    "registration": Kind("string"),
+    "days": Kind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned"),
+    "people": Kind("string", value=rb"-?[0-9]+"),
+    "all-apps": Kind("zset"),
+    "all-leaving": Kind("zset"),
+    "keyring": Kind("hash"),
+    "email": Kind("string", 0, value=rb"[0-9a-f]{32}"),
+    "invite": Kind("string", INVITE, value=rb"[A-Za-z0-9_-]{22} .*"),
+    "window": _WINDOW,
+    "users": Kind("set"),
+    "app-users": Kind("set"),
+    "user": Kind(
+        "hash",
+        fields={
+            "status": rb"active|disabled",
+            "epoch": EPOCH,
+            "email": TEXT,
+            "name": TEXT,
+            "password": TEXT,
+            "created_at": NUMBER,
+        },
+        others=r"verified|picture|app:[A-Za-z0-9_-]{1,64}",
+    ),
+    "leaving": Kind("hash", outlives=True),
+    "picture": Kind("string"),
+    "factors": Kind("hash", fields={"secret": TEXT, "step": NUMBER, "since": NUMBER}),
+    "passkeys": Kind("hash", others=r"[knc]:.+"),
+    "recovery": Kind("set"),
+    "sessions": Kind("zset"),
+    "audit": Kind("string"),
+    "apps": Kind("zset"),
+    "balance": Kind("hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes"),
+    "holds": Kind("hash", 0),
+    "ledger": Kind("stream"),
+    "replies": Kind("zset", AI_REPLY),
+    "session": Kind(
+        "hash",
+        SESSION_MOST,
+        {"epoch": EPOCH, "created_at": NUMBER, "seen_at": NUMBER, "ends_at": NUMBER, "address": ANY, "agent": ANY},
+        others="proved_at|shown_at|recovered_at",
+        outlives=True,
+    ),
+    # The mark outlives the challenge, so that a clock that steps back changes nothing.
+    "challenge": Kind("string", CHALLENGE + MINUTE, value=b"1", outlives=True),
+    "link": Kind(
+        "hash", 0, {"id": TEXT, "email": TEXT, "epoch": EPOCH, "target": ANY, "mailed": b"[01]"}, others="used"
+    ),
+    "request": Kind("hash", REQUEST, {**_ASKED, "state": ANY}, outlives=True),
+    "code": Kind("hash", CODE, {**_ASKED, "epoch": EPOCH}, outlives=True),
+    "family": Kind(
+        "hash",
+        REFRESH_TOKEN,
+        {"generation": NUMBER, "scope": SCOPES, "epoch": EPOCH},
+        others="revoked|replayed",
+        outlives=True,
+    ),
+    "access": Kind("string", ACCESS_TOKEN, value=rb"1|" + SCOPES, outlives=True),
+    "presented": _WINDOW,
+    "limit": _WINDOW,
+    "idem": Kind("hash", 0, {"digest": rb"[0-9a-f]{32}"}, others="state|hold|charged|left", outlives=True),
+    "reply": Kind("string", AI_REPLY, outlives=True),
+    # These are looked at together, as a pair of person and app.
+    "grant": Kind(
+        "hash",
+        0,
+        {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
+        others="last_used_at|revoked_at|spend_limit|spend_month|spent",
+    ),
+    "usage": Kind("hash", 0),
+    "docs": Kind("hash", 0),
+    "meta": Kind("hash", 0),
+    "index": Kind("zset", 0),
+}
+PAIR = ("grant", "usage", "docs", "meta", "index")
+"""Of those that are there, the first one stands for the pair."""
+
+
+def lifetime(at: Spelt) -> int | None:
+    """The longest that a key may live, in ms; None: for ever; 0: that is looked at with what it belongs to."""
+    match at.kind:
+        case "window" | "limit":
+            return PERIODS[at.name]
+        case "presented":
+            return lifetimes.OAUTH.period
+        case "link":
+            return LINKS[at.name]
+        case "idem":
+            return AI_REPLY if at.client else CREDIT_KEY
+    return KINDS[at.kind].lasts
+
+
+def is_known(at: Spelt) -> bool:
+    """Whether there is such a window, and such a purpose of a link."""
+    if at.kind in ("window", "limit"):
+        return at.name in PERIODS
+    return at.kind != "link" or at.name in LINKS
+
+
+def wrong_fields(kind: Kind, row: dict[str, bytes]) -> list[str]:
+    """The fields of a row that are not there or not of their form, and those that nobody writes."""
+    wrong = [name for name, form in kind.fields.items() if name not in row or not re.fullmatch(form, row[name], re.S)]
+    if kind.others is not None:
+        wrong += [name for name in row if name not in kind.fields and not re.fullmatch(kind.others, name)]
+    return wrong

@@ -1,0 +1,152 @@
+"""Lists: does each name what is there? A list of a person, of a shard, and those of all apps and of open deletions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from store import keys
+from store.fsck.desk import Desk
+from store.fsck.invariants import Finding, found
+from store.fsck.reading import Expected, Look, Read, in_steps, in_words
+from store.keys import Spelt
+from store.lifetimes import APP_BEGUN
+from store.people import ABOUT_TO_BEGIN
+
+AT_ONCE = 200
+MEMBER = 29  # characters of a user id without its shard
+
+
+def reads_of_zset(at: Spelt) -> list[Read]:
+    """Nothing: a list is read piece by piece."""
+    return []
+
+
+async def _members(desk: Desk, key: str) -> list[tuple[bytes, int]]:
+    """The members of a sorted set with their scores, read a piece at a time."""
+    members: dict[bytes, int] = {}
+    start = 0
+    while True:
+        look = await desk.reader.look(key, ("ZRANGE", key, str(start), str(start + AT_ONCE - 1), "WITHSCORES"))
+        flat = look.seen[0] or []
+        members |= {one: int(float(score)) for one, score in zip(flat[::2], flat[1::2], strict=True)}
+        if len(flat) < 2 * AT_ONCE:
+            return list(members.items())
+        start += AT_ONCE
+
+
+async def _of_set(desk: Desk, key: str) -> list[bytes]:
+    members: dict[bytes, None] = {}
+    cursor = "0"
+    while True:
+        look = await desk.reader.look(key, ("SSCAN", key, cursor, "COUNT", str(AT_ONCE)))
+        if not look.seen[0]:
+            return list(members)
+        after, some = look.seen[0]
+        members |= dict.fromkeys(some)
+        cursor = in_words(after)
+        if cursor == "0":
+            return list(members)
+
+
+async def judge_sessions(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Sessions that are listed and have ended: the next listing drops them."""
+    wrong = []
+    for some in in_steps(await _members(desk, key), AT_ONCE):
+        ids = [in_words(one) for one, _ in some]
+        names = [keys.session(at.user, one) for one in ids]
+        reads = [("EXISTS", name) for name in names] + [("ZSCORE", key, one) for one in ids]
+        there = (await desk.reader.look(key, *reads)).seen
+        for one, name, exists, listed in zip(ids, names, there, there[len(ids) :], strict=False):
+            if listed is not None and not exists:
+                mend = desk.reader.mend(key, [("0", "EXISTS", name)], ("ZREM", key, one))
+                wrong.append(found("sessions-left", key, f"the session {one} has ended", mend))
+    return wrong
+
+
+async def judge_users(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Who is listed in a shard is there, or is being deleted."""
+    wrong = []
+    for some in in_steps(await _of_set(desk, key), AT_ONCE):
+        members = [in_words(one) for one in some if len(one) == MEMBER]
+        if len(members) < len(some):
+            wrong.append(found("listed", key, f"{len(some) - len(members)} members that are no user ids"))
+        people = [keys.person(at.shard + one) for one in members]
+        reads: list[Read] = [("EXISTS", person[noun]) for person in people for noun in ("user", "leaving")]
+        there = (await desk.reader.look(key, *reads, *(("SISMEMBER", key, one) for one in members))).seen
+        for place, (one, person) in enumerate(zip(members, people, strict=True)):
+            if there[2 * len(members) + place] and not any(there[2 * place : 2 * place + 2]):
+                gone = [("0", "EXISTS", person["user"]), ("0", "EXISTS", person["leaving"])]
+                mend = desk.reader.mend(key, gone, ("SREM", key, one))
+                wrong.append(found("listed", key, f"{at.shard}{one} is listed, and there is no such person", mend))
+    return wrong
+
+
+async def judge_app_users(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Who is listed as having connected an app has it in the row, or a grant, with which the rest is found."""
+    wrong = []
+    for some in in_steps(await _of_set(desk, key), AT_ONCE):
+        members = [in_words(one) for one in some]
+        users = [at.shard + one for one in members]
+        reads: list[Read] = []
+        for user, one in zip(users, members, strict=True):
+            reads += [
+                ("HEXISTS", keys.person(user)["user"], f"app:{at.client}"),
+                ("EXISTS", keys.person(user)["leaving"]),
+                ("EXISTS", keys.grant(user, at.client)),
+                ("SISMEMBER", key, one),
+            ]
+        there = (await desk.reader.look(key, *reads)).seen
+        for place, (user, one) in enumerate(zip(users, members, strict=True)):
+            *why, listed = there[4 * place : 4 * place + 4]
+            if listed and not any(why):
+                still: list[Expected] = [("0", "HEXISTS", keys.person(user)["user"], f"app:{at.client}")]
+                still += [("0", "EXISTS", keys.grant(user, at.client)), ("0", "EXISTS", keys.person(user)["leaving"])]
+                mend = desk.reader.mend(key, still, ("SREM", key, one))
+                wrong.append(found("connected", key, f"{user} is listed, and has not connected the app", mend))
+    return wrong
+
+
+async def judge_leaving(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Whom the list of deletions names: an account that is half gone, or one whose deletion is about to begin."""
+    wrong = []
+    for one, since in await _members(desk, key):
+        user = in_words(one)
+        if len(user) != MEMBER + 3 or look.now // 1000 - since < ABOUT_TO_BEGIN:
+            continue
+        person = keys.person(user)
+        reads: list[Read] = [("HEXISTS", person["user"], "status"), ("EXISTS", person["leaving"])]
+        there = await desk.reader.look(person["user"], *reads, ("SISMEMBER", person["users"], keys.member(user)))
+        lives, half, listed = there.seen
+        if not lives and (half or listed):
+            continue  # that is found with what is left of the person
+        mend = desk.reader.mend(key, [(str(since), "ZSCORE", key, user)], ("ZREM", key, user))
+        wrong.append(found("deletion-left", key, f"{user} is not being deleted", mend))
+    return wrong
+
+
+async def judge_owned(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """The apps in a person's list are theirs; the name of one that is being made is there before it."""
+    wrong = []
+    for one, since in await _members(desk, key):
+        client = in_words(one)
+        app, left_by, there = await desk.registration(client)
+        owner = app.owner if app else left_by
+        if owner == at.user or (there and owner is None) or since + APP_BEGUN > look.now:
+            continue
+        if desk.is_sure(key):
+            mend = desk.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
+            wrong.append(found("owned-left", key, f"the app {client} is not theirs", mend))
+    return wrong
+
+
+async def judge_apps(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """The apps in the list of all are registered."""
+    wrong = []
+    for one, since in await _members(desk, key):
+        client = in_words(one)
+        if since * 1000 + APP_BEGUN > look.now or (await desk.registration(client))[2]:
+            continue
+        if desk.is_sure(key):
+            mend = desk.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
+            wrong.append(found("registration-left", key, f"there is no app {client}", mend))
+    return wrong

@@ -1,0 +1,165 @@
+"""A pair of person and app: the grant, who knows of it, and when it and what the app keeps end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from store import keys
+from store.fsck import documents
+from store.fsck.desk import Desk
+from store.fsck.invariants import Finding, found
+from store.fsck.kinds import KINDS, SLACK, wrong_fields
+from store.fsck.reading import Expected, number, row_of
+from store.keys import Spelt
+from store.lifetimes import DAY, GRACE
+from store.scripts import Reply
+
+TRIES = 5
+TOGETHER = 1000
+"""ms by which what ends together may be apart: an engine tells the time left to the millisecond only."""
+
+
+@dataclass(slots=True)
+class Pair:
+    """What was seen of a pair, all of one moment: the store's time; ms left of the keys by noun (-2: not there); the
+    grant; whether there is the person, one who is being deleted, the app in the row, the person in the list of the
+    shard; documents, metadata and names; usage; and for each name metadata, bytes of what is sealed, score."""
+
+    user: str
+    client: str
+    now: int
+    lefts: dict[str, int]
+    grant: dict[str, bytes]
+    person: tuple[bool, ...]
+    counts: tuple[int, ...]
+    usage: dict[str, bytes]
+    rows: dict[bytes, documents.Row] = field(default_factory=dict)
+
+    @property
+    def stamp(self) -> tuple[object, ...]:
+        """Another one after every change of the documents: a write moves the sequence, a deletion their number."""
+        return self.usage.get("sequence"), self.usage.get("documents"), self.counts
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The keys by noun."""
+        return {**keys.hosted(self.user, self.client), "grant": keys.grant(self.user, self.client)}
+
+
+def names(at: Spelt, nouns: Sequence[str]) -> list[str]:
+    """The keys of a pair of these nouns."""
+    named = {**keys.hosted(at.user, at.client), "grant": keys.grant(at.user, at.client)}
+    return [named[noun] for noun in nouns]
+
+
+async def check(desk: Desk, at: Spelt, key: str) -> list[Finding]:
+    """Everything about a pair. Raises StoreUnavailable."""
+    pair = await read(desk, at.user, at.client)
+    if pair is None:
+        return []
+    if not pair.person[0]:
+        return []  # on its way out; where there is no person at all, that is told of each key
+    wrong: list[Finding] = []
+    if pair.grant:
+        names_wrong = wrong_fields(KINDS["grant"], pair.grant)
+        if names_wrong:
+            wrong.append(found("row", key, f"wrong or missing: {' '.join(sorted(names_wrong)[:9])}"))
+        wrong += _members(desk, pair, key) + _grace(desk, pair, key)
+        if not desk.last and "revoked_at" not in pair.grant:
+            desk.connected[at.client] += 1
+        there = (await desk.registration(at.client))[2]
+        if not there and desk.is_sure(key):
+            what = f"the app {at.client} is not registered: register the name again and delete it, and all of it goes"
+            wrong.append(found("app", key, what))
+    elif max(pair.lefts.values()) >= TOGETHER or -1 in pair.lefts.values():
+        wrong.append(found("granted", key, "there is no grant"))
+    desk.documents += 0 if desk.last else len(pair.rows)
+    return wrong + await documents.judge(desk, pair)
+
+
+async def read(desk: Desk, user: str, client: str) -> Pair | None:
+    """The pair as it was at one moment; None for one of wrong types, which are told of elsewhere, and for one that
+    kept changing."""
+    for _ in range(TRIES):
+        first = await desk.reader.look_at_pair(user, client, b"")
+        if first.word == "wrong_type":
+            return None
+        pair = _pair(user, client, first)
+        if await _rest(desk, pair, first):
+            return pair
+    desk.busy += 1
+    return None
+
+
+async def _rest(desk: Desk, pair: Pair, reply: Reply) -> bool:
+    """Reads the pages that are left; whether nothing has changed meanwhile."""
+    while reply.number("more") == 1:
+        reply = await desk.reader.look_at_pair(pair.user, pair.client, reply.rows("rows")[-1][0])
+        if reply.word == "wrong_type" or _pair(pair.user, pair.client, reply).stamp != pair.stamp:
+            return False
+        pair.rows |= documents.rows_of(reply)
+    return await documents.add_unnamed(desk, pair)
+
+
+def _pair(user: str, client: str, reply: Reply) -> Pair:
+    lefts = dict(zip(("grant", "docs", "meta", "index", "usage"), reply.rows("lefts"), strict=True))
+    return Pair(
+        user,
+        client,
+        reply.number("now"),
+        lefts,
+        row_of(reply.rows("given")),
+        tuple(bool(one) for one in reply.rows("person")),
+        tuple(reply.rows("counts")),
+        row_of(reply.rows("fields")),
+        documents.rows_of(reply),
+    )
+
+
+def _members(desk: Desk, pair: Pair, key: str) -> list[Finding]:
+    """The person's row and the list of the shard name the app."""
+    _, _, named, listed = pair.person
+    user, grant = keys.person(pair.user)["user"], pair.named["grant"]
+    still: list[Expected] = [("1", "EXISTS", grant), ("1", "EXISTS", user)]
+    wrong = []
+    if not named:
+        mend = desk.reader.mend(key, still, ("HSET", user, f"app:{pair.client}", "1"))
+        wrong.append(found("connected", key, "the person's row does not name the app", mend))
+    if not listed:
+        write = ("SADD", keys.shard_app_users(pair.user[:3], pair.client), keys.member(pair.user))
+        wrong.append(
+            found("connected", key, "the list of the shard lacks the person", desk.reader.mend(key, still, write))
+        )
+    return wrong
+
+
+def _grace(desk: Desk, pair: Pair, key: str) -> list[Finding]:
+    """A live grant lasts, and so does the data; of a revoked one all ends at one moment."""
+    wrong, named, grant = [], pair.named, pair.named["grant"]
+    if "revoked_at" not in pair.grant:
+        live = ("0", "HEXISTS", grant, "revoked_at")
+        for noun, left in pair.lefts.items():
+            if left >= 0:
+                mend = desk.reader.mend(grant, [live, ("1", "EXISTS", grant)], ("PERSIST", named[noun]))
+                wrong.append(found("grace", key, f"{noun} would end, and the grant is live", mend))
+        return wrong
+    revoked_at = number(pair.grant, "revoked_at")
+    if revoked_at is None:
+        return []  # told of as a row that is not of its form
+    left, until = pair.lefts["grant"], max(revoked_at + GRACE, pair.now + DAY)
+    still: list[Expected] = [(str(revoked_at), "HGET", grant, "revoked_at")]
+    if left < 0 or left > GRACE + SLACK:
+        writes = [("PEXPIREAT", name, str(until)) for name in named.values()]
+        wrong.append(
+            found(
+                "grace", key, "the grant is revoked and does not end in time", desk.reader.mend(grant, still, *writes)
+            )
+        )
+        return wrong
+    until = pair.now + left
+    for noun, its in pair.lefts.items():
+        if its != -2 and abs(its - left) > TOGETHER:
+            mend = desk.reader.mend(grant, still, ("PEXPIREAT", named[noun], str(until)))
+            wrong.append(found("grace", key, f"{noun} does not end with the revoked grant", mend))
+    return wrong

@@ -1,0 +1,191 @@
+"""A person's row and what belongs to it: address, picture, second step, sessions, tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from store import keys
+from store.errors import StoreError
+from store.fsck.desk import Desk
+from store.fsck.invariants import Finding, found
+from store.fsck.reading import Look, Read, in_steps, in_words, number, row_of
+from store.keys import Spelt
+from store.people import ABOUT_TO_BEGIN
+
+AT_ONCE = 100
+
+
+def no_reads(at: Spelt) -> list[Read]:
+    """Nothing beside the row."""
+    return []
+
+
+def reads_of_user(at: Spelt) -> list[Read]:
+    """Is the person listed, is there a picture?"""
+    person = keys.person(at.user)
+    return [("SISMEMBER", person["users"], keys.member(at.user)), ("EXISTS", person["picture"])]
+
+
+async def judge_user(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Holds a person's row against the list of the shard, the picture, the index of addresses and the grants."""
+    row, listed, has_picture = row_of(seen[0]), seen[1], seen[2]
+    desk.people += not desk.last
+    person = keys.person(at.user)
+    wrong = []
+    if not listed:
+        mend = desk.reader.mend(key, [("1", "EXISTS", key)], ("SADD", person["users"], keys.member(at.user)))
+        wrong.append(found("listed", key, "the list of the shard does not have this person", mend))
+    picture = in_words(row.get("picture"))
+    if picture and not has_picture:
+        still = [(picture, "HGET", key, "picture"), ("0", "EXISTS", person["picture"])]
+        wrong.append(
+            found(
+                "picture",
+                key,
+                "the row names a picture that is gone",
+                desk.reader.mend(key, still, ("HDEL", key, "picture")),
+            )
+        )
+    wrong += await _address(desk, at.user, key, in_words(row.get("email")))
+    wrong += await _connected(desk, at.user, key, [name[4:] for name in row if name.startswith("app:")])
+    return wrong
+
+
+async def _address(desk: Desk, user: str, key: str, email: str) -> list[Finding]:
+    if not email:
+        return []
+    entry = keys.email(email)
+    look = await desk.reader.look(entry, ("GET", entry))
+    names, lasts = in_words(look.seen[0]), look.left == -1
+    if (names == user and lasts) or not desk.is_sure(key):
+        return []
+    what = "the entry of the address will end" if names == user else "the address leads to nobody"
+    if names not in ("", user):
+        what = "the address leads to somebody else"
+
+    async def enter() -> None:
+        if await desk.addresses.reserve(email, user):
+            await desk.addresses.keep(email, user)
+
+    return [found("address-begun" if await _is_new(desk, user, key) else "address", key, what, enter)]
+
+
+async def _is_new(desk: Desk, user: str, key: str) -> bool:
+    """Whether nobody has signed in to the account yet: a process that died while it was made left it so."""
+    person = keys.person(user)
+    look = await desk.reader.look(key, ("EXISTS", person["sessions"]), ("GET", person["audit"]))
+    return not look.seen[0] and (look.seen[1] or b"").count(b"\n") <= 1
+
+
+async def _connected(desk: Desk, user: str, key: str, clients: list[str]) -> list[Finding]:
+    """The apps in the row that have no grant; a grant that is not in the row is found with the grant."""
+    wrong = []
+    for some in in_steps(clients, AT_ONCE):
+        reads: list[Read] = [("EXISTS", keys.grant(user, client)) for client in some]
+        reads += [("HEXISTS", key, f"app:{client}") for client in some]
+        look = await desk.reader.look(key, *reads)
+        for client, granted, named in zip(some, look.seen, look.seen[len(some) :], strict=False):
+            if named and not granted:
+                mend = desk.reader.mend(
+                    key,
+                    [("0", "EXISTS", keys.grant(user, client))],
+                    ("HDEL", key, f"app:{client}"),
+                    ("SREM", keys.shard_app_users(user[:3], client), keys.member(user)),
+                )
+                wrong.append(found("connected-left", key, f"the app {client} has no grant any more", mend))
+    return wrong
+
+
+async def judge_leaving(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """A deletion that was begun is known to who finishes it."""
+    listed = await desk.reader.command("ZSCORE", keys.LEAVING, at.user)
+    if not desk.is_sure(key):
+        return []
+    if listed is not None:
+        # What was begun a moment ago is under way.
+        over = look.now // 1000 - int(float(listed)) >= ABOUT_TO_BEGIN
+        return [found("deletion-open", key, "the deletion of this account broke off")] if over else []
+    mend = desk.reader.mend(keys.LEAVING, [], ("ZADD", keys.LEAVING, str(look.now // 1000), at.user))
+    return [found("deletion", key, "a deletion was begun, and nobody goes on with it", mend)]
+
+
+def reads_of_picture(at: Spelt) -> list[Read]:
+    """Does the row name it?"""
+    return [("HEXISTS", keys.person(at.user)["user"], "picture")]
+
+
+async def judge_picture(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """A picture that the row does not name is shown to nobody."""
+    if seen[0]:
+        return []
+    still = [("0", "HEXISTS", keys.person(at.user)["user"], "picture")]
+    return [found("picture", key, "the row names no picture", desk.reader.mend(key, still, ("UNLINK", key)))]
+
+
+async def judge_factors(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Opens the secret of an authenticator app."""
+    sealed = row_of(seen[0]).get("secret")
+    if not desk.deep or not sealed:
+        return []
+    try:
+        desk.secrets.open(at.user, sealed)
+    except StoreError as error:
+        return [found("content", key, str(error))]
+    return []
+
+
+async def judge_passkeys(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Each passkey is three fields."""
+    row = row_of(seen[0])
+    ids = {name[2:] for name in row}
+    broken = sorted(one for one in ids if not {f"k:{one}", f"n:{one}", f"c:{one}"} <= row.keys())
+    return [found("factors", key, f"{len(broken)} passkeys are not whole")] if broken else []
+
+
+def reads_of_recovery(at: Spelt) -> list[Read]:
+    """Is there a second step?"""
+    person = keys.person(at.user)
+    return [("EXISTS", person["factors"]), ("EXISTS", person["passkeys"])]
+
+
+async def judge_recovery(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """Recovery codes stand for a second step."""
+    if any(seen):
+        return []
+    person = keys.person(at.user)
+    still = [("0", "EXISTS", person["factors"]), ("0", "EXISTS", person["passkeys"])]
+    return [
+        found("factors", key, "recovery codes without a second step", desk.reader.mend(key, still, ("UNLINK", key)))
+    ]
+
+
+def reads_of_session(at: Spelt) -> list[Read]:
+    """The person's session epoch, and the place in the list."""
+    person = keys.person(at.user)
+    return [("HGET", person["user"], "epoch"), ("ZSCORE", person["sessions"], at.name)]
+
+
+async def judge_session(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """A session of the present epoch lives, and must be seen by its person."""
+    row, epoch, listed = row_of(seen[0]), seen[1], seen[2]
+    created = number(row, "created_at")
+    if listed is not None or row.get("epoch") != epoch or created is None:
+        return []
+    person = keys.person(at.user)
+    still = [("1", "EXISTS", key), (in_words(epoch), "HGET", person["user"], "epoch")]
+    mend = desk.reader.mend(key, still, ("ZADD", person["sessions"], str(created), at.name))
+    return [found("sessions", key, "it lives and is not listed", mend)]
+
+
+def reads_of_access(at: Spelt) -> list[Read]:
+    """Is its family there?"""
+    return [("EXISTS", keys.token(at.user, "-", at.name, 0)["family"])]
+
+
+async def judge_access(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """An access token without its family is dead."""
+    if seen[1]:
+        return []
+    family = keys.token(at.user, "-", at.name, 0)["family"]
+    mend = desk.reader.mend(key, [("0", "EXISTS", family)], ("UNLINK", key))
+    return [found("family", key, "its family is gone", mend)]

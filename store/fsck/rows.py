@@ -1,0 +1,128 @@
+"""One key: is it one of ours, of its type, does it end when it must, whose is it, has its row the fields it needs?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from store import keys
+from store.fsck import apps, credits, lists, pairs, people
+from store.fsck.desk import Desk
+from store.fsck.invariants import Finding, found
+from store.fsck.kinds import KINDS, PAIR, SLACK, Kind, is_known, lifetime, wrong_fields
+from store.fsck.reading import Look, Read, Reader, row_of
+from store.keys import Spelt
+
+Reads = Callable[[Spelt], list[Read]]
+Judge = Callable[[Desk, Spelt, str, Look, list[object]], Awaitable[list[Finding]]]
+
+
+class Beyond(NamedTuple):
+    """What else a kind of key is held against: what is read in the same look, and who judges it."""
+
+    reads: Reads
+    judge: Judge
+
+
+BEYOND: dict[str, Beyond] = {
+    "user": Beyond(people.reads_of_user, people.judge_user),
+    "leaving": Beyond(people.no_reads, people.judge_leaving),
+    "picture": Beyond(people.reads_of_picture, people.judge_picture),
+    "factors": Beyond(people.no_reads, people.judge_factors),
+    "passkeys": Beyond(people.no_reads, people.judge_passkeys),
+    "recovery": Beyond(people.reads_of_recovery, people.judge_recovery),
+    "session": Beyond(people.reads_of_session, people.judge_session),
+    "sessions": Beyond(lists.reads_of_zset, lists.judge_sessions),
+    "access": Beyond(people.reads_of_access, people.judge_access),
+    "users": Beyond(people.no_reads, lists.judge_users),
+    "app-users": Beyond(people.no_reads, lists.judge_app_users),
+    "all-leaving": Beyond(lists.reads_of_zset, lists.judge_leaving),
+    "apps": Beyond(lists.reads_of_zset, lists.judge_owned),
+    "all-apps": Beyond(lists.reads_of_zset, lists.judge_apps),
+    "email": Beyond(people.no_reads, apps.judge_email),
+    "registration": Beyond(apps.reads_of_registration, apps.judge_registration),
+    "days": Beyond(apps.reads_of_numbers, apps.judge_numbers),
+    "people": Beyond(apps.reads_of_numbers, apps.judge_numbers),
+    "keyring": Beyond(people.no_reads, apps.judge_keyring),
+    "balance": Beyond(people.no_reads, credits.judge_balance),
+    "ledger": Beyond(credits.reads_of_ledger, credits.judge_ledger),
+    "holds": Beyond(credits.reads_of_holds, credits.judge_holds),
+    "idem": Beyond(credits.reads_of_idem, credits.judge_idem),
+    "reply": Beyond(credits.reads_of_reply, credits.judge_reply),
+    "replies": Beyond(credits.reads_of_replies, credits.judge_replies),
+}
+_UNREADABLE = (ValueError, TypeError, OverflowError, LookupError, AttributeError)
+"""What reading a number, a name or a row out of anything at all may end in."""
+LISTS = frozenset({"sessions", "holds", "replies", "recovery"})
+"""What tells nothing without its person, so that it may go."""
+
+
+async def check(desk: Desk, raw: bytes) -> list[Finding]:
+    """What is wrong with a key, and with what it stands for, whatever lies there. Raises StoreUnavailable."""
+    key = raw.decode("utf-8", "backslashreplace")
+    at = keys.read(key)
+    if at is None or not is_known(at) or key.encode() != raw:
+        return [found("key", key, "nothing that Latchkey makes is called so")]
+    try:
+        return await _check(desk, at, key)
+    except _UNREADABLE:
+        return [found("row", key, "what lies there, or beside it, cannot be read")]
+
+
+async def _check(desk: Desk, at: Spelt, key: str) -> list[Finding]:
+    kind, person = KINDS[at.kind], keys.person(at.user) if at.user else {}
+    reads: list[Read] = [("EXISTS", person["user"]), ("EXISTS", person["leaving"])] if person else []
+    owner = len(reads)
+    if at.kind in PAIR:
+        before = PAIR[: PAIR.index(at.kind)]
+        reads += [("EXISTS", name) for name in pairs.names(at, before)]
+    elif kind.type == "hash":
+        reads.append(("HGETALL", key))
+    elif kind.value is not None:
+        reads.append(("GET", key))
+    own, beyond = len(reads), BEYOND.get(at.kind)
+    if beyond:
+        reads += beyond.reads(at)
+    look = await desk.reader.look(key, *reads)
+    if look.kind == "none":
+        return []  # it has ended meanwhile
+    if look.kind != kind.type:
+        return [found("type", key, f"it is a {look.kind} and must be a {kind.type}")]
+    wrong = _expiry(desk.reader, at, key, look) + _owner(desk.reader, at, key, kind, look)
+    if at.kind in PAIR:
+        return wrong + ([] if any(look.seen[owner:own]) else await pairs.check(desk, at, key))
+    if kind.type == "hash":
+        names = wrong_fields(kind, row_of(look.seen[own - 1]))
+        wrong += [found("row", key, f"wrong or missing: {' '.join(sorted(names)[:9])}")] if names else []
+    elif kind.value is not None and not re.fullmatch(kind.value, look.seen[own - 1] or b"", re.S):
+        wrong.append(found("row", key, "the value is not of its form"))
+    if beyond and (not person or look.seen[0] or at.kind == "leaving"):
+        wrong += await beyond.judge(desk, at, key, look, look.seen[owner:])
+    return wrong
+
+
+def _expiry(reader: Reader, at: Spelt, key: str, look: Look) -> list[Finding]:
+    lasts = lifetime(at)
+    if lasts is None:
+        if look.left == -1:
+            return []
+        mend = reader.mend(key, [(KINDS[at.kind].type, "TYPE", key)], ("PERSIST", key))
+        return [found("lasting", key, "it would end, and must last", mend)]
+    if lasts == 0 or 0 <= look.left <= lasts + SLACK:
+        return []
+    # A key without an expiry counts as one that ends never, so this makes no life longer.
+    write = ("PEXPIREAT", key, str(look.now + lasts), "LT")
+    mend = reader.mend(key, [(KINDS[at.kind].type, "TYPE", key)], write)
+    return [found("lifetime", key, "it never ends" if look.left < 0 else "it lives too long", mend)]
+
+
+def _owner(reader: Reader, at: Spelt, key: str, kind: Kind, look: Look) -> list[Finding]:
+    if not at.user or look.seen[0] or look.seen[1] or kind.outlives or at.kind == "user":
+        return []
+    person = keys.person(at.user)
+    mend = None
+    if at.kind in LISTS:
+        gone = [("0", "EXISTS", person["user"]), ("0", "EXISTS", person["leaving"])]
+        mend = reader.mend(key, gone, ("UNLINK", key))
+    return [found("owner", key, "there is no such person", mend)]

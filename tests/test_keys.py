@@ -1,0 +1,96 @@
+"""Keys are read as they are spelt, and nothing else is read as one."""
+
+from __future__ import annotations
+
+import pytest
+
+from store import keys
+
+USER, CLIENT, ONE = "ab0" + "9f" * 14 + "1", "an-App_1", "A-_" * 7 + "z"
+SPELT = [
+    *((noun, key) for noun, key in keys.person(USER).items() if noun != "users"),
+    *keys.hosted(USER, CLIENT).items(),
+    *keys.idempotency(USER, CLIENT, ONE).items(),
+    ("idem", keys.idempotency(USER, "", ONE)["idem"]),
+    *keys.token(USER, CLIENT, ONE, 0).items(),
+    ("access", keys.token(USER, CLIENT, ONE, 2**32 - 1)["access"]),
+    ("session", keys.session(USER, ONE)),
+    ("challenge", keys.used_challenge(USER, ONE)),
+    ("request", keys.request(USER, ONE)),
+    ("code", keys.code(USER, ONE)),
+    ("link", keys.link(USER, "confirm")),
+    ("limit", keys.limit(USER, "oauth")),
+    ("limit", keys.limit(USER, "data-read", CLIENT)),
+    ("presented", keys.presented(USER, ONE)),
+    ("users", keys.shard_users(USER[:3])),
+    ("app-users", keys.shard_app_users(USER[:3], CLIENT)),
+    ("registration", keys.app(CLIENT)),
+    ("days", keys.numbers(CLIENT)["days"]),
+    ("people", keys.numbers(CLIENT)["people"]),
+    ("email", keys.email("o'neil{}|@xn--bcher-kva.example")),
+    ("email", keys.email("jörg@example.com")),
+    ("invite", keys.invite("a}b@example.com")),
+    ("window", keys.window("address", "2001:db8::/64")),
+    ("window", keys.window("signin-account", "what somebody typed\n}:x")),
+    ("all-apps", keys.APPS),
+    ("all-leaving", keys.LEAVING),
+    ("keyring", keys.KEYRING),
+]
+
+
+@pytest.mark.parametrize(("kind", "key"), SPELT, ids=[f"{kind} {key[:40]!a}" for kind, key in SPELT])
+def test_what_is_spelt_is_read(kind: str, key: str) -> None:
+    at = keys.read(key)
+    assert at is not None
+    assert at.kind == kind
+    assert at.user in ("", USER)
+    assert at.client in ("", CLIENT)
+    assert at.shard in ("", USER[:3])
+    assert key.startswith(keys.tag_of(key))
+
+
+def test_what_it_is_of_can_be_told() -> None:
+    def of(key: str) -> keys.Spelt:
+        at = keys.read(key)
+        assert at is not None
+        return at
+
+    assert of(keys.grant(USER, CLIENT)) == keys.Spelt("grant", USER, USER[:3], CLIENT)
+    assert of(keys.session(USER, ONE)).name == ONE
+    assert (of(keys.limit(USER, "ai", CLIENT)).name, of(keys.limit(USER, "ai", CLIENT)).client) == ("ai", CLIENT)
+    assert of(keys.email("a}b@example.com")).name == "a}b@example.com"
+    access = of(keys.token(USER, CLIENT, ONE, 7)["access"])
+    assert (access.name, access.rest) == (ONE, "7")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("", "x", "{", "{}", "{app:}", "{app:a b}", "{apps}", "{apps}:all:", "{email:}", "{window:address}"),
+        *("{ab0}:user", "{ab0}:users:", "{AB0}:users", "{ab0}:app::users", "{keyring}:states", "{email:a:b}"),
+        keys.person(USER)["user"].replace("{ab0}", "{ab1}"),
+        keys.person(USER.upper())["user"],
+        keys.person(USER + "0")["user"],
+        keys.person(USER)["user"] + "\n",
+        keys.session(USER, ONE[:-1]),
+        keys.session(USER, ONE + "x"),
+        keys.token(USER, CLIENT, ONE, 7)["access"].replace(":7", ":07"),
+        keys.grant(USER, "a b"),
+        keys.grant(USER, "a" * 65),
+        keys.prefix(USER) + "nonsense",
+        keys.prefix(USER) + "docs",
+        keys.app(CLIENT) + ":weeks",
+        keys.shard_app_users("ab0", CLIENT) + "\n",
+    ],
+)
+def test_nothing_else_is_read_as_a_key(key: str) -> None:
+    assert keys.read(key) is None
+
+
+def test_what_somebody_typed_is_left_out() -> None:
+    for key in (keys.email("ada@example.com"), keys.invite("ada@example.com"), keys.window("address", "192.0.2.1")):
+        hidden = keys.without_input(key)
+        assert "example" not in hidden
+        assert "192" not in hidden
+        assert hidden == keys.without_input(key) != keys.without_input(key.replace("a", "b"))
+    assert keys.without_input(keys.grant(USER, CLIENT)) == keys.grant(USER, CLIENT)
