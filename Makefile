@@ -9,7 +9,7 @@ PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help run test crosscheck test-cluster test-fsck screenshots lint docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-docs
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench-flat: $(VENV)/installed-bench  ## measure over a full store, in 20 minutes
 
 bench-memory: $(VENV)/installed-bench  ## measure what things take in Redis and in Valkey, in 4 minutes
 	$(BIN)/python -m bench.memory $(ARGS)
+
+bench-waiting: $(VENV)/installed-bench  ## measure what waiting for a replica costs, in 3 minutes
+	$(BIN)/python -m bench.waiting $(ARGS)
 
 bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
 	$(BIN)/python -m bench.report

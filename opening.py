@@ -14,6 +14,7 @@ from store.errors import StoreError
 from store.keyring import KeyFile, KeyRing, Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
+from store.waiting import Wait
 
 KEY_FILE = "keys"
 MAIL_FOLDER = "mail"
@@ -44,6 +45,7 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
             settings.document_limit, settings.collection_limit, settings.storage_limit, settings.document_size
         ),
         books=Bookkeeping(retention=settings.ledger_days * DAY * 1000),
+        wait=Wait(settings.wait_replicas, settings.wait_timeout) if settings.wait_replicas else None,
     )
     try:
         yield store

@@ -141,7 +141,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             max_ai_request=settings.ai_request_size,
             models=runtime.models,
             # A settlement may take two calls of the store, the second where the answer to the first was lost.
-            hold_margin=2 * settings.redis_timeout + HOLD_MARGIN_SECONDS,
+            hold_margin=2 * settings.call_seconds + HOLD_MARGIN_SECONDS,
             mail=open_mailer(settings, runtime.base_url),
         )
         bodies = ABSURD_BODIES * settings.max_body
@@ -165,7 +165,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             for end in tuple(site.endings):
                 end()
             # Streams that are cut now settle what they have delivered.
-            await drain(listening, settings.redis_timeout)
+            await drain(listening, settings.call_seconds)
             await site.mail.close(max(LEAST_MAIL_SECONDS, ends - asyncio.get_running_loop().time()))
         finally:
             watch.cancel()

@@ -70,6 +70,12 @@ class Settings:
         "Seconds that one call to the store may take.", "both")
     redis_connections: int = declare("Store", "N", "64", to.whole(1, 10_000),
         "Connections to the store, at most, for each process; of a cluster, to each node.", "both")
+    wait_replicas: int = declare("Store", "N", "0", to.whole(0, 100),
+        "Replicas that must have a revocation, a rotation or a move of credits before it is answered; with fewer the "
+        "answer is 503. 0 waits for none, and a failover may undo what was answered in the last moment: see "
+        "docs/replication.md.", "both")
+    wait_timeout: float = declare("Store", "SECONDS", "0.5", to.seconds(0.001, 60),
+        "Seconds that the replicas get for that.", "both")
     secret_keys: str = declare("Store", "KEYS", "", to.secret_keys,
         "Keys that seal tokens and documents: id:key pairs by commas, newest first. Required with the URL "
         "of a store; else a file in the data directory is made on first start.",
@@ -128,6 +134,11 @@ class Settings:
     def shared_store(self) -> bool:
         """True when other hosts can use the same store, so that nothing in the data directory is known to all."""
         return self.redis_url not in (EMBEDDED, MEMORY)
+
+    @property
+    def call_seconds(self) -> float:
+        """The seconds that one call to the store takes at most: one that waits for replicas waits for its turn too."""
+        return self.redis_timeout * (2 if self.wait_replicas else 1)
 
     def origin(self, port: int) -> str:
         """Return `base_url`, or the default origin for the port that is listened on."""
@@ -262,6 +273,10 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
         refuse("redis_url must not be memory here: that store lives inside one server process", "redis_url")
     if settings.redis_url == MEMORY and settings.workers > 1:
         refuse("workers must be 1 with redis_url memory: processes cannot share it", "workers", "redis_url")
+    if settings.wait_replicas and not settings.shared_store:
+        refuse(f"wait_replicas must be 0 here: the {settings.redis_url} store has none", "wait_replicas", "redis_url")
+    if settings.wait_replicas and settings.wait_timeout >= settings.redis_timeout:
+        refuse("wait_timeout must be below redis_timeout", "wait_timeout", "redis_timeout")
     if settings.demo and settings.host not in LOOPBACK_HOSTS:
         refuse(f"demo needs one of the hosts {', '.join(LOOPBACK_HOSTS)}: its passwords are public", "demo", "host")
     if settings.demo and settings.shared_store:

@@ -94,7 +94,7 @@ class _Supervisor:
     def _end_all(self) -> None:
         if not self._stopping:
             settings = self._runtime.settings
-            self._patience = time.monotonic() + settings.drain_timeout + settings.redis_timeout + ENDING_SECONDS
+            self._patience = time.monotonic() + settings.drain_timeout + settings.call_seconds + ENDING_SECONDS
         self._stopping = True
         # As long as one process listens, a connection that nobody will take does not fail but waits.
         for one in (*_all(self._sockets), *self._runtime.ops_sockets):

@@ -23,6 +23,7 @@
 --- @reply full
 --- @reply present
 --- @reply ok begun
+--- @durable
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

@@ -12,9 +12,11 @@
 --- @reply over
 --- @reply already old
 --- @reply ok old
+--- @durable
 --- @include "session"
 --- @include "link"
 --- @include "audit"
+--- @include "touch"
 local user, session, link, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local link_id, email, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
@@ -24,6 +26,7 @@ if not found then return {'over'} end
 if found.used then
   -- The answer was lost, or it was clicked twice: what is left to do is done again.
   if redis.call('HGET', user, 'email') ~= email then return {'over'} end
+  touch(link)
   return {'already', found.email}
 end
 redis.call('HSET', user, 'email', email, 'verified', '1')

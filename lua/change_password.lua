@@ -14,6 +14,7 @@
 --- @reply signed_out
 --- @reply stale
 --- @reply ok
+--- @durable
 --- @include "session"
 --- @include "audit"
 local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -30,6 +30,7 @@
 --- @reply invalid_scope remaining reset
 --- @reply denied remaining reset redirect_uri state
 --- @reply allowed remaining reset redirect_uri state connected
+--- @durable
 --- @include "session"
 --- @include "scope"
 --- @include "window"

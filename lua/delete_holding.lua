@@ -16,6 +16,7 @@
 --- @reply signed_out
 --- @reply not_found
 --- @reply ok
+--- @durable
 --- @include "session"
 --- @include "documents"
 --- @include "audit"

@@ -17,9 +17,11 @@
 --- @reply not_found
 --- @reply more deleted
 --- @reply done deleted
+--- @durable
 --- @include "session"
 --- @include "documents"
 --- @include "audit"
+--- @include "touch"
 local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local idle, client, steps, begun = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -45,5 +47,7 @@ if collection then
   redis.call('HDEL', docs, unpack(names))
   redis.call('HDEL', meta, unpack(names))
   redis.call('ZREM', index, unpack(names))
+else
+  touch(usage)
 end
 return {redis.call('EXISTS', index) == 1 and 'more' or 'done', #names}

@@ -21,8 +21,10 @@
 --- @reply done left email
 --- @derives prefix shard
 --- @idempotent
+--- @durable
 --- @include "connected"
 --- @include "step"
+--- @include "touch"
 local user, users, leaving, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local balance, holds, ledger, replies, apps = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local factors, passkeys, recovery, picture = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
@@ -60,4 +62,5 @@ for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK',
 redis.call('UNLINK', audit, balance, holds, ledger, apps, picture)
 -- The list of the shard goes last: a deletion that was cut short is found there and goes on.
 redis.call('SREM', users, member)
+touch(leaving)
 return {'done', left, redis.call('HGET', leaving, 'email') or ''}

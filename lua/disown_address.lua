@@ -5,10 +5,13 @@
 --- @reply owned
 --- @reply ok
 --- @idempotent
+--- @durable
+--- @include "touch"
 local user, link = KEYS[1], KEYS[2]
 local email = ARGV[1]
 
 if redis.call('HGET', user, 'email') == email then return {'owned'} end
 -- A used link changes nothing any more, and says so to who clicks again.
 if redis.call('HGET', link, 'used') ~= '1' then redis.call('DEL', link) end
+touch(link)
 return {'ok'}

@@ -16,6 +16,7 @@
 --- @reply unproved
 --- @reply present
 --- @reply ok begun
+--- @durable
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

@@ -10,12 +10,14 @@
 --- ARGV[4] agent
 --- @reply signed_out
 --- @reply ok
+--- @durable
 --- @include "session"
 --- @include "audit"
+--- @include "touch"
 local user, session, other, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local other_id, idle, address, agent = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 redis.call('ZREM', sessions, other_id)
-if redis.call('DEL', other) == 1 then record(audit, 'session_ended', '', address, agent) end
+if redis.call('DEL', other) == 1 then record(audit, 'session_ended', '', address, agent) else touch(other) end
 return {'ok'}

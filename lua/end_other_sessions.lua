@@ -7,6 +7,7 @@
 --- ARGV[3] agent
 --- @reply signed_out
 --- @reply ok
+--- @durable
 --- @include "session"
 --- @include "audit"
 local user, session, audit = KEYS[1], KEYS[2], KEYS[3]

@@ -7,12 +7,16 @@
 --- ARGV[2] address
 --- ARGV[3] agent
 --- @reply ok
+--- @durable
 --- @include "audit"
+--- @include "touch"
 local session, sessions, audit, user = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local session_id, address, agent = ARGV[1], ARGV[2], ARGV[3]
 
 redis.call('ZREM', sessions, session_id)
-if redis.call('DEL', session) == 1 and redis.call('EXISTS', user) == 1 then
+if redis.call('DEL', session) == 0 then
+  touch(session)
+elseif redis.call('EXISTS', user) == 1 then
   record(audit, 'signed_out', '', address, agent)
 end
 return {'ok'}

@@ -22,10 +22,12 @@
 --- @reply verifier_mismatch remaining reset
 --- @reply scope_withdrawn remaining reset
 --- @reply ok remaining reset scope
+--- @durable
 --- @include "scope"
 --- @include "window"
 --- @include "issue"
 --- @include "audit"
+--- @include "touch"
 local user, grant, code, family, access, window, audit =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local client, redirect_uri, challenge, registered = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -36,7 +38,11 @@ local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
 -- The family takes the id of its code, so a family that exists says that the code was used (RFC 6749 4.1.2).
 if redis.call('EXISTS', family) == 1 then
-  if redis.call('HSETNX', family, 'revoked', 'replay') == 1 then record(audit, 'code_replayed', client, '', '') end
+  if redis.call('HSETNX', family, 'revoked', 'replay') == 1 then
+    record(audit, 'code_replayed', client, '', '')
+  else
+    touch(family)
+  end
   return {'replayed'}
 end
 if status ~= 'active' then return {'dead'} end

@@ -23,6 +23,7 @@
 --- @reply rate_limited reset retry
 --- @reply wrong
 --- @reply ok email before
+--- @durable
 --- @include "session"
 --- @include "guess"
 --- @include "factors"

@@ -19,6 +19,7 @@
 --- @reply used
 --- @reply regressed
 --- @reply ok email before
+--- @durable
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

@@ -7,6 +7,7 @@
 --- @reply done
 --- @derives people
 --- @idempotent
+--- @durable
 --- @include "connected"
 --- @include "step"
 local app_users = KEYS[1]

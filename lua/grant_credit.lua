@@ -19,8 +19,10 @@
 --- @reply insufficient_credits
 --- @reply ok paid held replayed
 --- @idempotent
+--- @durable
 --- @include "credits"
 --- @include "audit"
+--- @include "touch"
 local user, balance, holds, ledger, idem, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local amount, reason, digest, first = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 local max_paid, keep, retention, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -31,7 +33,10 @@ local held = held_of(holds, '', now)
 local paid = paid_of(balance)
 local before = redis.call('HGET', idem, 'digest')
 if before and before ~= digest then return {'mismatch'} end
-if before or (first == '1' and redis.call('HEXISTS', balance, 'paid') == 1) then return {'ok', int(paid), int(held), 1} end
+if before or (first == '1' and redis.call('HEXISTS', balance, 'paid') == 1) then
+  touch(balance)
+  return {'ok', int(paid), int(held), 1}
+end
 if paid + amount > max_paid then return {'too_much'} end
 -- What is held is promised to a call under way.
 if amount < 0 and paid + amount < held then return {'insufficient_credits'} end

@@ -17,6 +17,7 @@
 --- ARGV[6] refresh_ttl: ms
 --- @reply not_found
 --- @reply ok connected
+--- @durable
 --- @include "grant"
 --- @include "issue"
 --- @include "audit"

@@ -30,6 +30,7 @@
 --- @reply insufficient_credits remaining reset
 --- @reply app_spend_limit remaining reset
 --- @reply held remaining reset output amount
+--- @durable
 --- @include "guard"
 --- @include "credits"
 --- @include "spending"

@@ -25,6 +25,7 @@
 --- @reply rate_limited reset retry
 --- @reply wrong
 --- @reply ok session_id
+--- @durable
 --- @include "session"
 --- @include "guess"
 --- @include "factors"

@@ -20,6 +20,7 @@
 --- @reply used
 --- @reply regressed
 --- @reply ok
+--- @durable
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

@@ -5,12 +5,17 @@
 --- @reply ended
 --- @reply ok
 --- @idempotent
+--- @durable
 --- @include "credits"
+--- @include "touch"
 local holds, idem = KEYS[1], KEYS[2]
 local hold = ARGV[1]
 
 local row = redis.call('HGET', holds, hold)
-if not row or not read_hold(row) then return {'ended'} end
+if not row or not read_hold(row) then
+  touch(holds)
+  return {'ended'}
+end
 redis.call('HDEL', holds, hold)
 if redis.call('HGET', idem, 'hold') == hold then redis.call('DEL', idem) end
 return {'ok'}

@@ -6,6 +6,7 @@
 --- @reply conflict
 --- @reply ok
 --- @idempotent
+--- @durable
 local app, days, people = KEYS[1], KEYS[2], KEYS[3]
 local expected = ARGV[1]
 

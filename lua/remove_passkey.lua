@@ -14,6 +14,7 @@
 --- @reply unproved
 --- @reply not_found
 --- @reply ok
+--- @durable
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

@@ -14,6 +14,7 @@
 --- @reply unproved
 --- @reply absent
 --- @reply ok
+--- @durable
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

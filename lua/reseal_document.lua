@@ -7,6 +7,7 @@
 --- @reply changed
 --- @reply ok
 --- @idempotent
+--- @durable
 local docs = KEYS[1]
 local document, expected, sealed = ARGV[1], ARGV[2], ARGV[3]
 

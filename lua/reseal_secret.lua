@@ -5,6 +5,7 @@
 --- @reply changed
 --- @reply ok
 --- @idempotent
+--- @durable
 local factors = KEYS[1]
 local expected, sealed = ARGV[1], ARGV[2]
 

@@ -7,6 +7,7 @@
 --- KEYS[6] window
 --- @reply not_found
 --- @reply ok
+--- @durable
 --- @include "audit"
 local user, audit, factors, passkeys, recovery, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 

@@ -15,6 +15,7 @@
 --- @reply over
 --- @reply ok claimed left
 --- @derives prefix
+--- @durable
 --- @include "link"
 --- @include "audit"
 --- @include "connected"

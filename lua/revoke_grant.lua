@@ -16,6 +16,7 @@
 --- @reply signed_out
 --- @reply not_found
 --- @reply ok until
+--- @durable
 --- @include "session"
 --- @include "grant"
 --- @include "audit"

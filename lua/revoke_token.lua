@@ -11,6 +11,7 @@
 --- ARGV[4] period: ms
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset
+--- @durable
 --- @include "window"
 --- @include "audit"
 local presented, grant, family, access, window, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]

@@ -21,11 +21,13 @@
 --- @reply invalid_scope remaining reset
 --- @reply scope_withdrawn remaining reset
 --- @reply ok remaining reset scope expires_in
+--- @durable
 --- @include "scope"
 --- @include "window"
 --- @include "issue"
 --- @include "grant"
 --- @include "audit"
+--- @include "touch"
 local user, grant, family, access, window, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local client, generation, wanted, registered, fresh_epoch =
   ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
@@ -54,7 +56,7 @@ if revoked or (generation < current and not again) then
   -- A family from before the present epoch does so once: a single old string must not keep a person out for ever.
   local first = redis.call('HSETNX', family, 'replayed', '1') == 1
   if connected and (first or line[3] == given[1]) then kill_pair(grant, fresh_epoch) end
-  if first then record(audit, 'refresh_replayed', client, '', '') end
+  if first then record(audit, 'refresh_replayed', client, '', '') else touch(family) end
   return {'replayed'}
 end
 if status ~= 'active' then return {'dead'} end

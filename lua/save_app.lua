@@ -6,6 +6,7 @@
 --- ARGV[4] client
 --- @reply conflict
 --- @reply ok
+--- @durable
 local app = KEYS[1]
 local expected, registration, channel, client = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 

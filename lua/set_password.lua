@@ -4,6 +4,7 @@
 --- ARGV[1] password: the raw hash
 --- @reply not_found
 --- @reply ok
+--- @durable
 --- @include "audit"
 local user, audit = KEYS[1], KEYS[2]
 local password = ARGV[1]

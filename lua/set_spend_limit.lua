@@ -11,6 +11,7 @@
 --- @reply signed_out
 --- @reply not_found
 --- @reply ok
+--- @durable
 --- @include "session"
 --- @include "scope"
 --- @include "spending"

@@ -4,14 +4,16 @@
 --- ARGV[1] status: active or disabled
 --- @reply not_found
 --- @reply ok
+--- @durable
 --- @include "audit"
 local user, audit = KEYS[1], KEYS[2]
 local status = ARGV[1]
 
 local present = redis.call('HGET', user, 'status')
 if not present then return {'not_found'} end
+-- Also where it stands there already: an answer that waits for replicas needs something for them to confirm.
+redis.call('HSET', user, 'status', status)
 if present ~= status then
-  redis.call('HSET', user, 'status', status)
   -- Sessions from before do not come back to life when the person is enabled again.
   redis.call('HINCRBY', user, 'epoch', 1)
   record(audit, status == 'active' and 'enabled_by_operator' or 'disabled_by_operator', '', '', '')

@@ -27,9 +27,11 @@
 --- @reply ok charged left
 --- @derives reply_prefix
 --- @idempotent
+--- @durable
 --- @include "credits"
 --- @include "spending"
 --- @include "replies"
+--- @include "touch"
 local user, grant, balance, holds, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local idem, reply, replies = KEYS[6], KEYS[7], KEYS[8]
 local client, hold, model = ARGV[1], ARGV[2], ARGV[3]
@@ -44,7 +46,10 @@ local row = redis.call('HGET', holds, hold)
 if not row or redis.call('EXISTS', user) == 0 then return {'ended'} end
 local stands, amount, ends = read_hold(row)
 if ends <= now then return {'ended'} end
-if not stands then return {'ok', amount, paid_of(balance) - held_of(holds, client, now)} end
+if not stands then
+  touch(holds)
+  return {'ok', amount, paid_of(balance) - held_of(holds, client, now)}
+end
 
 local charged = math.min(amount, cost_of(input, output, input_price, output_price))
 -- The mark of a settled hold stays until the hold would have ended: a settlement that is sent again finds it.

@@ -12,6 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from store.lanes import Lane
+from store.waiting import Confirmed, Wait, WaitingLanes
 
 POOL_WAIT: Final = 2.0
 """Seconds a call waits for a free connection before the store counts as unavailable."""
@@ -48,9 +49,12 @@ def pool_options(timeout: float, max_connections: int) -> dict[str, Any]:
 
 
 class Client(Redis):
-    """redis-py's client, but for scripts: those travel on a lane."""
+    """redis-py's client, but for scripts: those travel on a lane, and those that wait for replicas on lanes of their
+    own."""
 
     lane: Lane
+    waiting: WaitingLanes | None = None
+    _lane_timeout: float
 
     @classmethod
     def on(cls, pool: BlockingConnectionPool, timeout: float) -> Client:
@@ -59,7 +63,19 @@ class Client(Redis):
         client = cls(connection_pool=pool)
         client.auto_close_connection_pool = True
         client.lane = Lane(pool.make_connection, timeout)
+        client._lane_timeout = timeout
         return client
+
+    def confirmed(self, wait: Wait) -> Confirmed:
+        """Runs scripts whose answers count once replicas have what they wrote."""
+        connect = self.connection_pool.make_connection
+        self.waiting = waiting = WaitingLanes(connect, self._lane_timeout, wait)
+        return Confirmed(lambda _, *words: waiting.call(*words))
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """All there are."""
+        return (self.lane, *(self.waiting.lanes if self.waiting else ()))
 
     def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
         """The script's reply."""
@@ -70,8 +86,10 @@ class Client(Redis):
         return self.lane.call(b"EVAL", script, numkeys, *keys_and_args)
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        """Closes the lane too."""
+        """Closes the lanes too."""
         await self.lane.close()
+        if self.waiting:
+            await self.waiting.close()
         await super().aclose(close_connection_pool)
 
 

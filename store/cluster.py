@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from redis.asyncio.client import PubSub
 from redis.asyncio.cluster import ClusterNode, RedisCluster
-from redis.asyncio.connection import ConnectionPool
+from redis.asyncio.connection import AbstractConnection, ConnectionPool
 from redis.client import EMPTY_RESPONSE, NEVER_DECODE
 from redis.exceptions import (
     AskError,
@@ -29,6 +31,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from store.client import connection_options, no_retry
 from store.lanes import Lane
 from store.urls import hosts_of
+from store.waiting import Confirmed, Wait, WaitingLanes
 
 log = logging.getLogger("latchkey.store")
 
@@ -56,6 +59,8 @@ class Cluster(RedisCluster):
         self._hosts = hosts
         self._timeout = timeout
         self._lanes: dict[str, Lane] = {}
+        self._waiting: dict[str, WaitingLanes] = {}
+        self._wait: Wait | None = None
         self._turn = 0
         self._stale = False
         self._failed: str | None = None
@@ -91,7 +96,12 @@ class Cluster(RedisCluster):
         """The script's reply."""
         return await self._run(keys_and_args[0], "EVAL", script, numkeys, *keys_and_args)
 
-    async def _run(self, key: str, *words: Any) -> Any:
+    def confirmed(self, wait: Wait) -> Confirmed:
+        """Runs scripts whose answers count once replicas of their node have what they wrote."""
+        self._wait = wait
+        return Confirmed(partial(self._run, waits=True))
+
+    async def _run(self, key: str, *words: Any, waits: bool = False) -> Any:
         """A script, at the node that owns the slot of its first key."""
         if self._initialize:
             await self.initialize()
@@ -103,7 +113,7 @@ class Cluster(RedisCluster):
         assert node is not None
         # A script goes nowhere by ASK: there, a row that it builds the key of and that has not moved yet would look as
         # if it were not there, and the server would not say so. It waits until the slot has moved.
-        return await self._call(node, words, follow_ask=False)
+        return await self._call(node, words, follow_ask=False, waits=waits)
 
     async def _execute_command(self, target_node: ClusterNode, *args: Any, **options: Any) -> Any:
         """Any other command, at the node that redis-py has chosen for it."""
@@ -127,15 +137,15 @@ class Cluster(RedisCluster):
             raise SlotNotCoveredError(f"slot {slot} has no owner") from None
         return found
 
-    async def _call(self, node: ClusterNode, words: tuple[Any, ...], *, follow_ask: bool) -> Any:
+    async def _call(self, node: ClusterNode, words: tuple[Any, ...], *, follow_ask: bool, waits: bool = False) -> Any:
         """The answer of the node, or of the one to which it refers. What did not run is sent again, and nothing else.
         Raises TryAgainError when the slot is on the move for too long, ConnectionError, TimeoutError and
-        ClusterDownError."""
+        ClusterDownError; where it waits for replicas, Unconfirmed."""
         asked: ClusterNode | None = None
         for pause in (*PAUSES, None):
             try:
                 if asked is None:
-                    return await self._lane(node).call(*words)
+                    return await (self._waiting_lanes(node) if waits else self._lane(node)).call(*words)
                 lane = self._lane(asked)
                 return (await asyncio.gather(lane.call("ASKING"), lane.call(*words)))[1]
             except MovedError as error:
@@ -163,9 +173,15 @@ class Cluster(RedisCluster):
     def _lane(self, node: ClusterNode) -> Lane:
         lane = self._lanes.get(node.name)
         if lane is None:
-            settings = {**node.connection_kwargs, "retry": no_retry()}
-            lane = self._lanes[node.name] = Lane(lambda: node.connection_class(**settings), self._timeout)
+            lane = self._lanes[node.name] = Lane(_opening(node), self._timeout)
         return lane
+
+    def _waiting_lanes(self, node: ClusterNode) -> WaitingLanes:
+        found = self._waiting.get(node.name)
+        if found is None:
+            assert self._wait is not None
+            found = self._waiting[node.name] = WaitingLanes(_opening(node), self._timeout, self._wait)
+        return found
 
     def get_default_node(self) -> ClusterNode:
         """The node for a command without a key: a primary whose lane is open, else each in turn."""
@@ -202,9 +218,11 @@ class Cluster(RedisCluster):
                 for host, port in self._hosts:
                     node = ClusterNode(host, port, **self.nodes_manager.connection_kwargs)
                     self.nodes_manager.startup_nodes.setdefault(node.name, node)
-            for name in self._lanes.keys() - self.nodes_manager.nodes_cache.keys():
-                if self._lanes[name].is_idle:
-                    await self._lanes.pop(name).close()
+            kinds: tuple[dict[str, Any], ...] = (self._lanes, self._waiting)
+            for kind in kinds:
+                for name in kind.keys() - self.nodes_manager.nodes_cache.keys():
+                    if kind[name].is_idle:
+                        await kind.pop(name).close()
 
     async def aclose(self) -> None:
         """Closes the lanes too."""
@@ -214,8 +232,17 @@ class Cluster(RedisCluster):
             await asyncio.wait([self._reading])
         for lane in self._lanes.values():
             await lane.close()
+        for waiting in self._waiting.values():
+            await waiting.close()
         self._lanes.clear()
+        self._waiting.clear()
         await super().aclose()
+
+
+def _opening(node: ClusterNode) -> Callable[[], AbstractConnection]:
+    """What opens a connection to a node."""
+    settings = {**node.connection_kwargs, "retry": no_retry()}
+    return lambda: node.connection_class(**settings)
 
 
 class _Subscription(PubSub):

@@ -7,20 +7,23 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisClusterException, RedisError, ResponseError
+from redis.cluster import PRIMARY
+from redis.exceptions import NoPermissionError, RedisClusterException, RedisError, ResponseError
 
 from store.client import Client, Pool, pool_options
 from store.cluster import Cluster, connect_cluster
 from store.errors import StartupError
+from store.scripts import Evaluator
 from store.sentinel import connect_sentinel
 from store.urls import CLUSTER, SENTINEL, check_url, scheme_of, shown, unix_url
+from store.waiting import Wait
 
 if TYPE_CHECKING:
     from fakeredis import FakeServer
 
 log = logging.getLogger("latchkey.store")
 
-__all__ = ["check_store", "connect", "unix_url"]
+__all__ = ["check_store", "confirmed", "connect", "unix_url"]
 
 OLDEST: Final = (7, 0)
 """The oldest Redis whose Lua and commands the scripts are written for."""
@@ -58,19 +61,35 @@ async def connect(
         ) from None
 
 
-async def check_store(client: Redis, url: str) -> None:
+def confirmed(client: Redis, wait: Wait | None) -> Evaluator:
+    """Runs scripts whose answers wait for replicas; without `wait`, as any other. Raises StartupError for a store that
+    has none."""
+    if wait is None:
+        return client
+    if not isinstance(client, (Client, Cluster)):
+        raise StartupError("This store has no replicas: wait_replicas must be 0.")
+    return client.confirmed(wait)
+
+
+async def check_store(client: Redis, url: str, wait: Wait | None = None) -> None:
     """Refuse a store that would lose what it was given or cannot run the scripts.
 
     An evicted refresh token family would silently end replay detection, so `maxmemory-policy` must be `noeviction`.
     Raises StartupError when it is not, when that cannot be found out, when the server is older than Redis 7.0 and when
     it cannot be reached. Of a cluster every node that can be reached is held against this, since a replica may be a
     primary tomorrow; one that is away now keeps no server from starting.
+
+    Where writes are to wait for replicas (`wait`), a store that does not let us wait is refused. One that has too few
+    at present is told of in the log and no more: a replica that is away must not keep servers from starting, which
+    serve everything else.
     """
     if url == "memory":
         return
     try:
         if not isinstance(client, Cluster):
             await _check_server(client, shown(url))
+            if wait is not None:
+                await _check_replicas(client, shown(url), wait)
             return
         await client.initialize()
     except (RedisError, RedisClusterException, OSError) as exc:
@@ -78,8 +97,11 @@ async def check_store(client: Redis, url: str) -> None:
     answered = 0
     for node in client.get_nodes():
         try:
-            await _check_server(client, f"{shown(url)} ({node.name})", target_nodes=node)
+            where = f"{shown(url)} ({node.name})"
+            await _check_server(client, where, target_nodes=node)
             answered += 1
+            if wait is not None and node.server_type == PRIMARY:
+                await _check_replicas(client, where, wait, target_nodes=node)
         except (RedisError, RedisClusterException, OSError) as exc:
             log.warning("the store's node %s cannot be reached: %s", node.name, exc)
     if not answered:
@@ -98,6 +120,29 @@ async def _check_server(client: Redis, where: str, **node: Any) -> None:
             "memory runs short. Set `maxmemory-policy noeviction` there."
         )
     await _warn_of_slow_expiry(client, node)
+
+
+async def _check_replicas(client: Redis, where: str, wait: Wait, **node: Any) -> None:
+    """Behind nothing that was written, WAIT counts the replicas that are connected."""
+    try:
+        found: int = await client.execute_command("WAIT", wait.replicas, 1, **node)  # type: ignore[no-untyped-call]
+    except ResponseError as exc:
+        barred = isinstance(exc, NoPermissionError) or "unknown command" in str(exc).lower()
+        if not barred:  # it has just become a replica, say
+            log.error("the store at %s cannot be asked for its replicas: %s", where, exc)
+            return
+        raise StartupError(
+            f"The store at {where} does not let Latchkey wait for replicas: allow this user WAIT, or set "
+            "wait_replicas to 0."
+        ) from None
+    if found < wait.replicas:
+        log.error(
+            "the store at %s has %d replicas connected, and wait_replicas is %d: until there are as many, revocations, "
+            "rotations and all that moves credits are answered 503",
+            where,
+            found,
+            wait.replicas,
+        )
 
 
 async def _warn_of_slow_expiry(client: Redis, node: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import redis.exceptions as driver
 
-__all__ = ["StartupError", "StoreError", "StoreUnavailable", "translate", "wrapped"]
+__all__ = ["StartupError", "StoreError", "StoreUnavailable", "Unconfirmed", "translate", "wrapped"]
 
 
 class StoreError(Exception):
@@ -17,6 +17,10 @@ class StoreError(Exception):
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached or its answer was lost: nothing was done, or the outcome is unknown."""
+
+
+class Unconfirmed(StoreUnavailable):
+    """It was done, but not confirmed by as many replicas as it has to be: a failover may undo it."""
 
 
 class StartupError(Exception):

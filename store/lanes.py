@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import select
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, cast
 
 import hiredis
@@ -56,7 +56,13 @@ class Lane(asyncio.Protocol):
         """Whether no call waits."""
         return not self._waiting
 
-    def call(self, *words: Any) -> Awaitable[Any]:
+    @property
+    def server(self) -> tuple[str, int] | None:
+        """Host and port of the server it is connected to, where that is by TCP."""
+        host, port = getattr(self._connection, "host", None), getattr(self._connection, "port", None)
+        return (host, port) if host and port else None
+
+    def call(self, *words: Any) -> asyncio.Future[Any]:
         """The reply to a command. Raises redis-py's errors: ResponseError for what the server said, ConnectionError and
         TimeoutError where the answer was lost."""
         future: asyncio.Future[Any] = self._loop.create_future()

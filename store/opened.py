@@ -10,7 +10,7 @@ from store.authorizations import Authorizations
 from store.calls import Calls
 from store.cipher import Cipher
 from store.confirming import Confirming
-from store.connect import check_store, connect
+from store.connect import check_store, confirmed, connect
 from store.credits import Bookkeeping, Credits
 from store.documents import Documents, Quotas
 from store.errors import StartupError, StoreError, wrapped
@@ -37,10 +37,12 @@ from store.second_step import SecondStep
 from store.sessions import Sessions
 from store.tokens import Tokens
 from store.totp import TotpSecrets
+from store.waiting import Wait
 
 
 class Store:
-    """Everything a process does with the store. `session_idle` and `session_lifetime` are in seconds."""
+    """Everything a process does with the store. `session_idle` and `session_lifetime` are in seconds; with `wait` a
+    durable script's answer waits for replicas."""
 
     def __init__(
         self,
@@ -52,11 +54,12 @@ class Store:
         session_lifetime: int,
         quotas: Quotas | None = None,
         books: Bookkeeping | None = None,
+        wait: Wait | None = None,
     ) -> None:
         self.client = client
         self.keys = keys
         self.hasher = hasher
-        self.scripts = scripts = Scripts(client)
+        self.scripts = scripts = Scripts(client, durable=confirmed(client, wait))
         self.sealer = sealer = Sealer(keys)
         idle = session_idle * 1000
         self.apps = Apps(client, scripts)
@@ -102,6 +105,7 @@ class Store:
         session_lifetime: int,
         quotas: Quotas | None = None,
         books: Bookkeeping | None = None,
+        wait: Wait | None = None,
     ) -> Store:
         """Connects, and holds the store against what this process needs of it. `timeout` is in seconds, for one call.
         Raises StartupError: the store cannot be reached, would evict, or was written with other keys."""
@@ -114,9 +118,10 @@ class Store:
             session_lifetime=session_lifetime,
             quotas=quotas,
             books=books,
+            wait=wait,
         )
         try:
-            await check_store(client, url)
+            await check_store(client, url, wait)
             await store.key_state.check(keys.ring)
         except BaseException as error:
             await store.close()

@@ -9,9 +9,14 @@ The header of each file is its contract::
     --- @reply rate_limited reset retry
     --- @include "window"
     --- @idempotent                 may be sent again when its answer was lost
+    --- @durable                    its answer waits for replicas, where the server is told to
     --- @derives grant_prefix       builds keys of the same hash tag from that argument
 
 No writing script is ever sent twice: a lost answer is `StoreUnavailable`, its outcome unknown.
+
+Durable is what takes something away for good, counts once, moves money or puts something where nothing else has it:
+what a failover must not undo once it was answered. Such a script writes something with each answer that says it was
+done, also when there was nothing left to do: WAIT covers what its own connection has written.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from store.errors import StoreError, wrapped
+from store.errors import StoreError, Unconfirmed, wrapped
 
 LUA = Path(__file__).resolve().parent.parent / "lua"
 
@@ -83,6 +88,7 @@ class Script:
     args: tuple[str, ...]
     replies: Mapping[str, tuple[str, ...]]
     idempotent: bool
+    durable: bool
     derives: tuple[str, ...]
     sha: str = field(init=False)
     words: Mapping[bytes, tuple[str, tuple[str, ...]]] = field(init=False)
@@ -105,7 +111,7 @@ def _load(path: Path) -> Script:
     args: dict[int, str] = {}
     replies: dict[str, tuple[str, ...]] = {}
     derives: tuple[str, ...] = ()
-    idempotent = False
+    idempotent = durable = False
     for line in text.splitlines():
         match = _HEADER.match(line)
         if not match:
@@ -118,6 +124,8 @@ def _load(path: Path) -> Script:
             replies[word] = tuple(names)
         elif directive == "idempotent":
             idempotent = True
+        elif directive == "durable":
+            durable = True
         elif directive == "derives":
             derives = tuple(rest.split())
         elif directive != "include":
@@ -135,6 +143,7 @@ def _load(path: Path) -> Script:
         args=tuple(args[n] for n in sorted(args)),
         replies=replies,
         idempotent=idempotent,
+        durable=durable,
         derives=derives,
     )
 
@@ -162,48 +171,58 @@ def _resolve(text: str, folder: Path, origin: str, stack: list[str], done: set[s
 
 
 class Scripts:
-    """Calls scripts by name on one client."""
+    """Calls scripts by name on one client; what is durable goes by `durable`, where that is given."""
 
-    def __init__(self, client: Evaluator, scripts: Mapping[str, Script] | None = None) -> None:
+    def __init__(
+        self, client: Evaluator, scripts: Mapping[str, Script] | None = None, durable: Evaluator | None = None
+    ) -> None:
         self._client = client
+        self._durable = client if durable is None else durable
         self._scripts = load_scripts() if scripts is None else scripts
 
     async def run(self, name: str, keys: Mapping[str, str], /, **args: Value) -> Reply:
         """Runs one script.
 
         Raises StoreUnavailable when the store cannot be reached or the answer was lost (outcome unknown unless the
-        script is idempotent, which is sent once more), StoreError when the answer breaks the script's header.
+        script is idempotent, which is sent once more), Unconfirmed when it ran and too few replicas said so in time,
+        StoreError when the answer breaks the script's header.
         """
         script = self._scripts[name]
         if len(args) != len(script.args):
             raise StoreError(f"{name}: takes {script.args}")
         ordered: list[Value] = [keys[key] for key in script.keys]
         ordered += [args[arg] for arg in script.args]
+        client = self._durable if script.durable else self._client
         with wrapped():
             try:
-                answer = await self._client.evalsha(script.sha, len(script.keys), *ordered)
-            except NoScriptError:
-                answer = await self._load_and_run(script, ordered)
-            except (RedisConnectionError, RedisTimeoutError):
-                if not script.idempotent:
-                    raise
-                answer = await self._run_again(script, ordered)
+                try:
+                    answer = await client.evalsha(script.sha, len(script.keys), *ordered)
+                except NoScriptError:
+                    answer = await _load_and_run(client, script, ordered)
+                except (RedisConnectionError, RedisTimeoutError):
+                    if not script.idempotent:
+                        raise
+                    answer = await _run_again(client, script, ordered)
+            except Unconfirmed as doubt:
+                raise Unconfirmed(f"{name} ran, but {doubt}") from None
         return _reply(script, answer)
 
-    async def _load_and_run(self, script: Script, ordered: list[Value]) -> Any:
-        # The script did not run, so it may be sent again; EVAL loads it on the way.
-        try:
-            return await self._client.eval(script.source, len(script.keys), *ordered)
-        except (RedisConnectionError, RedisTimeoutError):
-            if not script.idempotent:
-                raise
-            return await self._run_again(script, ordered)
 
-    async def _run_again(self, script: Script, ordered: list[Value]) -> Any:
-        try:
-            return await self._client.evalsha(script.sha, len(script.keys), *ordered)
-        except NoScriptError:
-            return await self._client.eval(script.source, len(script.keys), *ordered)
+async def _load_and_run(client: Evaluator, script: Script, ordered: list[Value]) -> Any:
+    # The script did not run, so it may be sent again; EVAL loads it on the way.
+    try:
+        return await client.eval(script.source, len(script.keys), *ordered)
+    except (RedisConnectionError, RedisTimeoutError):
+        if not script.idempotent:
+            raise
+        return await _run_again(client, script, ordered)
+
+
+async def _run_again(client: Evaluator, script: Script, ordered: list[Value]) -> Any:
+    try:
+        return await client.evalsha(script.sha, len(script.keys), *ordered)
+    except NoScriptError:
+        return await client.eval(script.source, len(script.keys), *ordered)
 
 
 def _reply(script: Script, answer: Any) -> Reply:

@@ -7,11 +7,9 @@ import logging
 from typing import Any, Final
 
 from redis.asyncio import Redis
-from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 
 from store.client import Client, Pool, connection_options, no_retry, pool_options
-from store.lanes import Lane
 from store.urls import SENTINEL_LOGIN, SENTINEL_PORT, hosts_of
 
 log = logging.getLogger("latchkey.store")
@@ -52,7 +50,6 @@ class _PrimaryClient(Client):
     would go on acknowledging what is then lost, and after a failover by command that takes some ten seconds."""
 
     _pool: Any
-    _connection: Any = None
     _following: asyncio.Task[None]
 
     @classmethod
@@ -61,14 +58,8 @@ class _PrimaryClient(Client):
         client = super().on(pool, timeout)
         assert isinstance(client, _PrimaryClient)
         client._pool = pool
-        client.lane = Lane(client._make_connection, timeout)
         client._following = asyncio.ensure_future(client._follow())
         return client
-
-    def _make_connection(self) -> AbstractConnection:
-        made: AbstractConnection = self._pool.make_connection()
-        self._connection = made
-        return made
 
     async def _follow(self) -> None:
         """Listens at the sentinel that redis-py asks first; runs until cancelled."""
@@ -89,8 +80,9 @@ class _PrimaryClient(Client):
 
     async def _leave_if_replaced(self) -> None:
         primary = await self._pool.get_master_address()  # cuts idle connections to another server
-        if self.lane.is_open and (self._connection.host, self._connection.port) != primary:
-            self.lane.drop("another server is the primary")
+        for lane in self.lanes:
+            if lane.is_open and lane.server != primary:
+                lane.drop("another server is the primary")
         for connection in list(self._pool._in_use_connections):  # a subscription, above all
             if connection.is_connected and (connection.host, connection.port) != primary:
                 connection._close()

@@ -22,6 +22,7 @@ from store.embedded import EmbeddedStore
 from store.keyring import KeyFile, KeyRing, Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
+from store.waiting import Wait
 from tests import fronts
 from tests.clusters import Cluster
 from tests.driver import Service
@@ -138,14 +139,15 @@ OpenStore = Callable[..., Store]
 
 @pytest.fixture
 def open_store(io_loop: IOLoop, keys: Keys) -> Iterator[OpenStore]:
-    """Opens a store on a URL, with a time limit of so many seconds; each is closed after the test."""
+    """Opens a store on a URL, with a time limit of so many seconds, which may wait for replicas; each is closed in the
+    end."""
     opened: list[Store] = []
 
-    def open_one(url: str, timeout: float = 5.0) -> Store:
+    def open_one(url: str, timeout: float = 5.0, wait: Wait | None = None) -> Store:
         async def make() -> Store:
             hasher = PasswordHasher(8192, 1, workers=2, queue=200)
             client = await connect(url, socket_timeout=timeout)
-            store = Store(client, keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400)
+            store = Store(client, keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400, wait=wait)
             store.apps.settle = 0
             return store
 

@@ -13,16 +13,17 @@ from store.keyring import Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
 from store.scripts import load_scripts
+from store.waiting import Wait
 from tests.engines import DroppingProxy, Engine
 from tests.world import World
 
 SCRIPTS = load_scripts()
 
 
-def store_on(client: Redis, keys: Keys) -> Store:
-    """A store on an open client, with the cheapest hasher there is."""
+def store_on(client: Redis, keys: Keys, wait: Wait | None = None) -> Store:
+    """A store on an open client, with the cheapest hasher there is; it may wait for replicas."""
     hasher = PasswordHasher(64, 1, workers=1, queue=50)
-    store = Store(client, keys, hasher, session_idle=3600, session_lifetime=7200)
+    store = Store(client, keys, hasher, session_idle=3600, session_lifetime=7200, wait=wait)
     store.apps.settle = 0
     return store
 

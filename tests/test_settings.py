@@ -186,11 +186,31 @@ def test_keys_are_refused_as_a_flag(option: str, rest: list[str], capsys: pytest
             r"^ops_port needs operator_keys: set LATCHKEY_OPERATOR_KEYS \(ops_port from --ops-port, ",
             id="nobody gives credits without a key",
         ),
+        pytest.param(
+            ["--wait-replicas=1"],
+            {},
+            r"^wait_replicas must be 0 here: the embedded store has none \(wait_replicas from --wait-replicas, ",
+            id="the embedded store has no replicas to wait for",
+        ),
+        pytest.param(
+            ["--wait-replicas=1", "--redis-url=redis://h", "--redis-timeout=0.5"],
+            {},
+            r"^wait_timeout must be below redis_timeout \(wait_timeout from its default, redis_timeout from ",
+            id="replicas are given up before the store is",
+        ),
     ],
 )
 def test_settings_that_exclude_each_other(argv: list[str], environ: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         load(argv, environ)
+
+
+def test_a_call_that_waits_for_replicas_may_take_twice_its_time() -> None:
+    shared = ["--redis-url=redis://h", "--redis-timeout=3"]
+    assert load(shared, {}).call_seconds == 3
+    assert load([*shared, "--wait-replicas=1"], {}).call_seconds == 6
+    found = load([*shared, "--wait-replicas=2", "--wait-timeout=0.25"], {}, "manage")
+    assert (found.wait_replicas, found.wait_timeout) == (2, 0.25)
 
 
 def test_session_may_idle_for_as_long_as_it_lives() -> None:
