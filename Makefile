@@ -4,11 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# One version for every platform and every Python that setup.cfg takes, with the hashes of what the registry has.
+LOCK := $(BIN)/uv pip compile setup.cfg --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --custom-compile-command "make lock"
 # A test file stays in one process, so that its fixtures are made once.
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test crosscheck test-cluster test-fsck screenshots lint docs clean
+.PHONY: help run test crosscheck test-cluster test-fsck screenshots lint docs lock clean
 .PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-docs
 
 help:  ## list these targets
@@ -35,10 +38,18 @@ screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/s
 	rm -rf build/screenshots
 	LATCHKEY_SHOTS=build/screenshots $(BIN)/python -m pytest tests/test_browser_pages.py $(ARGS)
 
-lint: $(VENV)/installed-test  ## check style, format and types
+lint: $(VENV)/installed-test  ## check style, format and types, locked packages, and that no secret is in a file
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m checks.lock
+	$(BIN)/python -m checks.secret_scan
+	$(BIN)/python -m checks.audit
+
+lock: | $(BIN)/python  ## make the lock files anew, with the newest releases that setup.cfg takes
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
+	$(LOCK) --all-extras --output-file requirements-dev.lock
+	$(LOCK) --extra fast --constraint requirements-dev.lock --output-file requirements.lock
 
 bench: bench-endpoints bench-documents bench-ai  ## measure endpoints, hosted documents and AI calls, in 20 minutes (needs wrk)
 
@@ -74,18 +85,17 @@ clean:  ## remove what make and the tools made; data/ stays
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamp files say when the environment last took what setup.cfg asks for.
-$(VENV)/installed: setup.cfg pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
+# The stamp files say when the environment last took what the lock files hold.
+$(VENV)/installed: requirements.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	touch $@
 
-$(VENV)/installed-test: setup.cfg pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[test]'
+$(VENV)/installed-test: requirements-dev.lock | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	touch $@ $(VENV)/installed
 
-$(VENV)/installed-bench: setup.cfg pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[bench]'
-	touch $@ $(VENV)/installed
+$(VENV)/installed-bench: $(VENV)/installed-test
+	touch $@
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Latchkey needs Python 3.11 or newer; set PYTHON=")'

@@ -32,7 +32,7 @@ ROTATE_BY_HAND = (
 )
 
 
-def generate_key(settings: Settings) -> Outcome:
+def generate_key(settings: Settings, args: Namespace) -> Outcome:
     """A new key for the configuration; nothing is changed. Raises KeyRingError."""
     ring = _present_ring(settings)
     line = KeyRing.generate(_free_id({key.id for key in ring.keys} if ring else ()))
@@ -40,7 +40,7 @@ def generate_key(settings: Settings) -> Outcome:
     return Outcome({"key": line}, note=note)
 
 
-def list_keys(settings: Settings) -> Outcome:
+def list_keys(settings: Settings, args: Namespace) -> Outcome:
     """The ids of the keys, the one that seals first. Raises KeyRingError."""
     ring = _present_ring(settings)
     keys = [{"id": key.id, "front": key == ring.front} for key in ring.keys] if ring else []

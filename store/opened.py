@@ -20,7 +20,7 @@ from store.grants import Grants
 from store.holdings import Holdings
 from store.identity import Identity
 from store.keyring import Keys
-from store.keystate import KeyState
+from store.keystate import LAYOUT, KeyState
 from store.leaving import Leaving
 from store.limits import Limits
 from store.links import Links
@@ -37,6 +37,7 @@ from store.second_step import SecondStep
 from store.sessions import Sessions
 from store.tokens import Tokens
 from store.totp import TotpSecrets
+from store.upgrade import Upgrade
 from store.waiting import Wait
 
 
@@ -91,6 +92,7 @@ class Store:
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(client, scripts, self.cipher, secrets, keys, self.key_state)
         self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses)
+        self.upgrade = Upgrade(client, scripts, self.key_state)
 
     @classmethod
     async def open(
@@ -107,8 +109,9 @@ class Store:
         books: Bookkeeping | None = None,
         wait: Wait | None = None,
     ) -> Store:
-        """Connects, and holds the store against what this process needs of it. `timeout` is in seconds, for one call.
-        Raises StartupError: the store cannot be reached, would evict, or was written with other keys."""
+        """Connects, holds the store against what this process needs of it, and brings what an earlier release has
+        written into the present layout. `timeout` is in seconds, for one call. Raises StartupError: the store cannot be
+        reached, would evict, or was written with other keys or by a later release."""
         client = await connect(url, socket_timeout=timeout, max_connections=connections)
         store = cls(
             client,
@@ -122,7 +125,9 @@ class Store:
         )
         try:
             await check_store(client, url, wait)
-            await store.key_state.check(keys.ring)
+            layout = await store.key_state.check(keys.ring)
+            if layout < LAYOUT:
+                await store.upgrade.run(layout)
         except BaseException as error:
             await store.close()
             if isinstance(error, StoreError):

@@ -679,6 +679,19 @@ async def _(w: World) -> Call:
     return lambda: w.store.key_state.note_sealing(1)
 
 
+@call("key_state.note_layout", "note_layout")
+async def _(w: World) -> Call:
+    return w.store.key_state.note_layout
+
+
+@call("upgrade.run", *(f"upgrade_{what}" for what in ("token", "person", "people", "connected")), "note_layout")
+async def _(w: World) -> Call:
+    await w.tokens()
+    token = keys.token(w.user, w.app.client_id, f"{w.app.client_id}:an-id", 0)["family"]
+    await w.store.client.hset(token, "generation", "0")  # type: ignore[misc]
+    return lambda: w.store.upgrade.run(1)
+
+
 async def document_caller(w: World) -> Caller:
     """An app that keeps the document notes/n1 for the person."""
     app, _ = await w.store.apps.create(

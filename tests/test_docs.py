@@ -36,7 +36,7 @@ README = ROOT / "README.md"
 HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-FOLDERS = ("handlers", "store", "lua", "templates", "static", "tests", "examples", "docs", "bench", ".ci")
+FOLDERS = ("handlers", "store", "lua", "templates", "static", "tests", "examples", "docs", "bench", "checks", ".ci")
 PATH_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
 PATH_SUFFIXES = (".py", ".lua", ".md", ".cfg", ".svg", ".html", ".css")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -73,7 +73,7 @@ def test_every_link_leads_somewhere(path: Path) -> None:
 @documents
 def test_every_file_that_is_named_exists(path: Path) -> None:
     for span in spans(path.read_text("utf-8")):
-        word = span.removeprefix("python ").partition(" ")[0]
+        word = span.removeprefix("python ").partition(" ")[0].partition("::")[0]
         if word.startswith(PATH_PREFIXES) or word.endswith(PATH_SUFFIXES):
             assert (ROOT / word).exists() or (path.parent / word).exists(), f"{path.name}: {word}"
 
@@ -121,7 +121,8 @@ def test_every_flag_that_is_named_exists(path: Path) -> None:
     known = {*_options(server), *_options(build_parser())}
     # The flags of the demo app stand in its own program.
     known |= set(re.findall(r'add_argument\("(--[a-z-]+)"', (ROOT / "examples" / "demo_app.py").read_text()))
-    text = re.sub(r"`redis-server [^`]*`", "", path.read_text("utf-8"))
+    # Flags of other programs are theirs.
+    text = re.sub(r"\b(redis-server|redis-cli|pip install) [^`\n]*", "", path.read_text("utf-8"))
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
         assert flag in known, f"{path.name}: {flag}"
 
@@ -135,7 +136,7 @@ def test_every_command_and_target_that_is_named_exists(path: Path) -> None:
         assert f"{noun} {verb}" in commands, f"{path.name}: {noun} {verb}"
     for span in spans(text):
         noun, _, rest = span.partition(" ")
-        if noun in ("app", "user", "credits", "token", "keys") and rest:
+        if noun in ("app", "user", "credits", "token", "keys", "store") and rest:
             assert f"{noun} {rest.partition(' ')[0]}" in commands, f"{path.name}: {span}"
     for target in [*re.findall(r"^ {4}make ([a-z]+)", text, re.MULTILINE), *re.findall(r"`make ([a-z]+)", text)]:
         assert target in targets, f"{path.name}: make {target}"

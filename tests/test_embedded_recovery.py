@@ -166,7 +166,7 @@ def orphan(data_dir: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     path = str(data_dir / "store.sock")
     record_socket(files, path)
     process = subprocess.Popen(
-        [embedded._binary(), *embedded._options(files, path), *options],
+        [embedded.binary(), *embedded._options(files, path), *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         cwd=files.data,

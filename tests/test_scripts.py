@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import socket
 from collections.abc import Iterator
@@ -320,6 +321,9 @@ class Monitor:
             command = words[0].upper() if words else b""
             if command == b"EVALSHA":
                 script, declared = words[1].decode(), words[3]
+            elif command == b"EVAL":  # of several that were sent at once, none may be loaded yet
+                source = words[1].decode("unicode_escape").encode("latin-1")
+                script, declared = hashlib.sha1(source, usedforsecurity=False).hexdigest(), words[3]
             elif b" lua]" in line and command not in (b"TIME", b"PUBLISH"):
                 for key in words[1:] if command in (b"DEL", b"UNLINK", b"EXISTS") else words[1:2]:
                     yield script, declared, key

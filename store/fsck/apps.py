@@ -103,7 +103,10 @@ async def judge_keyring(desk: Desk, at: Spelt, key: str, look: Look, seen: list[
         for name, value in row.items()
         if not (
             (re.fullmatch(r"check:[0-9]+", name) and re.fullmatch(r"[0-9a-f]{32}", value))
-            or (re.fullmatch(r"sealed_at:[0-9]+|documents_(front|since)", name) and re.fullmatch(r"-?[0-9]+", value))
+            or (
+                re.fullmatch(r"sealed_at:[0-9]+|documents_(front|since)|layout", name)
+                and re.fullmatch(r"-?[0-9]+", value)
+            )
         )
     ]
     known = {int(name[6:]): value for name, value in row.items() if re.fullmatch(r"check:[0-9]+", name)}

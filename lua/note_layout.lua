@@ -1,0 +1,13 @@
+--- Note the layout of what the store holds, unless it is a later one already.
+--- KEYS[1] keyring
+--- ARGV[1] layout
+--- @reply ok
+--- @idempotent
+--- @durable
+local keyring = KEYS[1]
+local layout = ARGV[1]
+
+if tonumber(redis.call('HGET', keyring, 'layout') or '0') <= tonumber(layout) then
+  redis.call('HSET', keyring, 'layout', layout)
+end
+return {'ok'}

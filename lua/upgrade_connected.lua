@@ -1,0 +1,18 @@
+--- Bring the list of those who have connected an app, in one shard, from layout 1 to layout 2.
+--- KEYS[1] app_users
+--- @reply ok
+--- @idempotent
+--- @durable
+local app_users = KEYS[1]
+
+for _, user_id in ipairs(redis.call('SMEMBERS', app_users)) do
+  -- Layout 1 has the whole user id, layout 2 leaves out the three digits of the shard.
+  if #user_id == 32 then
+    redis.call('SADD', app_users, string.sub(user_id, 4))
+    redis.call('SREM', app_users, user_id)
+  end
+end
+-- As `touch` does it for hashes: there has to be something to wait for.
+redis.call('SADD', app_users, '?')
+redis.call('SREM', app_users, '?')
+return {'ok'}

@@ -1,0 +1,38 @@
+--- Bring a person's row, connected apps and audit trail from layout 1 to layout 2.
+--- KEYS[1] user
+--- KEYS[2] grants: of layout 1, the connected apps
+--- KEYS[3] leaving
+--- KEYS[4] audit
+--- @reply ok
+--- @idempotent
+--- @durable
+--- @include "connected"
+--- @include "touch"
+local user, grants, leaving, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+
+local row = redis.call('HMGET', user, 'session_epoch', 'email', 'email_verified', 'name', 'picture', 'password',
+  'created_at')
+if row[1] then
+  -- The status stays, so the row is never gone, and what every call looks at stands first.
+  redis.call('HDEL', user, 'session_epoch', 'email', 'email_verified', 'name', 'picture', 'password', 'created_at')
+  redis.call('HSET', user, 'epoch', row[1], 'email', row[2], 'name', row[4], 'password', row[6], 'created_at', row[7])
+  if row[3] == '1' then redis.call('HSET', user, 'verified', '1') end
+  if row[5] and row[5] ~= '' then redis.call('HSET', user, 'picture', row[5]) end
+end
+-- Without a row the person is being deleted, and what is left to do stands in the other one.
+local present = redis.call('EXISTS', user) == 1
+for _, client in ipairs(redis.call('ZRANGE', grants, 0, -1)) do
+  if present then
+    redis.call('HSETNX', user, app_field(client), '1')
+  else
+    redis.call('HSETNX', leaving, app_field(client), '1')
+  end
+end
+redis.call('DEL', grants)
+if redis.call('TYPE', audit)['ok'] == 'list' then
+  local lines = redis.call('LRANGE', audit, 0, 199)
+  for place, line in ipairs(lines) do lines[place] = string.gsub(line, '%c', ' ') end
+  redis.call('SET', audit, table.concat(lines, '\n') .. '\n')
+end
+touch(leaving)
+return {'ok'}

@@ -1,0 +1,98 @@
+"""Brings what an earlier release has written into the layout of this one, before anything else is done with the store.
+
+The number of the layout stands beside the check values of the secret keys. A store without one is of layout 1, or was
+written just before there were numbers: each step looks at what it finds and passes over what is as it should be. So an
+upgrade that was cut short is begun again, and several processes may be at it at once. A person is brought over by one
+script, a token by one; nobody is served until all are.
+
+Layout 2: the connected apps stand in the person's row, of which fields were renamed; keys of tokens are without the
+client id; the lists of a shard are sets of short ids; the audit trail is one text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from typing import Any
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.errors import wrapped
+from store.keystate import LAYOUT, KeyState
+from store.scripts import Scripts
+
+log = logging.getLogger("latchkey.store")
+
+AT_ONCE = 256
+"""Keys that are looked at, and scripts on their way, at a time."""
+
+SAID_EVERY = 10.0
+"""Seconds."""
+
+
+class Upgrade:
+    """From layout 1, the only one there was before this."""
+
+    def __init__(self, client: Redis, scripts: Scripts, state: KeyState) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._state = state
+
+    async def run(self, layout: int) -> None:
+        """Brings a store of `layout` to that of this release, and notes it; begun again it goes on. No server of an
+        earlier release may be at work. Raises StoreError, StoreUnavailable."""
+        log.info("bringing the store from layout %d to layout %d", layout, LAYOUT)
+        seen, said = 0, time.monotonic()
+        async for found in self._keys():
+            steps = (step for key in found for step in self._steps(key))
+            for outcome in await asyncio.gather(*steps, return_exceptions=True):
+                if isinstance(outcome, BaseException):
+                    raise outcome
+            seen += len(found)
+            if time.monotonic() - said > SAID_EVERY:
+                said = time.monotonic()
+                log.info("%d keys of the store looked at", seen)
+        await self._state.note_layout()
+        log.info("the store is in layout %d, %d keys were looked at", LAYOUT, seen)
+
+    async def _keys(self) -> AsyncIterator[Sequence[str]]:
+        """The names of all keys, some at a time. Families are on no list: this one time every key is looked at."""
+        found: list[str] = []
+        with wrapped():
+            async for key in self._client.scan_iter(count=AT_ONCE):
+                found.append(key.decode("utf-8", "replace"))
+                if len(found) == AT_ONCE:
+                    yield found
+                    found = []
+        yield found
+
+    def _steps(self, key: str) -> list[Awaitable[Any]]:
+        """What is to be done about a key."""
+        if moved := keys.token_of_layout_1(key):
+            after, noun = moved
+            return [self._scripts.run("upgrade_token", {"before": key, "after": after}, noun=noun)]
+        if user := keys.person_of(key):
+            return [self._person(user)]
+        if shard := keys.shard_of(key):
+            return [self._people(shard)]
+        if keys.lists_app_users(key):
+            return [self._scripts.run("upgrade_connected", {"app_users": key})]
+        return []
+
+    async def _person(self, user: str) -> None:
+        await self._scripts.run("upgrade_person", keys.person_of_layout_1(user))
+
+    async def _people(self, shard: str) -> None:
+        reply = await self._scripts.run(
+            "upgrade_people", {"users": keys.shard_users(shard)}, people=keys.member_prefix(shard)
+        )
+        for member in reply.rows("deleting"):
+            # Layout 1 had no list of those whose deletion broke off: the next start goes on with them by this one.
+            user = keys.user_of(shard, member)
+            await self._person(user)
+            with wrapped():
+                seconds, _ = await self._client.time()
+                await self._client.zadd(keys.LEAVING, {user: seconds}, nx=True)
