@@ -11,7 +11,7 @@ LOCK := $(BIN)/uv pip compile setup.cfg --quiet --upgrade --universal --python-v
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test crosscheck test-cluster test-fsck screenshots lint docs lock clean
+.PHONY: help run test fuzz crosscheck test-cluster test-fsck screenshots lint lock docs clean
 .PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-docs
 
 help:  ## list these targets
@@ -22,6 +22,9 @@ run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" p
 
 test: $(VENV)/installed-test  ## run the tests (ARGS="tests/test_settings.py -x" passes arguments)
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+fuzz: $(VENV)/installed-test  ## fuzz for ten minutes (ARGS="--seconds 36000 --http fast"); findings go to build/fuzz
+	$(BIN)/python -m fuzz $(ARGS)
 
 # The tests run the fast HTTP server on asyncio's loop, and server processes on uvloop.
 crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP server, and the fast one on uvloop

@@ -75,6 +75,7 @@ from handlers.mailed import (
     SendAgainHandler,
 )
 from handlers.metadata import MetadataHandler
+from handlers.openapi import OpenApiHandler, document_bytes
 from handlers.pictures import PictureHandler
 from handlers.policy import OPEN, POLICIES, check_policies
 from handlers.revoke import RevokeHandler
@@ -105,6 +106,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/api/oauth/userinfo", UserinfoHandler, "userinfo"),
     (r"/api/oauth/revoke", RevokeHandler, "revoke"),
     (r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata"),
+    (r"/openapi\.json", OpenApiHandler, "openapi"),
     (r"/api/v1/credits/balance", BalanceHandler, "credits"),
     (r"/api/v1/apps", ConnectedAppsHandler, "apps"),
     (r"/api/v1/ai/messages", MessagesHandler, "ai-messages"),
@@ -183,6 +185,7 @@ def make_application(site: Site) -> Latchkey:
         xsrf_cookie_kwargs={"httponly": True, "samesite": "Lax", "secure": site.secure, "path": "/"},
     )
     application.site = site
+    application.openapi = document_bytes(ROUTES, site.base_url)
     targets = [(pattern, (handler, {"policy": POLICIES[name]})) for pattern, handler, name in ROUTES]
     application.literal = {pattern: target for pattern, target in targets if _LITERAL.fullmatch(pattern)}
     application.patterns = [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern]

@@ -27,7 +27,7 @@ from store.results import Caller
 log = logging.getLogger("latchkey.ai")
 
 LONG_BODY = 2**15
-_KEY = re.compile(r"[!-~]{1,255}")
+IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 SDK_HEADERS = (
     *("Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "X-Api-Key"),
     *(f"X-Stainless-{name}" for name in ("Arch", "Lang", "OS", "Package-Version", "Retry-Count", "Runtime")),
@@ -159,7 +159,7 @@ class MessagesHandler(AIHandler):
         keys = self.request.headers.get_list("Idempotency-Key")
         if not keys:
             return None
-        if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
+        if len(keys) > 1 or not IDEMPOTENCY_KEY.fullmatch(keys[0]):
             raise Refused("invalid_request", "Idempotency-Key is 1 to 255 printable ASCII characters without spaces.")
         return keys[0]
 

@@ -18,10 +18,16 @@ TYPES = {
     "upstream_timeout": "timeout_error",
     "overloaded": "overloaded_error",
 }
+OTHERS = ("invalid_request_error", "api_error")
+"""What it says of anything else: of the app's fault, and of ours."""
+
+
+def kind_of(code: str) -> str:
+    """What that API calls an error of the catalogue."""
+    return TYPES.get(code, OTHERS[CATALOGUE[code].status >= 500])
 
 
 def envelope(refusal: Refused) -> dict[str, Any]:
     """The error as that API says it."""
-    entry = CATALOGUE[refusal.code]
-    kind = TYPES.get(refusal.code, "invalid_request_error" if entry.status < 500 else "api_error")
-    return {"type": "error", "error": {"type": kind, "message": refusal.description or entry.description}}
+    message = refusal.description or CATALOGUE[refusal.code].description
+    return {"type": "error", "error": {"type": kind_of(refusal.code), "message": message}}

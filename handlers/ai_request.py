@@ -18,7 +18,7 @@ FORWARDED = (
 )
 _PLAIN = ("model", "system")
 """Of a form's fields those that are text; the others are JSON text."""
-_BLOCKS = ("text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking")
+BLOCKS = ("text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking")
 _SOURCES = {"image": ("base64",), "document": ("text", "content")}
 MAX_ASKED = 10**9
 
@@ -91,8 +91,8 @@ def _check_content(content: object) -> None:
     if not isinstance(content, list) or not content:
         raise Refused("invalid_request", "content is text or a list of blocks.")
     for block in _blocks(content):
-        if not isinstance(block, dict) or block.get("type") not in _BLOCKS:
-            raise Refused("invalid_request", f"A block of content has one of the types {', '.join(_BLOCKS)}.")
+        if not isinstance(block, dict) or block.get("type") not in BLOCKS:
+            raise Refused("invalid_request", f"A block of content has one of the types {', '.join(BLOCKS)}.")
         if block["type"] == "text" and not isinstance(block.get("text"), str):
             raise Refused("invalid_request", "A block of text has text.")
         allowed, source = _SOURCES.get(block["type"]), block.get("source")

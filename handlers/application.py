@@ -42,9 +42,11 @@ Target = tuple[Any, dict[str, Any]]
 
 class Latchkey(Application):
     """The Tornado application. `site` is what its handlers know of the server, `in_flight` the requests at work;
-    `literal` and `patterns` are its routes, those without and those with a pattern in them."""
+    `literal` and `patterns` are its routes, those without and those with a pattern in them; `openapi` is the document
+    that describes them."""
 
     site: Site
+    openapi: bytes = b""
     in_flight: int = 0
     literal: Mapping[str, Target] = {}
     patterns: Sequence[tuple[re.Pattern[str], Target]] = ()

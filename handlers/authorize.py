@@ -18,8 +18,8 @@ from store.refused import Refused, SignedOut
 from store.registration import Registration
 from store.results import Profile
 
-_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
-_PROMPTS = {"none", "login", "consent", "select_account"}
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+PROMPTS = {"none", "login", "consent", "select_account"}
 MAX_STATE = 2000
 
 
@@ -190,7 +190,7 @@ def check_pkce(app: Registration, params: Params) -> str:
         return ""
     if method != "S256":
         raise Refused("invalid_request", "code_challenge_method must be S256.")
-    if not _CHALLENGE.fullmatch(challenge):
+    if not CHALLENGE.fullmatch(challenge):
         raise Refused("invalid_request", "code_challenge must be 43 base64url characters.")
     return challenge
 
@@ -198,7 +198,7 @@ def check_pkce(app: Registration, params: Params) -> str:
 def check_prompt(params: Params) -> set[str]:
     """OpenID Connect Core 3.1.2.1: what the app wants the person to see."""
     prompts = set((params.get("prompt") or "").split())
-    if not prompts <= _PROMPTS or ("none" in prompts and len(prompts) > 1):
+    if not prompts <= PROMPTS or ("none" in prompts and len(prompts) > 1):
         raise Refused("invalid_request", "prompt is one of none, login, consent, or several but none.")
     return prompts
 

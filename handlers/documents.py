@@ -16,20 +16,20 @@ from store.documents import Conditions, Page
 from store.json_text import NotJSON, check_json
 from store.refused import Refused
 
-_COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_DOCUMENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@~-]{0,127}")
-_PREFIX = re.compile(r"[A-Za-z0-9_.:@~-]{0,128}")
+COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+DOCUMENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@~-]{0,127}")
+PREFIX = re.compile(r"[A-Za-z0-9_.:@~-]{0,128}")
 _ETAG = re.compile(r'"(\d{1,20})"')
 MOST_ITEMS = 200
 
 
 def check_names(collection: str, document_id: str | None = None) -> None:
     """Raises Refused("invalid_request") for what cannot name a collection or a document."""
-    if not _COLLECTION.fullmatch(collection):
+    if not COLLECTION.fullmatch(collection):
         raise Refused(
             "invalid_request", "A collection is 1 to 64 of A-Z a-z 0-9 _ . - and begins with one of A-Z a-z 0-9."
         )
-    if document_id is not None and not _DOCUMENT_ID.fullmatch(document_id):
+    if document_id is not None and not DOCUMENT_ID.fullmatch(document_id):
         raise Refused(
             "invalid_request",
             "A document id is 1 to 128 of A-Z a-z 0-9 _ . : @ ~ - and begins with one of A-Z a-z 0-9.",
@@ -116,7 +116,7 @@ class CollectionHandler(ApiHandler):
         check_names(collection)
         params = once(parse_pairs(self.request.query))
         prefix = params.get("prefix") or ""
-        if not _PREFIX.fullmatch(prefix):
+        if not PREFIX.fullmatch(prefix):
             raise Refused("invalid_request", "prefix has a character that no document id has.")
         include = params.get("include")
         if include not in (None, "data"):
@@ -189,6 +189,6 @@ def _read_cursor(text: str | None) -> str:
         document_id = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
     except (binascii.Error, ValueError):
         document_id = ""
-    if not _DOCUMENT_ID.fullmatch(document_id):
+    if not DOCUMENT_ID.fullmatch(document_id):
         raise Refused("invalid_request", "cursor is not one this server gave.")
     return document_id

@@ -31,6 +31,7 @@ POLICIES: dict[str, Policy] = {
     "userinfo": Policy(scope="profile", window="oauth"),
     "revoke": Policy(window="oauth"),
     "metadata": OPEN,
+    "openapi": OPEN,
     "usage": Policy(scope="data:read data:write", window="data-read"),
     "document": Policy(scope="data:read", window="data-read", write_scope="data:write", write_window="data-write"),
     "collection": Policy(scope="data:read", window="data-list"),

@@ -12,7 +12,7 @@ from store.registration import Registration
 from store.tokens import TokenResponse, UnknownUser
 
 # RFC 7636 4.1: 43 to 128 unreserved characters.
-_VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
+VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
 
 
 class TokenHandler(ApiHandler):
@@ -61,7 +61,7 @@ class TokenHandler(ApiHandler):
 
 
 def _check_verifier(verifier: str | None) -> str | None:
-    if verifier is not None and not _VERIFIER.fullmatch(verifier):
+    if verifier is not None and not VERIFIER.fullmatch(verifier):
         raise Refused("invalid_request", "code_verifier must be 43 to 128 unreserved characters.")
     return verifier
 

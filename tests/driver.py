@@ -17,6 +17,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 from store.opened import Store
 from store.registration import Registration
 from store.results import Visitor
+from tests.conforming import interface
 
 EMAIL, PASSWORD, NAME = "ada@example.com", "correct horse battery", "Ada Lovelace"
 CALLBACK = "https://app.example/callback"
@@ -36,8 +37,10 @@ async def send(
     form: dict[str, str] | None = None,
     body: str | bytes | None = None,
     headers: dict[str, str] | None = None,
+    described: bool = True,
 ) -> HTTPResponse:
-    """One request, no redirect followed, no error raised. `form` is sent urlencoded."""
+    """One request, no redirect followed, no error raised. `form` is sent urlencoded. The answer is one that the OpenAPI
+    document describes, unless another application gives it."""
     sent = dict(headers or {})
     if form is not None:
         body = urlencode(form)
@@ -46,7 +49,11 @@ async def send(
     request = HTTPRequest(
         url, method=method, body=body, headers=sent, follow_redirects=False, allow_nonstandard_methods=True
     )
-    return await AsyncHTTPClient().fetch(request, raise_error=False)
+    response = await AsyncHTTPClient().fetch(request, raise_error=False)
+    if described and response.code != 599:  # no answer
+        names = {name.lower(): value for name, value in response.headers.get_all()}
+        interface().check(method, urlsplit(url).path, response.code, names, response.body)
+    return response
 
 
 async def send_raw(base_url: str, head: bytes, body: bytes = b"") -> tuple[int, bytes]:

@@ -36,7 +36,10 @@ README = ROOT / "README.md"
 HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-FOLDERS = ("handlers", "store", "lua", "templates", "static", "tests", "examples", "docs", "bench", "checks", ".ci")
+FOLDERS = (
+    *("handlers", "store", "lua", "templates", "static", "tests", "examples", "docs", "bench", "checks", "fuzz"),
+    ".ci",
+)
 PATH_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
 PATH_SUFFIXES = (".py", ".lua", ".md", ".cfg", ".svg", ".html", ".css")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)

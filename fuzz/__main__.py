@@ -1,0 +1,79 @@
+"""`python -m fuzz`: for as long as it is told, on both HTTP servers in turn, with new mutants all the time."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import sys
+import time
+from pathlib import Path
+
+from fuzz.api import Api, operations
+from fuzz.run import Wire
+from fuzz.seals import one_of_each, presented, try_way
+from fuzz.target import Target
+from fuzz.tokens import Cast
+
+KEEP = Path(__file__).resolve().parent.parent / "build" / "fuzz"
+ROUND = 4_000
+"""Mutants between two looks at the clock."""
+
+
+def main() -> int:
+    """0 when the time is over and nothing was found. A finding is raised; what was sent then lies in `build/fuzz`."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600, help="how long (default: 600)")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="begin with this seed")
+    parser.add_argument("--http", choices=("fast", "tornado", "both"), default="both")
+    parser.add_argument("--only", choices=("wire", "api", "seals"), help="one fuzzer alone")
+    args = parser.parse_args()
+    ends = time.monotonic() + args.seconds
+    fronts = ("fast", "tornado") if args.http == "both" else (args.http,)
+    for seed, front in zip(itertools.count(args.seed), itertools.cycle(fronts), strict=False):
+        print(f"seed {seed}, {front}", flush=True)
+        for name, fuzzer in FUZZERS.items():
+            if args.only in (None, name):
+                fuzzer(front, seed, ends)
+        if time.monotonic() > ends:
+            return 0
+    raise AssertionError("seeds never end")
+
+
+def wire(front: str, seed: int, ends: float) -> None:
+    """Bytes that are wrong."""
+    with Target(front) as target:
+        run = Wire(target, target.run(Cast.make(target)), KEEP)
+        run.valid()
+        run.mutants(seed, range(ROUND))
+        if time.monotonic() < ends:
+            run.prefixes(run.messages)
+        print(f"  wire: {run.sent} connections, answers {dict(sorted(run.statuses.items()))}", flush=True)
+
+
+def api(front: str, seed: int, ends: float) -> None:
+    """What is generated from the description."""
+    with Target(front) as target:
+        run = Api(target, target.run(Cast.make(target)))
+        for name, method, path in operations():
+            if time.monotonic() < ends:
+                run.fuzz(name, method, path, examples=20, seed=seed)
+        run.close()
+        print(f"  api: answers {dict(sorted(run.statuses.items()))}", flush=True)
+
+
+def seals(front: str, seed: int, ends: float) -> None:
+    """Tokens that were tampered with; the keys and so the tokens are new each time."""
+    with Target(front, signup="open") as target:
+        cast = target.run(Cast.make(target))
+        tokens = target.run(one_of_each(cast))
+        for kind, way in presented(cast).values():
+            if time.monotonic() < ends:
+                try_way(target, way, tokens[kind])
+        print("  seals: all refused", flush=True)
+
+
+FUZZERS = {"wire": wire, "api": api, "seals": seals}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,247 @@
+"""GET /openapi.json: the HTTP interface as an OpenAPI 3.1 document, made of the routes, the policies and the catalogue.
+
+What only a person could say of an operation stands in `openapi_operations.py`, what its fields are in
+`openapi_schemas.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+
+from handlers.ai_errors import kind_of
+from handlers.api import ApiHandler
+from handlers.base import BaseHandler
+from handlers.errors import CATALOGUE, PUBLIC_NAME
+from handlers.openapi_operations import HTML, OPERATIONS, PARAMETERS, Answer, Operation
+from handlers.openapi_schemas import SCHEMAS, TEXT, Schema, form_of, ref
+from handlers.params import FORM, JSON
+from handlers.policy import POLICIES, Policy
+from handlers.scopes import SCOPE_WORDS
+from store import lifetimes
+
+Route = tuple[str, type[BaseHandler], str]
+GROUPS = {group.name: group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)}
+ERROR_SCHEMAS = {False: "Error", True: "SdkError"}
+_OPEN_PART = re.compile(r"\(.*?\)")
+
+LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+HEADERS: dict[str, tuple[Schema, str]] = {
+    "X-Request-Id": ({"type": "string"}, "under which the request stands in the log"),
+    "X-RateLimit-Limit": ({"type": "integer"}, "requests per window"),
+    "X-RateLimit-Remaining": ({"type": "integer"}, "requests left"),
+    "X-RateLimit-Reset": ({"type": "integer"}, "epoch milliseconds at which the window is empty again"),
+    "Retry-After": ({"type": "integer", "minimum": 1}, "whole seconds"),
+    "WWW-Authenticate": ({"type": "string"}, "RFC 6750 3, RFC 7617"),
+    "ETag": ({"type": "string", "pattern": '^"[0-9]{1,20}"$'}, "strong, never used again for a document of the pair"),
+    "Last-Modified": ({"type": "string"}, "of the last write"),
+    "Location": ({"type": "string"}, "where the browser goes"),
+    "Pragma": ({"const": "no-cache"}, "RFC 6749 5.1"),
+    "Idempotent-Replayed": ({"const": "true"}, "this is the reply of an earlier call with this Idempotency-Key"),
+}
+OPTIONAL = {"Idempotent-Replayed"}
+
+
+class OpenApiHandler(ApiHandler):
+    """What generators of clients read."""
+
+    def get(self) -> None:
+        """Answers with the document that was made at the start."""
+        self.write_whole(self.application.openapi, {"Cache-Control": "public, max-age=300"})
+
+
+def document_bytes(routes: Sequence[Route], base_url: str) -> bytes:
+    """The document as JSON."""
+    return orjson.dumps(document(routes, base_url))
+
+
+def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
+    """The document for a server at this base URL."""
+    described = [
+        (path_of(pattern, operation), method, operation, handler, name)
+        for pattern, handler, name in routes
+        for method, operation in OPERATIONS.get(name, {}).items()
+    ]
+    paths: dict[str, dict[str, Any]] = {}
+    for path, method, operation, handler, name in described:
+        paths.setdefault(path, {})[method] = _operation(name, method, operation, handler)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Latchkey",
+            "version": "1",
+            "description": "Identity, delegated access, hosted documents and AI calls that people pay. GET answers "
+            "HEAD too. Unknown parameters are ignored, repeated ones refused.",
+        },
+        "servers": [{"url": base_url}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for _, _, operation, _, _ in described)],
+        "paths": paths,
+        "components": {
+            "schemas": {**SCHEMAS, "Page": TEXT, **_forms()},
+            "parameters": PARAMETERS,
+            "headers": {
+                name: {"schema": schema, "description": text, "required": name not in OPTIONAL}
+                for name, (schema, text) in HEADERS.items()
+            },
+            "responses": _errors(described),
+            "securitySchemes": _security_schemes(base_url),
+        },
+    }
+
+
+def path_of(pattern: str, operation: Operation) -> str:
+    """The address of a route as OpenAPI writes it."""
+    names = iter(operation.path)
+    return _OPEN_PART.sub(lambda _: "{" + next(names) + "}", pattern).replace("\\", "")
+
+
+def codes_of(name: str, method: str, operation: Operation, handler: type[BaseHandler]) -> list[str]:
+    """The codes of the catalogue that an operation can end with."""
+    policy = POLICIES[name]
+    codes = [*operation.errors]
+    if policy.scope:
+        codes += ["invalid_token", "insufficient_scope"]
+    if policy.window:
+        codes += ["rate_limited"]
+    if method != "get":
+        codes += [handler.too_large]
+    if operation.body:
+        codes += ["unsupported_media_type"]
+    if operation.calls_store:
+        codes += ["temporarily_unavailable"]
+    return [code for code in CATALOGUE if code in codes or code == "server_error"]
+
+
+def _operation(name: str, method: str, operation: Operation, handler: type[BaseHandler]) -> dict[str, Any]:
+    policy = POLICIES[name]
+    window = (method != "get" and policy.write_window) or policy.window
+    responses = {
+        # A decision that sends to the sign-in page was not counted.
+        str(status): _answer(answer, limited=bool(window) and not (operation.page and status != 200))
+        for status, answer in operation.answers.items()
+    }
+    for status, codes in _by_status(codes_of(name, method, operation, handler)).items():
+        responses[str(status)] = {"$ref": f"#/components/responses/{_error_name(codes, operation)}"}
+    responses = dict(sorted(responses.items()))
+    made: dict[str, Any] = {
+        "operationId": name if len(OPERATIONS[name]) == 1 else f"{name}-{method}",
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "responses": responses,
+        "security": _security(policy, method, operation),
+    }
+    parameters = (*operation.path, *operation.parameters)
+    if parameters:
+        made["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in parameters]
+    if operation.body:
+        kinds = {JSON: ref(operation.body)}
+        if not operation.document:
+            kinds[FORM] = ref(operation.body + "Form")
+        made["requestBody"] = {
+            "required": True,
+            "content": {kind: {"schema": schema} for kind, schema in kinds.items()},
+        }
+    if window:
+        group = GROUPS[window]
+        made["x-rate-limit"] = {"group": window, "limit": group.limit, "seconds": group.period // lifetimes.SECOND}
+    return made
+
+
+def _answer(answer: Answer, *, limited: bool) -> dict[str, Any]:
+    names = ("X-Request-Id", *(LIMIT_HEADERS if limited else ()), *answer.headers)
+    made: dict[str, Any] = {"description": answer.description, "headers": _headers(names)}
+    if answer.kinds:
+        plain = {"schema": TEXT}
+        made["content"] = {
+            kind: {"schema": ref(answer.schema)} if kind in (JSON, HTML) else plain for kind in answer.kinds
+        }
+    return made
+
+
+def _headers(names: Iterable[str]) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _by_status(codes: Iterable[str]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, tuple[str, ...]] = {}
+    for code in codes:
+        status = CATALOGUE[code].status
+        found[status] = (*found.get(status, ()), code)
+    return found
+
+
+def _error_name(codes: tuple[str, ...], operation: Operation) -> str:
+    kind = "sdk." if operation.sdk else "page." if operation.page else ""
+    return kind + ".".join(codes)
+
+
+def _errors(described: Iterable[tuple[str, str, Operation, type[BaseHandler], str]]) -> dict[str, Any]:
+    """Each set of errors that some operation answers with under one status."""
+    made = {}
+    for _, method, operation, handler, name in described:
+        for codes in _by_status(codes_of(name, method, operation, handler)).values():
+            made[_error_name(codes, operation)] = _error(codes, operation)
+    return made
+
+
+def _error(codes: tuple[str, ...], operation: Operation) -> dict[str, Any]:
+    headers = ["X-Request-Id"]
+    if "rate_limited" in codes:
+        headers += [] if operation.page else LIMIT_HEADERS
+    if {"rate_limited", "temporarily_unavailable"} & {*codes}:
+        headers += ["Retry-After"]
+    if {"invalid_token", "insufficient_scope"} & {*codes}:
+        headers += ["WWW-Authenticate"]
+    content = {JSON: {"schema": _error_schema(codes, sdk=operation.sdk)}}
+    if operation.page:
+        content[HTML] = {"schema": ref("Page")}
+    described = " ".join(CATALOGUE[code].description for code in codes)
+    return {"description": described, "headers": _headers(headers), "content": content}
+
+
+def _error_schema(codes: tuple[str, ...], *, sdk: bool) -> Schema:
+    """The error body, with the codes it can have here."""
+    if sdk:
+        kinds = sorted({kind_of(code) for code in codes})
+        named: Schema = {"properties": {"error": {"properties": {"type": {"enum": kinds}}}}}
+    else:
+        named = {"properties": {"error": {"enum": sorted({PUBLIC_NAME.get(code, code) for code in codes})}}}
+        if "rate_limited" in codes:
+            named["required"] = ["retryAfter"]
+    return {"allOf": [ref(ERROR_SCHEMAS[sdk]), named]}
+
+
+def _forms() -> dict[str, Schema]:
+    """What forms carry in place of the JSON objects that operations read."""
+    bodies = {
+        operation.body
+        for methods in OPERATIONS.values()
+        for operation in methods.values()
+        if operation.body and not operation.document
+    }
+    return {f"{name}Form": form_of(SCHEMAS[name]) for name in sorted(bodies)}
+
+
+def _security(policy: Policy, method: str, operation: Operation) -> list[dict[str, list[str]]]:
+    scope = (method != "get" and policy.write_scope) or policy.scope
+    found: list[dict[str, list[str]]] = [{"oauth2": [one]} for one in scope.split()]
+    return found + [{name: [] for name in alternative} for alternative in operation.security]
+
+
+def _security_schemes(base_url: str) -> dict[str, Any]:
+    flow = {
+        "authorizationUrl": f"{base_url}/oauth/authorize",
+        "tokenUrl": f"{base_url}/api/oauth/token",
+        "refreshUrl": f"{base_url}/api/oauth/token",
+        "scopes": {name: words.title for name, words in SCOPE_WORDS.items()},
+    }
+    cookie = "__Host-latchkey_session" if base_url.startswith("https://") else "latchkey_session"
+    return {
+        "oauth2": {"type": "oauth2", "flows": {"authorizationCode": flow}},
+        "client": {"type": "http", "scheme": "basic", "description": "client_id and client_secret, form-encoded"},
+        "session": {"type": "apiKey", "in": "cookie", "name": cookie},
+        "xsrf": {"type": "apiKey", "in": "header", "name": "X-Xsrftoken", "description": "or _xsrf in a form"},
+    }
