@@ -11,8 +11,8 @@ LOCK := $(BIN)/uv pip compile setup.cfg --quiet --upgrade --universal --python-v
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz crosscheck test-cluster test-fsck screenshots lint lock docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-docs
+.PHONY: help run test fuzz timing crosscheck test-cluster test-fsck screenshots lint lock docs clean
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test-cluster: $(VENV)/installed-test  ## run them with clusters of Valkey and of
 
 test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys, as the tests do one of 10,000
 	LATCHKEY_FSCK_KEYS=100000 $(BIN)/python -m pytest tests/test_fsck_beside.py $(ARGS)
+
+timing: $(VENV)/installed-bench  ## measure whether the time of an answer tells what it does not; writes docs/timing.md
+	$(BIN)/python -m timing $(ARGS)
 
 screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots, to be looked at
 	rm -rf build/screenshots
@@ -76,6 +79,9 @@ bench-memory: $(VENV)/installed-bench  ## measure what things take in Redis and 
 
 bench-waiting: $(VENV)/installed-bench  ## measure what waiting for a replica costs, in 3 minutes
 	$(BIN)/python -m bench.waiting $(ARGS)
+
+bench-overload: $(VENV)/installed-bench  ## measure twice the sustainable load, in 4 minutes; writes docs/overload.md
+	$(BIN)/python -m bench.overload $(ARGS)
 
 bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
 	$(BIN)/python -m bench.report

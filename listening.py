@@ -21,10 +21,6 @@ from store.errors import StartupError
 
 log = logging.getLogger("latchkey")
 
-# A connection without a request, longer than proxies keep one (60 s is common); the head of a request; its body.
-IDLE_SECONDS = 75.0
-HEAD_SECONDS = 20.0
-BODY_SECONDS = 60.0
 # Files that are open beside connections of clients: connections of the store and of model servers, sockets, logs.
 OTHER_FILES = 256
 # Connections that wait to be accepted at one socket, as with `bind_sockets`.
@@ -102,6 +98,7 @@ class Listening:
     @classmethod
     def start(cls, application: Latchkey, sockets: list[socket.socket], settings: Settings, max_body: int) -> Listening:
         """Takes connections; a body beyond `max_body` bytes is cut off."""
+        application.admit(settings.requests)
         server = make_server(application, settings, max_body)
         server.add_sockets(sockets)
         return cls(application, server)
@@ -117,12 +114,20 @@ def make_server(application: Latchkey, settings: Settings, max_body: int) -> HTT
     """The HTTP server, not listening yet."""
     options = {
         "max_body_size": max_body,
-        "body_timeout": BODY_SECONDS,
-        "idle_connection_timeout": IDLE_SECONDS,
+        "max_header_size": settings.max_head,
+        "body_timeout": settings.body_timeout,
+        "idle_connection_timeout": settings.idle_timeout,
     }
     if settings.http == "tornado":
         return HTTPServer(application, **options)
     connections = room_for(settings.connections, OTHER_FILES + settings.redis_connections)
     if connections < settings.connections:
         log.warning("the limit of open files leaves room for %d connections", connections)
-    return FrontServer(application, connections=connections, head_timeout=HEAD_SECONDS, **options)
+    return FrontServer(
+        application,
+        connections=connections,
+        head_timeout=settings.head_timeout,
+        stall_timeout=settings.write_timeout,
+        slow_bytes=settings.slow_memory,
+        **options,
+    )

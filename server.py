@@ -20,7 +20,8 @@ import workers
 from demo import Demo
 from handlers import make_application
 from handlers.ops import make_ops_application
-from handlers.site import Site
+from handlers.places import Places
+from handlers.site import DOWNLOADS_EACH, Site
 from listening import Listening, bind, raise_open_files
 from opening import open_keys, open_mailer, open_store
 from outbound.config import ConfigError, load_models
@@ -41,6 +42,7 @@ KEY_FILE_SECONDS = 1.0
 # takes the event loop its time.
 ABSURD_BODIES = 4
 HOLD_MARGIN_SECONDS = 5.0
+SCATTER_SECONDS = 2.0
 LEAST_MAIL_SECONDS = 1.0
 
 
@@ -142,7 +144,10 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             models=runtime.models,
             # A settlement may take two calls of the store, the second where the answer to the first was lost.
             hold_margin=2 * settings.call_seconds + HOLD_MARGIN_SECONDS,
+            scatter=SCATTER_SECONDS,
             mail=open_mailer(settings, runtime.base_url),
+            ai_calls=Places(settings.ai_calls),
+            downloads=Places(settings.downloads, DOWNLOADS_EACH),
         )
         bodies = ABSURD_BODIES * settings.max_body
         largest = max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size)

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import settings_types as to
+from settings_page import rendered
 from settings_types import EMBEDDED, MEMORY, PREFIX, Command, Network, Setting, SettingsError, declare
 
 __all__ = ["SETTINGS", "Setting", "Settings", "SettingsError", "add_arguments", "document", "from_namespace", "load"]
@@ -44,11 +45,33 @@ class Settings:
     connections: int = declare("Listening", "N", "4096", to.whole(16, 1_000_000),
         "Open connections, at most, for each process with the fast HTTP server; then idle ones make room, or new ones "
         "wait.")
-    max_body: int = declare("Listening", "BYTES", "65536", to.whole(1024, 2**26), "Largest request body, in bytes.")
     drain_timeout: float = declare("Listening", "SECONDS", "10", to.seconds(0, 3600),
         "Seconds that running requests get to finish when the server stops.")
     log_level: str = declare("Listening", "LEVEL", "info", to.one_of("debug", "info", "warning", "error"),
         "Least level that is logged: debug, info, warning or error.", "both")
+
+    max_head: int = declare("Limits", "BYTES", "65536", to.whole(4096, 2**20),
+        "Largest head of a request (its line and its headers, of which there may be 200), in bytes.")
+    max_body: int = declare("Limits", "BYTES", "65536", to.whole(1024, 2**26), "Largest request body, in bytes.")
+    idle_timeout: float = declare("Limits", "SECONDS", "75", to.seconds(1, 3600),
+        "Seconds that a connection is kept without a request; longer than a proxy in front keeps one.")
+    head_timeout: float = declare("Limits", "SECONDS", "20", to.seconds(1, 3600),
+        "Seconds that the head of a request may take; with the tornado HTTP server it is idle_timeout that counts.")
+    body_timeout: float = declare("Limits", "SECONDS", "60", to.seconds(1, 3600),
+        "Seconds that the body of a request may take.")
+    write_timeout: float = declare("Limits", "SECONDS", "60", to.seconds(1, 3600),
+        "Seconds in which a client takes all that is ready for it, or 64 KiB of it, with the fast HTTP server; else it "
+        "is cut.")
+    slow_memory: int = declare("Limits", "BYTES", "134217728", to.whole(2**20, 2**36),
+        "Bytes that the fast HTTP server holds in each process for clients that have not sent all of a request, or not "
+        "taken all of an answer; beyond it those that have been slow for longest are cut.")
+    requests: int = declare("Limits", "N", "512", to.whole(1, 100_000),
+        "Requests at work at once in each process, but for AI calls and downloads under way; more are answered 503.")
+    ai_calls: int = declare("Limits", "N", "2048", to.whole(1, 100_000),
+        "AI calls under way at once in each process; more are answered 503.")
+    downloads: int = declare("Limits", "N", "32", to.whole(1, 10_000),
+        "Downloads of what is kept of a person under way at once in each process, two of them for one person; more are "
+        "answered 503.")
 
     ops_port: int | None = declare("Operations", "PORT", "", to.optional_port,
         "TCP port of what payment back ends call, apart from everything else; 0 picks a free one, none is off.")
@@ -289,42 +312,7 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
 
 def document() -> str:
     """Return docs/settings.md."""
-    parts = [_PREFACE]
-    for group in dict.fromkeys(item.group for item in SETTINGS):
-        parts.append(f"\n## {group}\n\n| Flag | Environment | Default | Meaning |\n|---|---|---|---|\n")
-        parts += [_row(item) for item in SETTINGS if item.group == group]
-    return "".join(parts)
-
-
-def _row(item: Setting) -> str:
-    flag = f"`{item.option}{' ' if item.metavar else ''}{item.metavar}`" if item.flag else "none"
-    meaning = item.meaning + (" Also read by `manage.py`." if item.where == "both" else "")
-    return f"| {flag} | `{item.environment}` | {f'`{item.default}`' if item.default else 'none'} | {meaning} |\n"
-
-
-_PREFACE = """\
-# Settings
-
-<!-- Made by `make docs` from settings.py; do not edit. -->
-
-A setting comes from its flag, else from its environment variable, else from the configuration file, else it has its
-default. An environment variable that is empty counts as not set. A relative path starts at the working directory.
-
-`--config FILE` (or `LATCHKEY_CONFIG`) names a TOML file. Its keys are the flags without dashes in front and with `_`
-for `-`; lists by commas may be arrays; an unknown key is an error. One file serves the server and `manage.py`, which
-passes over what it does not read. Keep it readable by the server's user only when it holds keys or passwords:
-
-```toml
-base_url = "https://id.example.org"
-trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]
-redis_url = "unix:///run/redis/redis.sock"
-```
-
-`--demo` has a counterpart `--no-demo`; in the environment and the file, true is `true`, `1`, `yes` or `on`.
-
-In Kubernetes, a Service named `latchkey` makes the cluster set `LATCHKEY_PORT` to an address, one named `latchkey-ops`
-`LATCHKEY_OPS_PORT`, which is refused here: set `enableServiceLinks: false` in the pod, or name the Service otherwise.
-"""
+    return rendered(SETTINGS)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ class Connection(Outgoing):
     """One connection. To the application it is what an IOStream is to Tornado's own server: something to close."""
 
     def __init__(self, server: FrontServer, loop: asyncio.AbstractEventLoop, context: object) -> None:
-        super().__init__(loop, server.limits.stall_seconds)
+        super().__init__(loop, server.slow, server.limits.stall_seconds)
         self.context = context
         """The client's address, as Tornado's requests take it."""
         self._server = server
@@ -46,6 +46,8 @@ class Connection(Outgoing):
         self._scanned = 0
         self._exchange: Exchange | None = None
         self._body: Body | None = None
+        # Bytes of the body that the application has.
+        self._received = 0
         # Nothing is taken from the buffer until the application, or the client, has done its part.
         self._waiting = False
         self._reading_paused = False
@@ -157,10 +159,17 @@ class Connection(Outgoing):
                 self._deadline.set(self._limits.head_seconds)
             check_beginning(data, self._scanned, self._limits.head_bytes)
             self._scanned = len(data)
+            self._slow.holds(self, len(data))
             self._resume_reading()
             return
-        self._scanned = 0
+        if self._scanned:
+            self._scanned = 0
+            self._slow.holds(self, 0)
         self._buffer = data[end:]
+        refusal = self._server.turn_away(data[:end]) if end == len(data) else None
+        if refusal is not None:
+            self.send(refusal)
+            return self._settle()
         head = read_head(data[:end])
         self._deadline.set(None)
         exchange = self._exchange = Exchange(self, head, self._limits.body_bytes, self._limits.body_seconds)
@@ -184,6 +193,7 @@ class Connection(Outgoing):
         if expects_continue and not self._buffer and not exchange.answering:
             self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._deadline.set(exchange.body_timeout)
+        self._received = 0
         self._read_body()
 
     def _read_body(self) -> None:
@@ -194,11 +204,15 @@ class Connection(Outgoing):
         while body is not None and not body.done:
             piece, self._buffer = body.read(self._buffer, self._limits.piece_bytes, exchange.max_body_size)
             if piece:
+                self._received += len(piece)
                 if not self._done(delegate.data_received(piece), exchange, self._read_body):
                     return
             elif not body.done:
+                self._slow.holds(self, self._received + len(self._buffer))
                 self._resume_reading()
                 return
+        if body is not None:
+            self._slow.holds(self, 0)
         self._body = None
         self._deadline.set(None)
         # Until the answer is complete, which it may be before `finish` returns.
@@ -257,7 +271,12 @@ class Connection(Outgoing):
             return
         if unread or not exchange.keep_alive:
             self._part(unread=unread or bool(self._buffer))
-        elif self._writing_paused:
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Behind an answer: the next request, when the client has taken most of it."""
+        if self._writing_paused:
             self._waiting = True
         else:
             self._next()
@@ -282,6 +301,7 @@ class Connection(Outgoing):
         lose the answer to the reset that this provokes; so what it sends is passed over for a while."""
         self._over = True
         self._buffer = b""
+        self._note_held()
         if unread and self._transport.can_write_eof() and not self._transport.is_closing():
             self._passed_over = 0
             self._transport.write_eof()

@@ -7,14 +7,20 @@ import asyncio
 from tornado.concurrent import Future
 from tornado.iostream import StreamClosedError
 
+from front.slow import Slow
+
+LEAST_TAKEN = 65_536
+"""Bytes that a client takes of what is ready for it, in the time that it has for that; or all of it."""
+
 
 class Outgoing(asyncio.Protocol):
-    """Sends on a transport. `stall_seconds`: how long a client may take nothing of what is ready for it."""
+    """Sends on a transport. `stall_seconds`: the time in which a client takes what is ready for it, or a good part."""
 
     _transport: asyncio.Transport
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, stall_seconds: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, slow: Slow, stall_seconds: float) -> None:
         self._loop = loop
+        self._slow = slow
         self._stall_seconds = stall_seconds
         # No request is read and no answer written any more.
         self._over = False
@@ -45,6 +51,7 @@ class Outgoing(asyncio.Protocol):
             self._transport.write(data)
         if not self._writing_paused:
             return self._nothing
+        self._note_held()
         writer: Future[None] = self._loop.create_future()
         self._writers.append(writer)
         return writer
@@ -58,11 +65,13 @@ class Outgoing(asyncio.Protocol):
     def pause_writing(self) -> None:
         """From asyncio: more is ready than the client takes."""
         self._writing_paused = True
+        self._note_held()
         self.watch_stall()
 
     def resume_writing(self) -> None:
         """From asyncio: the client has taken most of it."""
         self._writing_paused = False
+        self._slow.holds(self, 0)
         if self._stall is not None and not self._over:
             self._stall.cancel()
             self._stall = None
@@ -73,18 +82,24 @@ class Outgoing(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """From asyncio: it is closed."""
+        self._slow.holds(self, 0)
         if self._stall is not None:
             self._stall.cancel()
 
+    def _note_held(self) -> None:
+        # uvloop says that it is closed only in the next turn.
+        if not self._transport.is_closing():
+            self._slow.holds(self, self._transport.get_write_buffer_size())
+
     def watch_stall(self) -> None:
-        """From now on the client must take something now and then."""
+        """From now on the client must take what is ready for it."""
         if self._stall is None:
             taken = self._sent - self._transport.get_write_buffer_size()
             self._stall = self._loop.call_later(self._stall_seconds, self._stalled, taken)
 
     def _stalled(self, taken: int) -> None:
         self._stall = None
-        if self._sent - self._transport.get_write_buffer_size() > taken:
+        if self._sent - self._transport.get_write_buffer_size() >= taken + LEAST_TAKEN:
             self.watch_stall()
         else:
             self.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,14 @@ from tornado.log import gen_log
 from tornado.netutil import ssl_options_to_context
 
 from front.connection import Connection
+from front.slow import Slow
 
 ACCEPTED_AT_ONCE = 64
 RETRY_SECONDS = 1.0
 HANDSHAKE_SECONDS = 30.0
 LEAVING_SECONDS = 2.0
 STALL_SECONDS = 60.0
+SLOW_BYTES = 2**27
 # One connection that makes room for another is sought among all: they go by the dozen.
 MOST_EVICTED = 32
 
@@ -43,11 +45,17 @@ class Limits:
 
 
 class FrontServer(HTTPServer):
-    """Takes the arguments of `tornado.httpserver.HTTPServer`, and three more: at most `connections` are open (None: as
+    """Takes the arguments of `tornado.httpserver.HTTPServer`, and four more: at most `connections` are open (None: as
     many as come); `head_timeout` is how long the head of a request may take from its first byte on, in seconds;
-    `stall_timeout` how long a client may take nothing of its answer.
+    `stall_timeout` the time in which a client takes what is ready for it, or a good part; `slow_bytes` how much is held
+    for clients that are slow.
 
-    At the bound, idle connections make room for new ones; where none is idle, new ones wait until they are accepted.
+    At the bound, idle connections make room for new ones, then those that have been slow for a while; where there is
+    none, new ones wait until they are accepted.
+
+    An application that has a method `turn_away` is shown each head that has arrived alone, before it is read: what that
+    returns is the whole answer, and the connection is kept; None stands for the usual way. It must be None wherever a
+    body may follow, or the connection is not to be kept.
     """
 
     def initialize(
@@ -56,6 +64,7 @@ class FrontServer(HTTPServer):
         connections: int | None = None,
         head_timeout: float | None = None,
         stall_timeout: float = STALL_SECONDS,
+        slow_bytes: int = SLOW_BYTES,
         **options: Any,
     ) -> None:
         """As the class says."""
@@ -76,10 +85,12 @@ class FrontServer(HTTPServer):
         )
         self.closing = params.no_keep_alive
         """Whether an answer ends its connection."""
+        self._slow_bytes = slow_bytes
         self._most = connections
         # Whether somebody waits since there are as many connections as may be.
         self._full = False
         self._tls = ssl_options_to_context(self.ssl_options, server_side=True) if self.ssl_options is not None else None
+        self.turn_away: Callable[[bytes], bytes | None] = getattr(self.request_callback, "turn_away", _never)
         self._listening: dict[socket.socket, bool] = {}
         # By the context of the connection that they become: not counted twice.
         self._arriving: dict[object, asyncio.Task[None]] = {}
@@ -90,7 +101,9 @@ class FrontServer(HTTPServer):
 
     def add_sockets(self, sockets: Iterable[socket.socket]) -> None:
         """Accepts connections on them, and closes them in the end."""
-        self._loop = IOLoop.current().asyncio_loop  # type: ignore[attr-defined]  # every IOLoop of Tornado 6 has it
+        if not hasattr(self, "slow"):
+            self._loop = IOLoop.current().asyncio_loop  # type: ignore[attr-defined]  # every IOLoop of Tornado 6 has it
+            self.slow = Slow(self._loop, self._slow_bytes)
         for one in sockets:
             one.setblocking(False)
             self._listening[one] = False
@@ -99,6 +112,7 @@ class FrontServer(HTTPServer):
     def stop(self) -> None:
         """Accepts no more connections. Those that are open end with their next answer."""
         self.closing = True
+        self.turn_away = _never  # an answer ends its connection now
         self._pause_accepting()
         for one in self._listening:
             one.close()
@@ -186,10 +200,19 @@ class FrontServer(HTTPServer):
     # The bound.
 
     def _make_room(self) -> None:
-        """Ends connections that are idle, the longest first."""
+        """Ends connections that are idle, the longest first; where there are none, those that have been slow for a
+        while."""
         idle = [(patience, id(one), one) for one in self._open if (patience := one.patience()) is not None]
         for _, _, one in sorted(idle)[: min(MOST_EVICTED, len(idle) // 8 + 1)]:
             one.close()
+        if not idle and len(self.slow):
+            self.slow.make_room(MOST_EVICTED)
+            # Nobody tells when one of them has been slow for long enough.
+            self._loop.call_later(RETRY_SECONDS, self._look_again)
+
+    def _look_again(self) -> None:
+        if self._full:
+            self._accept_again()
 
     def opened(self, connection: Connection) -> None:
         """A connection is there."""
@@ -222,6 +245,10 @@ class FrontServer(HTTPServer):
         if self.conn_params.decompress:
             delegate = _GzipMessageDelegate(delegate, self.limits.piece_bytes, self.limits.body_bytes)
         return delegate
+
+
+def _never(head: bytes) -> None:
+    """Nothing is turned away."""
 
 
 class _Peer:

@@ -89,6 +89,12 @@ class MessagesHandler(AIHandler):
         """Answers with the reply, whole or in events, and what it cost."""
         began = asyncio.get_running_loop().time()
         caller = await self.caller()
+        # Before anything is held.
+        with self.site.ai_calls.place(caller.user):
+            await self.answer_call(caller, began)
+
+    async def answer_call(self, caller: Caller, began: float) -> None:
+        """The call, whose time counts from `began` on, in the loop's time."""
         request, model, input_tokens = await self.read(caller)
         limits, price = model.upstream.limits, model.price()
         assert price is not None
@@ -118,6 +124,7 @@ class MessagesHandler(AIHandler):
 
     async def make(self, call: Call, stream: bool) -> None:
         """Makes the call that is held."""
+        self.step_aside()
         self.call = call
         self.site.endings.add(call.stop)
         if self.gone:
@@ -195,9 +202,10 @@ class SdkHandler(AIHandler):
         super().set_default_headers()
         self.set_header("Request-Id", self.request_id)
 
-    def refusal_body(self, refusal: Refused) -> dict[str, Any]:
+    @classmethod
+    def error_body(cls, refusal: Refused, request_id: str) -> dict[str, Any]:
         """The envelope."""
-        return {**envelope(refusal), "request_id": self.request_id}
+        return {**envelope(refusal), "request_id": request_id}
 
 
 class SdkMessagesHandler(SdkHandler, MessagesHandler):
@@ -213,8 +221,10 @@ class SdkCountHandler(SdkHandler):
         self.write_window(window := await self.store.calls.check(caller, self.needed))
         request, model, _ = await self.read(None, counting=True)
         try:
-            async with asyncio.timeout(model.upstream.limits.total):
-                number = await model.upstream.count_tokens(model, request.forwarded)
+            with self.site.ai_calls.place(caller.user):
+                self.step_aside()
+                async with asyncio.timeout(model.upstream.limits.total):
+                    number = await model.upstream.count_tokens(model, request.forwarded)
         except TimeoutError:
             raise Refused("upstream_timeout", window=window) from None
         except UpstreamFailed as error:

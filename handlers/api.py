@@ -15,7 +15,7 @@ from handlers.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
 from handlers.params import Params, decode_form
 from handlers.policy import Policy
 from store.refused import Refused
-from store.registration import Registration
+from store.registration import Registration, secret_matches
 from store.results import Caller
 
 
@@ -100,7 +100,8 @@ class ApiHandler(BaseHandler):
                 return None
             raise Refused("invalid_request", "client_id is missing.")
         app = await self.store.apps.active(client_id)
-        if app is None or not (_is_authentic(app, secret) or (optional and secret is None)):
+        authentic = _is_authentic(app, secret)
+        if app is None or not (authentic or (optional and secret is None)):
             await self.refuse_unknown(Refused("invalid_client"))
         else:
             self.counted_app = app.client_id
@@ -123,11 +124,12 @@ class ApiHandler(BaseHandler):
         return basic_id, basic_secret or None
 
 
-def _is_authentic(app: Registration, secret: str | None) -> bool:
-    """SPEC 5.1: the secret of a confidential app; a public app has none and is known by its client_id."""
-    if app.public:
+def _is_authentic(app: Registration | None, secret: str | None) -> bool:
+    """SPEC 5.1: the secret of a confidential app; a public app has none and is known by its client_id. For an app that
+    does not exist the work is that of a wrong secret."""
+    if app is not None and app.public:
         return secret is None
-    return secret is not None and app.secret_matches(secret)
+    return secret is not None and secret_matches(secret, app.secrets if app is not None else ())
 
 
 def _decode_basic(encoded: str) -> tuple[str, str]:

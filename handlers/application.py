@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import cached_property
 from time import time
@@ -28,6 +29,7 @@ from tornado.httputil import (
 from tornado.web import Application, RequestHandler
 
 from handlers.base import request_id, shown
+from handlers.busy import SentAway, has_long_body, no_room, quick_answer, send_away
 from handlers.site import Site
 
 access_log = logging.getLogger("latchkey.access")
@@ -36,20 +38,39 @@ access_log = logging.getLogger("latchkey.access")
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+;=]*)(?::[0-9]*)?")
 
 
+RESERVE = 4
+"""The reserve is one in so many."""
+
 Target = tuple[Any, dict[str, Any]]
 """A handler, and what it is initialized with."""
 
 
 class Latchkey(Application):
-    """The Tornado application. `site` is what its handlers know of the server, `in_flight` the requests at work;
-    `literal` and `patterns` are its routes, those without and those with a pattern in them; `openapi` is the document
-    that describes them."""
+    """The Tornado application. `site` is what its handlers know of the server, `in_flight` the requests at work, of
+    which there may be `bound`; what finishes something that was begun has `reserve` more. `literal` and `patterns` are
+    its routes, those without and those with a pattern in them; `openapi` is the document that describes them."""
 
     site: Site
     openapi: bytes = b""
     in_flight: int = 0
+    bound: int = sys.maxsize
+    reserve: int = 0
     literal: Mapping[str, Target] = {}
     patterns: Sequence[tuple[re.Pattern[str], Target]] = ()
+
+    def admit(self, most: int) -> None:
+        """From now on at most so many requests are at work at once; more are sent away."""
+        self.bound, self.reserve = most, max(1, most // RESERVE)
+
+    def turn_away(self, head: bytes) -> bytes | None:
+        """The answer to a request that is sent away before its head was read; mostly None, at the cost of this
+        comparison."""
+        return quick_answer(self, head) if self.in_flight >= self.bound else None
+
+    @cached_property
+    def sent_away(self) -> SentAway:
+        """Those who were sent away."""
+        return SentAway()
 
     def log_request(self, handler: RequestHandler) -> None:
         """One line a request: method, path without its query, status, time in ms, id. Nothing in it is secret."""
@@ -121,17 +142,25 @@ class Call(HTTPMessageDelegate):
         self._pieces: list[bytes] = []
         # Where the address is none of the API.
         self._page: HTTPMessageDelegate | None = None
+        # Where there is too much to do: what was asked, for an answer when it is complete.
+        self._refused: tuple[str, HTTPHeaders] | None = None
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
         """Finds the handler. Raises HTTPInputError."""
         assert isinstance(start_line, RequestStartLine)
-        target, self._args = self._application.target(start_line.path.partition("?")[0])
+        application = self._application
+        target, self._args = application.target(start_line.path.partition("?")[0])
+        self._target = target
+        if application.in_flight >= application.bound and no_room(application, target):
+            self._refused = start_line.method, headers
+            if has_long_body(headers):
+                self._send_away(*self._refused)
+            return None
         if target is None or not target[0].lean:
-            self._page = self._application.start_page(self._server_connection, self._connection)
+            self._page = application.start_page(self._server_connection, self._connection)
             return self._page.headers_received(start_line, headers)
-        self._handler, self._facts = target
         self._request = ApiRequest(start_line, headers, self._connection, self._server_connection)
         return None
 
@@ -139,7 +168,8 @@ class Call(HTTPMessageDelegate):
         """A piece of the body."""
         if self._page is not None:
             return self._page.data_received(chunk)
-        self._pieces.append(chunk)
+        if self._refused is None:
+            self._pieces.append(chunk)
         return None
 
     def on_connection_close(self) -> None:
@@ -153,9 +183,20 @@ class Call(HTTPMessageDelegate):
         if self._page is not None:
             self._page.finish()
             return
-        self._request.body = b"".join(self._pieces)
-        handler = self._handler(self._application, self._request, **self._facts)
-        self._application.loop.create_task(handler.answer(self._args))
+        if self._refused is not None:
+            return self._send_away(*self._refused)
+        application, request = self._application, self._request
+        assert self._target is not None
+        # Once more: while the body was on its way, others may have come.
+        if application.in_flight >= application.bound and no_room(application, self._target):
+            return self._send_away(str(request.method), request.headers)
+        request.body = b"".join(self._pieces)
+        handler, facts = self._target
+        application.loop.create_task(handler(application, request, **facts).answer(self._args))
+
+    def _send_away(self, method: str, headers: HTTPHeaders) -> None:
+        self._pieces.clear()
+        send_away(self._application, self._target, method, headers, self._connection)
 
 
 def _plain(part: str) -> str | bytes:

@@ -53,6 +53,7 @@ class BaseHandler(RequestHandler):
         self.policy = policy
         self.window: Window | None = None
         self.application.in_flight += 1
+        self.aside = False
         # Set where HTTP Basic was tried, so that a 401 names the scheme (RFC 6749 5.2).
         self.basic_tried = False
 
@@ -73,6 +74,8 @@ class BaseHandler(RequestHandler):
 
     lean = False
     """Whether a request comes here as `Call` of handlers/application.py brings it."""
+    vital = False
+    """Whether it is answered however much there is to do."""
     too_large = "payload_too_large"
     counted_app = ""
     """The client id of the app whose call this turns out to be, for its numbers."""
@@ -132,10 +135,18 @@ class BaseHandler(RequestHandler):
     def on_finish(self) -> None:
         """The drain waits for what is in flight."""
         self.application.in_flight -= 1
+        if self.aside:
+            self.application.bound -= 1
         if self.counted_app:
             self.application.site.store.numbers.called(self.counted_app, self._status_code == 429)
         # Tornado's templates leave a cycle, which holds the request until the next garbage collection.
         self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}
+
+    def step_aside(self) -> None:
+        """From here on this request takes long and does little: it leaves its room to others, until it is finished."""
+        if not self.aside and not self._finished:
+            self.aside = True
+            self.application.bound += 1
 
     def check_etag_header(self) -> bool:
         """False: no conditional GET in v1, where a handler sets an ETag too (SPEC 9)."""
@@ -224,7 +235,8 @@ class BaseHandler(RequestHandler):
         own = [name for name in self.SUPPORTED_METHODS if not _is_inherited(type(self), name.lower())]
         return [name for name in own if name != "HEAD" or "GET" in own]
 
-    def refusal_body(self, refusal: Refused) -> dict[str, Any]:
+    @classmethod
+    def error_body(cls, refusal: Refused, request_id: str) -> dict[str, Any]:
         """SPEC 2.5: the error body."""
         body: dict[str, Any] = {
             "error": PUBLIC_NAME.get(refusal.code, refusal.code),
@@ -241,7 +253,7 @@ class BaseHandler(RequestHandler):
         if refusal.code in ("invalid_token", "insufficient_scope"):
             self.set_header("WWW-Authenticate", self._bearer_challenge(refusal))
         self.set_header("Content-Type", "application/json")
-        self.finish(json_encode(self.refusal_body(refusal)))
+        self.finish(json_encode(self.error_body(refusal, self.request_id)))
 
     def _bearer_challenge(self, refusal: Refused) -> str:
         """RFC 6750 3."""

@@ -17,15 +17,10 @@ class DownloadPage(PageHandler):
     async def send_file(self, name: str, media_type: str, pieces: AsyncGenerator[bytes, None]) -> None:
         """Sends the pieces as a file of this name; a piece is made when the one before is on its way. What goes wrong
         before the first one is answered as on any page; afterwards the connection is cut, so that half a download is
-        not taken for a whole one."""
+        not taken for a whole one. Raises SignedOut, Refused where as many are under way as may be."""
         try:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    if not self._headers_written:
-                        self.set_header("Content-Type", media_type)
-                        self.set_header("Content-Disposition", f'attachment; filename="{name}"')
-                    self.write(piece)
-                    await self.flush()
+            with self.site.downloads.place(self.require_session().user):
+                await self.send_pieces(name, media_type, pieces)
             await self.finish()
         except StreamClosedError:
             self.finish()
@@ -33,3 +28,14 @@ class DownloadPage(PageHandler):
             if self._headers_written:
                 cast(Any, self.request.connection).stream.close()
             raise
+
+    async def send_pieces(self, name: str, media_type: str, pieces: AsyncGenerator[bytes, None]) -> None:
+        """All but the end of the answer."""
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if not self._headers_written:
+                    self.step_aside()
+                    self.set_header("Content-Type", media_type)
+                    self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+                self.write(piece)
+                await self.flush()

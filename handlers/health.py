@@ -8,6 +8,8 @@ from handlers.base import BaseHandler
 class HealthHandler(BaseHandler):
     """The process answers."""
 
+    vital = True
+
     def get(self) -> None:
         """200 as long as the event loop turns."""
         self.write_json({"status": "ok"})
@@ -15,6 +17,8 @@ class HealthHandler(BaseHandler):
 
 class ReadyHandler(BaseHandler):
     """The process and its store answer."""
+
+    vital = True
 
     async def get(self) -> None:
         """200, or 503 when the store cannot be reached."""

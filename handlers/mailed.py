@@ -141,7 +141,7 @@ class ForgotHandler(LinkPage):
             self.set_status(400)
             return await self.show(target, typed, str(error))
         await self.store.limits.forgot(self.counted_address, email)
-        self.site.beside(letters.forgotten(self.site, email, target))
+        self.site.beside(letters.forgotten(self.site, email, target), within=self.site.scatter)
         self.sent(email, "1 hour")
 
 
@@ -230,7 +230,7 @@ class EmailHandler(LinkPage):
         link = await self.store.links.to_change(profile.user, profile.email, new)
         if link is None:
             raise SignedOut
-        self.site.beside(letters.change(self.site, link))
+        self.site.beside(letters.change(self.site, link), within=self.site.scatter)
         self.sent(new, "1 hour", "/account", profile)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class Policy:
     """`scope`: the token must carry one of these (space-separated); empty where no token is asked for. `window`: the
     group of SPEC 8.1 that counts the request. `write_scope`, `write_window`: the same for methods that write, where
-    they differ. `xsrf`: a browser with cookies is on the other side. `operator`: an operator key is asked for."""
+    they differ. `xsrf`: a browser with cookies is on the other side. `operator`: an operator key is asked for.
+    `finishes`: it is the last step of something, and has a reserve when there is more to do than can be done."""
 
     scope: str = ""
     window: str = ""
@@ -18,18 +19,20 @@ class Policy:
     write_window: str = ""
     xsrf: bool = False
     operator: bool = False
+    finishes: bool = False
 
 
 PAGE = Policy(xsrf=True)
 OPEN = Policy()
+LAST_PAGE = Policy(xsrf=True, finishes=True)
 
 POLICIES: dict[str, Policy] = {
     "home": PAGE,
     "authorize": PAGE,
-    "decide": Policy(window="oauth", xsrf=True),
-    "token": Policy(window="oauth"),
+    "decide": Policy(window="oauth", xsrf=True, finishes=True),
+    "token": Policy(window="oauth", finishes=True),
     "userinfo": Policy(scope="profile", window="oauth"),
-    "revoke": Policy(window="oauth"),
+    "revoke": Policy(window="oauth", finishes=True),
     "metadata": OPEN,
     "openapi": OPEN,
     "usage": Policy(scope="data:read data:write", window="data-read"),
@@ -44,15 +47,15 @@ POLICIES: dict[str, Policy] = {
     "ai-sdk-models": Policy(scope="credits:spend", window="ai-models"),
     "ai-sdk-model": Policy(scope="credits:spend", window="ai-models"),
     "signin": PAGE,
-    "signin-second": PAGE,
-    "signin-second-options": PAGE,
-    "signin-passkey": PAGE,
+    "signin-second": LAST_PAGE,
+    "signin-second-options": LAST_PAGE,
+    "signin-passkey": LAST_PAGE,
     "signin-passkey-options": PAGE,
     "signup": PAGE,
-    "signout": PAGE,
-    "confirm": PAGE,
+    "signout": LAST_PAGE,
+    "confirm": LAST_PAGE,
     "forgot": PAGE,
-    "reset": PAGE,
+    "reset": LAST_PAGE,
     "account": PAGE,
     "account-email": PAGE,
     "account-email-confirm": PAGE,

@@ -204,7 +204,7 @@ class SignUpHandler(SignInPage):
             self.set_status(400)
             return await self.ask(target, typed, str(error))
         await self.store.limits.sign_up_mail(email)
-        self.site.beside(letters.invitation(self.site, email, target))
+        self.site.beside(letters.invitation(self.site, email, target), within=self.site.scatter)
         self.render(
             "mail_sent.html",
             title="Look into your mailbox",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
+from handlers.places import Places
 from handlers.studio import Studio
 from outbound.echo import echo_model
 from outbound.mail import Mailer, Spool
@@ -20,11 +22,15 @@ from store.passkeys import Party, party_of
 
 Network = IPv4Network | IPv6Network
 
+DOWNLOADS_EACH = 2
+"""Downloads that one person has under way at once, at most: nobody takes all the places."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
     """`base_url` is an origin without a trailing slash; `max_body` and `max_ai_request` are in bytes;
-    `session_lifetime` is in seconds, and so is `hold_margin`, by which a hold outlives the longest call."""
+    `session_lifetime` is in seconds, and so are `hold_margin`, by which a hold outlives the longest call, and
+    `scatter`, within which a mail is begun whose time would tell who has an account."""
 
     store: Store
     base_url: str
@@ -37,9 +43,12 @@ class Site:
     max_ai_request: int = 2**20
     models: Models = field(default_factory=lambda: Models((echo_model(),)))
     hold_margin: float = 15.0
+    scatter: float = 0.0
     mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
     readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "latchkey-read"))
     studio: Studio = field(default_factory=Studio)
+    ai_calls: Places = field(default_factory=lambda: Places(2048))
+    downloads: Places = field(default_factory=lambda: Places(32, DOWNLOADS_EACH))
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
     endings: set[Callable[[], None]] = field(default_factory=set)
     """What ends the requests that go on without their client, when the server waits for them no longer."""
@@ -54,12 +63,18 @@ class Site:
         """Who asks browsers for passkeys; None where they offer none for this address."""
         return party_of(self.base_url)
 
-    def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Does what no request waits for; the drain does. A store that is away ends it."""
+    def beside(self, work: Coroutine[Any, Any, None], *, within: float = 0.0) -> None:
+        """Does what no request waits for; the drain does. A store that is away ends it. It begins at a time of chance
+        `within` so many seconds: begun at once, it would hold up the next request, whose time would tell of it."""
 
         async def quiet() -> None:
-            with suppress(StoreUnavailable):
-                await work
+            try:
+                if within:
+                    await asyncio.sleep(within * random.getrandbits(20) / 2**20)
+                with suppress(StoreUnavailable):
+                    await work
+            finally:
+                work.close()
 
         task = asyncio.ensure_future(quiet())
         self.tasks.add(task)

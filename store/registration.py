@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets as random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,10 +92,8 @@ class Registration:
         return hashlib.sha256(repr(checked).encode()).hexdigest()[:16]
 
     def secret_matches(self, secret: str) -> bool:
-        """Whether this is one of the live secrets, in a time that does not tell how far it was right."""
-        digest = secret_digest(secret)
-        matches = [hmac.compare_digest(digest, known) for known in self.secrets or (b"",)]
-        return any(matches)
+        """As the function of this name."""
+        return secret_matches(secret, self.secrets)
 
     def record(self) -> dict[str, Any]:
         """As the HTTP interface names the fields; secrets are left out."""
@@ -167,9 +165,20 @@ def secret_mark(digest: bytes) -> str:
     return digest.hex()[:8]
 
 
+_NO_DIGEST = bytes(32)
+
+
 def new_secret() -> str:
     """A client secret of 256 random bits, behind the prefix that secret scanners look for."""
     return "lk_cs_" + random.token_urlsafe(32)
+
+
+def secret_matches(secret: str, digests: Sequence[bytes]) -> bool:
+    """Whether this is one of the secrets with these digests, in a time that does not tell how far it was right, nor
+    that there is none."""
+    digest = secret_digest(secret)
+    matches = [hmac.compare_digest(digest, known) for known in digests or (_NO_DIGEST,)]
+    return any(matches) and bool(digests)
 
 
 def secret_digest(secret: str) -> bytes:

@@ -37,7 +37,20 @@ HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 FOLDERS = (
-    *("handlers", "store", "lua", "templates", "static", "tests", "examples", "docs", "bench", "checks", "fuzz"),
+    *(
+        "handlers",
+        "store",
+        "lua",
+        "templates",
+        "static",
+        "tests",
+        "examples",
+        "docs",
+        "bench",
+        "checks",
+        "fuzz",
+        "timing",
+    ),
     ".ci",
 )
 PATH_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)

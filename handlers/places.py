@@ -1,0 +1,48 @@
+"""Places for what takes long: so many at once, and so many for one person."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from store.refused import Refused
+
+SPREAD_SECONDS = 3
+"""Over so many seconds those who are sent away are told to come back, or they would all come back at once."""
+BUSY = Refused("temporarily_unavailable", "The server has more to do than it can. Nothing was done: try again.")
+
+
+def later() -> int:
+    """Seconds after which somebody who is sent away may come back."""
+    return 1 + random.getrandbits(8) % SPREAD_SECONDS
+
+
+class Places:
+    """`most` places, at most `each` of them for one person."""
+
+    def __init__(self, most: int, each: int | None = None) -> None:
+        self._most = most
+        self._each = most if each is None else each
+        self._people: Counter[str] = Counter()
+        self.taken = 0
+        """How many are taken."""
+
+    @contextmanager
+    def place(self, person: str) -> Iterator[None]:
+        """A place as long as the block goes on. Raises Refused: "temporarily_unavailable" where all are taken,
+        "rate_limited" where the person has as many as a person may."""
+        if self.taken >= self._most:
+            raise Refused(BUSY.code, BUSY.description, retry_after=later())
+        if self._people[person] >= self._each:
+            raise Refused("rate_limited", "This is under way as often as it may be at once.", retry_after=later())
+        self.taken += 1
+        self._people[person] += 1
+        try:
+            yield
+        finally:
+            self.taken -= 1
+            self._people[person] -= 1
+            if not self._people[person]:
+                del self._people[person]

@@ -1,0 +1,83 @@
+"""AI calls under way: bounded for themselves, and in nobody's way."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from handlers.application import Latchkey
+from handlers.places import Places
+from handlers.site import Site
+from tests.driver import Service
+from tests.spender import NATIVE, SDK, OpenStream, Spender, at_rest, question, reached
+from tests.upstream import Plan, ScriptedUpstream
+
+pytestmark = pytest.mark.gen_test(timeout=30)
+
+
+@pytest.fixture
+def site(ai_site: Site) -> Site:
+    return replace(ai_site, ai_calls=Places(2))
+
+
+@pytest.mark.parametrize("path", [NATIVE, SDK])
+async def test_a_call_too_many_is_sent_away_before_anything_is_held(
+    path: str, service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    gate = asyncio.Semaphore(0)
+    upstream.plan = Plan(gate=gate)
+    app.admit(1)
+    streams = []
+    for number in (1, 2):
+        streams.append(await OpenStream.open(spender, question(stream=True), path=path))
+        await reached(upstream, number)
+    assert (app.in_flight, app.bound, site.ai_calls.taken) == (2, 3, 2)
+    held = (await spender.account()).held
+    refused = await OpenStream.open(spender, question(stream=True), path=path)
+    await refused.begin()
+    assert refused.status == 503
+    assert 1 <= int(refused.headers["retry-after"]) <= 3
+    refused.cut()
+    assert (await spender.account()).held == held
+    assert (await service.web.userinfo("no token")).code == 401, "there is room for others"
+    for _ in range(100):
+        gate.release()
+    for stream in streams:
+        assert (await (await stream.begin()).rest())[-1]["type"] == "message_stop"
+        stream.cut()
+    await at_rest(app)
+    assert (app.in_flight, app.bound, site.ai_calls.taken) == (0, 1, 0)
+    upstream.plan = Plan()
+    assert (await spender.ask(question())).code == 200
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_a_stream_that_is_cut_gives_its_place_back(
+    reset: bool, service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    app.admit(1)
+    for number in range(1, 6):
+        upstream.plan = Plan(gate=asyncio.Semaphore(5))
+        stream = await (await OpenStream.open(spender, question(stream=True))).begin()
+        await reached(upstream, number)
+        await stream.read(5)
+        stream.cut(reset=reset)
+        await at_rest(app)
+        assert (app.in_flight, app.bound, site.ai_calls.taken) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("before", ["cut", "reset"])
+async def test_a_call_that_fails_gives_its_place_back(
+    before: str, service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(before=before)  # type: ignore[arg-type]  # one of its words
+    for stream in (False, True):
+        assert (await spender.ask(question(stream=stream))).code == 502
+    assert (await spender.ask(question(model="none"))).code == 404
+    await at_rest(app)
+    assert (app.in_flight, site.ai_calls.taken) == (0, 0)
