@@ -40,6 +40,10 @@ test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys, as the test
 timing: $(VENV)/installed-bench  ## measure whether the time of an answer tells what it does not; writes docs/timing.md
 	$(BIN)/python -m timing $(ARGS)
 
+.PHONY: proof
+proof: $(VENV)/installed-test  ## break servers and stores under load, check every promise, in 10 minutes (ARGS="--store redis")
+	$(BIN)/python -m proof $(ARGS)
+
 screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots, to be looked at
 	rm -rf build/screenshots
 	LATCHKEY_SHOTS=build/screenshots $(BIN)/python -m pytest tests/test_browser_pages.py $(ARGS)

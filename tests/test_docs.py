@@ -49,6 +49,7 @@ FOLDERS = (
         "bench",
         "checks",
         "fuzz",
+        "proof",
         "timing",
     ),
     ".ci",
@@ -135,7 +136,8 @@ def test_every_flag_that_is_named_exists(path: Path) -> None:
     server = argparse.ArgumentParser()
     settings.add_arguments(server, "server")
     known = {*_options(server), *_options(build_parser())}
-    # The flags of the demo app stand in its own program.
+    # The flags of the proof and of the demo app stand in their own programs.
+    known |= set(re.findall(r'"(--[a-z-]+)"', (ROOT / "proof" / "options.py").read_text()))
     known |= set(re.findall(r'add_argument\("(--[a-z-]+)"', (ROOT / "examples" / "demo_app.py").read_text()))
     # Flags of other programs are theirs.
     text = re.sub(r"\b(redis-server|redis-cli|pip install) [^`\n]*", "", path.read_text("utf-8"))

@@ -65,7 +65,7 @@ async def test_who_returns_finds_everything_as_it_was(
         assert (found, read) == (was[name][0], content)
     assert await back.usage() == await back.recount() == usage
     newest = max(int(found.etag) for found, _, _ in was.values())
-    assert int((await back.put("notes/n3"))[0].etag) == newest + 1, "the sequence goes on"
+    assert int((await back.put("notes/n3"))[0].etag) > newest, "the sequence goes on"
     assert await ends(back) == {-1}
 
 
@@ -160,7 +160,7 @@ async def test_a_store_of_deleted_documents_keeps_its_sequence(store: Store) -> 
     etag = int((await keeper.put("notes/n1"))[0].etag)
     await keeper.delete("notes/n1")
     await world.revoke_app()
-    assert int((await (await Keeper.make(world)).put("notes/n1"))[0].etag) == etag + 1
+    assert int((await (await Keeper.make(world)).put("notes/n1"))[0].etag) > etag
 
 
 async def test_disabling_a_person_keeps_the_data(store: Store) -> None:

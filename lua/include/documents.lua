@@ -37,10 +37,12 @@ local function book(usage, collection, documents, bytes)
   end
 end
 
--- The next ETag. The sequence begins at the time, so that it rises across a store that was emptied by expiry too.
+-- The next ETag: above all before it, and no less than the time in ms. So it rises across a store that was emptied by
+-- expiry, too, and one that forgot its last writes (a replica took over, a backup was restored) repeats none of theirs.
 local function next_etag(usage, now)
-  redis.call('HSETNX', usage, 'sequence', int(now))
-  return int(redis.call('HINCRBY', usage, 'sequence', 1))
+  local etag = int(math.max(count(usage, 'sequence') + 1, now))
+  redis.call('HSET', usage, 'sequence', etag)
+  return etag
 end
 
 local function remove_document(docs, meta, index, usage, name, collection, size)

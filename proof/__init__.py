@@ -1,0 +1,1 @@
+"""Latchkey under load while things break, and a checker that proves from what clients saw that it kept its promises."""
