@@ -173,11 +173,13 @@ class Mailer:
         try:
             message = compose(letter, self._sender)
             for pause in (*self._retries, None):
+                last = pause is None
                 try:
                     async with self._places:
+                        last = last or self._closing.is_set()
                         return await self._transport.send(message)
                 except Undelivered as failure:
-                    if not failure.temporary or pause is None or self._closing.is_set():
+                    if not failure.temporary or last:
                         raise
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._closing.wait(), pause)

@@ -8,6 +8,7 @@ import logging
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
+from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tornado.ioloop import IOLoop
 
 from opening import open_mailer
 from outbound import mail as module
-from outbound.mail import KEPT, Letter, SmtpServer, Spool, compose
+from outbound.mail import KEPT, Letter, SmtpServer, Spool, Undelivered, compose
 from settings import Settings, SettingsError, load
 from tests.mailbox import LETTER, Kept, Mailbox, login, mailer, tls, until
 from tests.test_check_store import certificate
@@ -174,6 +175,28 @@ async def test_the_end_waits_for_what_is_on_its_way_but_not_for_ever(
     await until(lambda: mailbox.attempts == 3)
     await late.close(0.05)
     assert caplog.messages == ["1 mails were not sent before the end"]
+
+
+@pytest.mark.gen_test
+async def test_a_try_that_was_under_way_at_the_end_was_not_the_last() -> None:
+    tries: list[EmailMessage] = []
+    ending = asyncio.Event()
+
+    class Late:
+        async def send(self, message: EmailMessage) -> None:
+            tries.append(message)
+            if len(tries) == 1:
+                await ending.wait()
+                raise Undelivered("451", temporary=True)
+
+    sender = mailer(Late(), retries=(3600.0,))
+    sender.post(LETTER)
+    await until(lambda: tries)
+    closed = asyncio.ensure_future(sender.close(10))
+    await asyncio.sleep(0)
+    ending.set()
+    await closed
+    assert len(tries) == 2
 
 
 @pytest.mark.gen_test

@@ -59,16 +59,9 @@ class Chromium:
             pytest.skip("there is no Chromium with its chromedriver on the PATH")
         self.directory = Path(tempfile.mkdtemp(prefix="chromium-", dir="/tmp"))
         self._log = self.directory / "log"
-        with self._log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [driver, "--port=0"],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+        self._start(driver)
         try:
-            self._at, self._session = self._port(), "/session"
+            self._at, self._session = self._port(driver), "/session"
             options = {"binary": binary, "args": [*FLAGS, f"--user-data-dir={self.directory / 'profile'}"]}
             wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
             self._session += "/" + self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
@@ -185,9 +178,22 @@ class Chromium:
         taken = self.devtools("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(taken["data"]))
 
-    def _port(self) -> int:
+    def _start(self, driver: str) -> None:
+        with self._log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [driver, "--port=0"],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def _port(self, driver: str) -> int:
         deadline = time.monotonic() + PATIENCE
         while not (found := re.search(r"started successfully on port (\d+)", self._log.read_text())):
+            # The port that it picks is free for IPv6; for IPv4 another program may have it.
+            if self._process.poll() is not None and "Address already in use" in self._log.read_text():
+                self._start(driver)
             assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() < deadline, self._log.read_text()
             time.sleep(0.01)
