@@ -12,7 +12,7 @@ PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help run test fuzz timing crosscheck test-cluster test-fsck screenshots lint lock docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-docs
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-starting bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ bench-waiting: $(VENV)/installed-bench  ## measure what waiting for a replica co
 
 bench-overload: $(VENV)/installed-bench  ## measure twice the sustainable load, in 4 minutes; writes docs/overload.md
 	$(BIN)/python -m bench.overload $(ARGS)
+
+bench-starting: $(VENV)/installed-bench  ## measure starts, and the memory of idle workers, in a minute
+	$(BIN)/python -m bench.starting $(ARGS)
 
 bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
 	$(BIN)/python -m bench.report

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import aims, capacity, endpoints, flat, memory, results
+from bench import aims, capacity, endpoints, flat, memory, results, starting
 from bench.latchkey import CEILING, EVALSHA, SYSTEM
 from bench.measure import ROOT
 from bench.options import RESULTS
@@ -30,6 +30,7 @@ class Results(NamedTuple):
     peers: dict[str, Any]
     flat: dict[str, Any]
     memory: dict[str, Any]
+    starting: dict[str, Any]
 
     @classmethod
     def read(cls, directory: Path) -> Results:
@@ -76,6 +77,7 @@ def all_aims(read: Results) -> list[aims.Aim]:
         *aims.of_peers(Found.load(read.peers)),
         *aims.of_flat(Found.load(read.flat)),
         *aims.of_memory(memory.load(read.memory)),
+        *aims.of_starts(read.starting),
     ]
 
 
@@ -98,6 +100,9 @@ def benchmarks(read: Results) -> str:
         memory_when=when(read.memory),
         things=memory.thing_table(stores),
         keys=memory.key_table(stores[0]),
+        starts_when=when(read.starting),
+        starts_number=read.starting["how"]["times"],
+        starts=starting.start_table(read.starting),
         people=f"{read.memory['how']['people']:,}",
         shard=memory.SHARD_PEOPLE,
         scopes=" ".join(memory.SCOPES),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import ai
+from bench import ai, results, starting
 from bench.calling import Direct, Reply, stub
 from bench.documents import parse
 from bench.filling import FilledStore, document, name_of
@@ -180,3 +180,13 @@ def test_a_request_and_a_table_are_written_as_they_are_read() -> None:
         ["---", "---", "---:"],
         ["1", "2", "1,500 (×1.50)"],
     ]
+
+
+def test_a_start_is_timed_and_every_worker_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert starting.main(["--times", "1", "--json", str(tmp_path / "starting.json")]) == 0
+    starts = results.read(tmp_path / "starting.json")["starts"]
+    assert {workers: len(found["memory"]) for workers, found in starts.items()} == {"1": 1, "4": 4}
+    for found in starts.values():
+        assert all(seconds > 0 for seconds in found["seconds"])
+        assert all(one["resident"] >= one["share"] >= one["own"] > 0 for one in found["memory"])
+    assert capsys.readouterr().out.count("\n") == 4

@@ -1,0 +1,87 @@
+"""How long a start takes on an embedded store that is there already, and what memory an idle worker takes.
+
+python -m bench.starting [--times N] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter, sleep
+from typing import Any
+
+import psutil
+
+from bench import results
+from bench.measure import running, table
+from bench.options import RESULTS, count, end_on_sigterm
+
+WORKERS = (1, 4)
+START_SECONDS = 0.5
+"""A start should take no longer."""
+_LISTENING = re.compile(r"Latchkey listening on \S+:(\d+)\n")
+_SETTLE_SECONDS = 1.0
+
+
+def start(directory: Path, workers: int) -> tuple[float, list[dict[str, int]]]:
+    """Seconds until a server of so many processes says that it listens, and the bytes of memory of each: resident, its
+    share of it, and its own."""
+    command = ["server.py", "--port", "0", "--data-dir", str(directory / "data"), "--workers", str(workers)]
+    began = perf_counter()
+    with running(command, _LISTENING, directory / "server.log") as served:
+        seconds = perf_counter() - began
+        sleep(_SETTLE_SECONDS)  # what start-up leaves is given back
+        children = [one for one in served.process.children() if "server.py" in " ".join(one.cmdline())]
+        return seconds, [_memory(one) for one in children or [served.process]]
+
+
+def _memory(process: psutil.Process) -> dict[str, int]:
+    found = process.memory_full_info()
+    return {"resident": found.rss, "share": found.pss, "own": found.uss}
+
+
+def measure(times: int) -> dict[str, Any]:
+    """Starts over one store, each number of workers in turn; the first makes the store and does not count."""
+    found: dict[str, Any] = {str(workers): {"seconds": [], "memory": []} for workers in WORKERS}
+    with tempfile.TemporaryDirectory(prefix="latchkey-bench-", dir="/tmp") as directory:
+        start(Path(directory), 1)
+        for _ in range(times):
+            for workers in WORKERS:
+                seconds, memory = start(Path(directory), workers)
+                found[str(workers)]["seconds"].append(round(seconds, 3))
+                found[str(workers)]["memory"] += memory
+    return {"starts": found}
+
+
+def start_table(measured: dict[str, Any]) -> str:
+    """A row for each number of workers: medians, and the slowest start."""
+    rows = []
+    for workers, found in measured["starts"].items():
+        seconds, memory = found["seconds"], found["memory"]
+        sizes = (f"{median(one[kind] for one in memory) / 2**20:.0f}" for kind in ("resident", "share", "own"))
+        rows.append((workers, f"{median(seconds):.2f} s", f"{max(seconds):.2f} s", *sizes))
+    return table(
+        ("workers", "start, median", "slowest", "a worker, resident MiB", "its share", "its own"), rows, words=1
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measures, prints the table in Markdown, and writes all samples as JSON. Raises Unexpected."""
+    parser = argparse.ArgumentParser(prog="python -m bench.starting", allow_abbrev=False)
+    parser.add_argument("--times", type=count, default=10, metavar="N", help="starts of each (default 10)")
+    parser.add_argument("--json", type=Path, default=RESULTS / "starting.json", metavar="FILE", help="where samples go")
+    options = parser.parse_args(argv)
+    end_on_sigterm()
+    found = measure(options.times)
+    print(start_table(found))
+    results.write(options.json, found, times=options.times)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
