@@ -36,6 +36,9 @@ POLL_SECONDS = 0.1
 # A worker that dies younger than this did not die of its work.
 INFANCY_SECONDS = 2.0
 INFANT_DEATHS = 5
+# Whose predecessors died young is started later and later, up to so many seconds.
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
 # What a worker may take to end, beyond the time for what is in flight.
 ENDING_SECONDS = 5.0
 
@@ -77,6 +80,8 @@ class _Supervisor:
         # The operations port has few requests, which need not wait for a worker that is at work: one socket for all.
         self._sockets = for_each_worker(runtime.sockets, runtime.settings.workers)
         self._workers: dict[int, _Worker] = {}
+        # When a worker is to be started, and its sockets.
+        self._later: list[tuple[float, list[socket.socket]]] = []
         self._infant_deaths = 0
         self._stopping = False
         self._patience = 0.0
@@ -96,6 +101,7 @@ class _Supervisor:
             settings = self._runtime.settings
             self._patience = time.monotonic() + settings.drain_timeout + settings.call_seconds + ENDING_SECONDS
         self._stopping = True
+        self._later.clear()
         # As long as one process listens, a connection that nobody will take does not fail but waits.
         for one in (*_all(self._sockets), *self._runtime.ops_sockets):
             one.close()
@@ -149,9 +155,10 @@ class _Supervisor:
 
     def watch(self) -> int:
         """Until every worker has ended."""
-        while self._workers:
+        while self._workers or self._later:
             time.sleep(POLL_SECONDS)
             self._reap()
+            self._start_again()
             if self._stopping and time.monotonic() > self._patience:
                 for pid in self._workers:
                     log.error("worker %d does not end and is killed", pid)
@@ -176,12 +183,26 @@ class _Supervisor:
             log.error("worker %d ended with status %d", pid, os.waitstatus_to_exitcode(status))
             infant = time.monotonic() - worker.born < INFANCY_SECONDS
             self._infant_deaths = self._infant_deaths + 1 if infant else 0
-            if self._infant_deaths >= INFANT_DEATHS:
+            # As long as others serve, what keeps this one from starting may pass.
+            if self._infant_deaths >= INFANT_DEATHS and not self._any_grown():
                 log.critical("workers keep dying at their start")
                 self._exit_code = 1
                 self._end_all()
             else:
-                self._fork(worker.sockets)
+                pause = (
+                    min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._infant_deaths, INFANT_DEATHS)) if infant else 0.0
+                )
+                self._later.append((time.monotonic() + pause, worker.sockets))
+
+    def _any_grown(self) -> bool:
+        return any(time.monotonic() - worker.born >= INFANCY_SECONDS for worker in self._workers.values())
+
+    def _start_again(self) -> None:
+        now, waiting = time.monotonic(), self._later
+        self._later = [one for one in waiting if one[0] > now]
+        for due, sockets in waiting:
+            if due <= now:
+                self._fork(sockets)
 
 
 def _all(sets: list[list[socket.socket]]) -> set[socket.socket]:

@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from tornado.httputil import HTTPServerRequest
 
+from store.json_text import check_nesting
 from store.refused import Refused
 
 JSON = "application/json"
@@ -138,8 +139,10 @@ def parse_body(request: HTTPServerRequest) -> Params:
 
 
 def decode_json(body: bytes) -> Any:
-    """A JSON value without repeated keys. Raises Refused("invalid_request")."""
+    """A JSON value without repeated keys, nested as deep as a document may be. Raises Refused("invalid_request")."""
     try:
+        # How deep the parser itself goes is another with each release of Python.
+        check_nesting(body)
         text = body.decode("utf-8")
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from redis.exceptions import RedisError
 
 from bench.engines import wait_until
 from proof.calling import Clients
@@ -157,14 +160,21 @@ async def pause_store(scene: Scene) -> AsyncGenerator[str]:
 async def fill_memory(scene: Scene) -> AsyncGenerator[str]:
     victim = await scene.victim()
 
-    def limit(full: bool) -> None:
+    def fill() -> None:
         with victim.client() as client:
             used = int(client.info("memory")["used_memory"])
-            client.config_set("maxmemory", used * 9 // 10 if full else 0)
+            client.config_set("maxmemory", used * 9 // 10)
 
-    await scene.off(limit, True)
+    def lift() -> bool:
+        # The store may have gone with its server, which found it full when it was started again.
+        with contextlib.suppress(RedisError), victim.client() as client:
+            return bool(client.config_set("maxmemory", 0))
+        return False
+
+    await scene.off(fill)
     yield victim.name
-    await scene.off(limit, False)
+    await scene.off(wait_until, lift, PATIENCE)
+    await scene.well()
 
 
 @fault("disk", "the disk of the store's append-only file is full", lasts=(1.0, 3.0))

@@ -288,6 +288,7 @@ RAW = {
     "NUL": b'{%b, "system": "\\u0000"}' % GOOD,
     "no UTF-8": b'{%b, "metadata": {"user_id": "\xff"}}' % GOOD,
     "nested 100,000 deep": b'{%b, "metadata": %b}' % (GOOD, b"[" * 100_000 + b"]" * 100_000),
+    "nested 210 deep": b'{%b, "metadata": %b1%b}' % (GOOD, b'{"a":' * 209, b"}" * 209),
     "nested 980 deep": b'{%b, "metadata": %b1%b}' % (GOOD, b'{"a":' * 980, b"}" * 980),
     "messages without end": b'{%b, "messages": %b}' % (GOOD.replace(b"messages", b"x"), b"[" * 50_000),
 }

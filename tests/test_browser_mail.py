@@ -103,6 +103,7 @@ def test_with_a_mail_server_the_way_to_an_app_leads_over_the_mailbox(data_dir: P
             browser.click("Send the mail again")  # the first one went nowhere
             browser.wait_for("Look into your mailbox")
             browser.open(post.link(server, "Confirm your e-mail address"))
+            browser.wait_for("Yes, confirm it")
             browser.click("Yes, confirm it")
             browser.wait_for("The Daily Leaf", f"{server.url}/oauth/authorize?")
             browser.click("Allow")

@@ -130,6 +130,7 @@ def test_an_app_may_redirect_on_to_another_site(server: Server, app: Third, brow
     # With consent remembered the chain begins at the form of the sign-in page.
     browser.open(f"{server.url}/")
     browser.click("Sign out")
+    browser.wait_for("Create an account", at=f"{server.url}/")
     browser.open(authorization(server, app, "to-site"))
     sign_in(browser)
     browser.wait_for(LANDED, at=f"{app.elsewhere}/landing")

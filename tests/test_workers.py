@@ -10,14 +10,18 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from listening import bind, for_each_worker
+from store.datadir import Files, recorded_socket
 from tests.processes import QUICK, Server, children, processes, refused, wait_until
 from tests.raw_http import SignIn, account, listens, seed_file, store_pid
+from workers import INFANCY_SECONDS, INFANT_DEATHS
 
 
 @pytest.fixture
@@ -180,3 +184,36 @@ def test_without_its_embedded_store_the_server_ends_and_says_so(count: str) -> N
         assert "the embedded store ended" in server.log
         assert "Traceback" not in server.log
         assert not family & set(processes())
+
+
+def test_while_the_store_takes_nothing_workers_wait_to_be_started_and_the_others_go_on() -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        port = server.ready().port
+        wait_until(lambda: len(workers(server)) == 2)
+        ready = time.monotonic()
+        wait_until(lambda: time.monotonic() - ready > INFANCY_SECONDS)  # who dies younger did not die of its work
+        store = redis.Redis(unix_socket_path=recorded_socket(Files(server.data_dir.resolve())))
+        with store:
+            store.config_set("maxmemory", 1)
+            first, second = workers(server)
+            os.kill(first, signal.SIGKILL)
+            wait_until(lambda: server.log.count("a worker cannot start") > INFANT_DEATHS)
+            assert second in workers(server)
+            store.config_set("maxmemory", 0)
+        wait_until(lambda: len(workers(server)) == 2)
+        with asked(port) as connections:
+            assert {connection.getresponse().status for connection in connections} == {200}
+        assert "keep dying" not in server.log
+        assert server.stop() == 0
+
+
+def test_where_no_worker_can_start_the_server_ends_and_says_so() -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        server.ready()
+        wait_until(lambda: len(workers(server)) == 2)
+        with redis.Redis(unix_socket_path=recorded_socket(Files(server.data_dir.resolve()))) as store:
+            store.config_set("maxmemory", 1)
+            for pid in workers(server):
+                os.kill(pid, signal.SIGKILL)
+            assert server.process.wait(30) == 1
+        assert "workers keep dying at their start" in server.log
