@@ -26,7 +26,7 @@ from tornado.httputil import (
     RequestStartLine,
     ResponseStartLine,
 )
-from tornado.web import Application, RequestHandler
+from tornado.web import Application, RequestHandler, _has_stream_request_body
 
 from handlers.base import request_id, shown
 from handlers.busy import SentAway, has_long_body, no_room, quick_answer, send_away
@@ -142,8 +142,9 @@ class Call(HTTPMessageDelegate):
         self._pieces: list[bytes] = []
         # Where the address is none of the API.
         self._page: HTTPMessageDelegate | None = None
-        # Where there is too much to do: what was asked, for an answer when it is complete.
-        self._refused: tuple[str, HTTPHeaders] | None = None
+        # What was asked; whether it goes away, when it is complete; whether it is at work before.
+        self._asked: tuple[str, HTTPHeaders]
+        self._refused = self._begun = False
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
@@ -152,13 +153,15 @@ class Call(HTTPMessageDelegate):
         assert isinstance(start_line, RequestStartLine)
         application = self._application
         target, self._args = application.target(start_line.path.partition("?")[0])
-        self._target = target
+        self._target, self._asked = target, (start_line.method, headers)
         if application.in_flight >= application.bound and no_room(application, target):
-            self._refused = start_line.method, headers
+            self._refused = True
             if has_long_body(headers):
-                self._send_away(*self._refused)
+                self._send_away()
             return None
         if target is None or not target[0].lean:
+            # What takes its body piece by piece is at work from here on.
+            self._begun = target is not None and _has_stream_request_body(target[0])
             self._page = application.start_page(self._server_connection, self._connection)
             return self._page.headers_received(start_line, headers)
         self._request = ApiRequest(start_line, headers, self._connection, self._server_connection)
@@ -168,7 +171,7 @@ class Call(HTTPMessageDelegate):
         """A piece of the body."""
         if self._page is not None:
             return self._page.data_received(chunk)
-        if self._refused is None:
+        if not self._refused:
             self._pieces.append(chunk)
         return None
 
@@ -180,23 +183,23 @@ class Call(HTTPMessageDelegate):
 
     def finish(self) -> None:
         """The request is complete."""
+        application = self._application
+        # Once more: while the body was on its way, others may have come.
+        full = not self._begun and application.in_flight >= application.bound and no_room(application, self._target)
+        if self._refused or full:
+            return self._send_away()
         if self._page is not None:
             self._page.finish()
             return
-        if self._refused is not None:
-            return self._send_away(*self._refused)
-        application, request = self._application, self._request
+        request = self._request
         assert self._target is not None
-        # Once more: while the body was on its way, others may have come.
-        if application.in_flight >= application.bound and no_room(application, self._target):
-            return self._send_away(str(request.method), request.headers)
         request.body = b"".join(self._pieces)
         handler, facts = self._target
         application.loop.create_task(handler(application, request, **facts).answer(self._args))
 
-    def _send_away(self, method: str, headers: HTTPHeaders) -> None:
+    def _send_away(self) -> None:
         self._pieces.clear()
-        send_away(self._application, self._target, method, headers, self._connection)
+        send_away(self._application, self._target, *self._asked, self._connection)
 
 
 def _plain(part: str) -> str | bytes:

@@ -164,13 +164,20 @@ async def test_what_is_not_plain_is_read_as_ever(
 
 
 @both
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(request("PUT", "/api/v1/data/notes/n1", "Content-Length: 2"), id="a call"),
+        pytest.param(request("POST", "/signin", "Content-Length: 2"), id="a form"),
+    ],
+)
 async def test_what_came_while_a_body_was_on_its_way_counts_too(
-    front: str, service: Service, app: Latchkey, engine: Engine
+    head: bytes, front: str, service: Service, app: Latchkey, engine: Engine
 ) -> None:
     call = await userinfo(service)
     app.admit(1)
     async with running(app, front) as server, await server.connect() as slow, await server.connect() as quick:
-        slow.write(request("PUT", "/api/v1/data/notes/n1", "Content-Length: 2") + b"1")
+        slow.write(head + b"1")
         slow.write(b"")
         async with await server.connect() as other:  # the head of the slow one is read by then
             other.write(request("GET", "/healthz"))
