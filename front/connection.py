@@ -130,6 +130,8 @@ class Connection(Outgoing):
         self._buffer = self._buffer + data if self._buffer else data
         if not self._waiting:
             self._advance()
+        elif self._writing_paused:
+            self._note_held()
         if self._waiting and len(self._buffer) > BACKLOG_BYTES and not self._transport.is_closing():
             self._reading_paused = True
             self._transport.pause_reading()
@@ -310,6 +312,10 @@ class Connection(Outgoing):
         else:
             self._transport.close()
         self.watch_stall()
+
+    def _held(self) -> int:
+        """What it sends while it does not take its answer is held, too."""
+        return super()._held() + len(self._buffer)
 
     def _resume_reading(self) -> None:
         if self._reading_paused and len(self._buffer) <= BACKLOG_BYTES and not self._transport.is_closing():

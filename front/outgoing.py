@@ -89,7 +89,11 @@ class Outgoing(asyncio.Protocol):
     def _note_held(self) -> None:
         # uvloop says that it is closed only in the next turn.
         if not self._transport.is_closing():
-            self._slow.holds(self, self._transport.get_write_buffer_size())
+            self._slow.holds(self, self._held())
+
+    def _held(self) -> int:
+        """Bytes that are held for a client that does not take its answer."""
+        return self._transport.get_write_buffer_size()
 
     def watch_stall(self) -> None:
         """From now on the client must take what is ready for it."""

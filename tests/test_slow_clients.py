@@ -142,6 +142,21 @@ async def test_what_is_not_taken_of_answers_is_bounded_in_all(site: Application)
         assert (slow.total, len(slow)) == (0, 0)
 
 
+async def test_what_is_sent_ahead_of_an_answer_that_is_not_taken_counts(site: Application) -> None:
+    async with running(site) as server, await server.connect() as client:
+        slow = server_of(server).slow
+        client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # nothing is taken
+        client.write(request("GET", "/large"))
+        await until(lambda: slow.total > 0)
+        answer = slow.total
+        client.write(b"x" * 200 * KILO)
+        await until(lambda: slow.total >= answer + 60 * KILO)
+        client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        assert len((await client.answer()).body) == 30 * MEGA
+        assert (await client.answer()).status == 414
+        await until(lambda: (slow.total, len(slow)) == (0, 0))
+
+
 async def test_who_takes_an_answer_by_the_byte_is_cut(site: Application) -> None:
     """Some bytes now and then are not enough: what is held for a client like that would be held for hours."""
     async with running(site, stall_timeout=0.3) as server:
