@@ -15,7 +15,11 @@ local row = redis.call('HMGET', user, 'session_epoch', 'email', 'email_verified'
 if row[1] then
   -- The status stays, so the row is never gone, and what every call looks at stands first.
   redis.call('HDEL', user, 'session_epoch', 'email', 'email_verified', 'name', 'picture', 'password', 'created_at')
-  redis.call('HSET', user, 'epoch', row[1], 'email', row[2], 'name', row[4], 'password', row[6], 'created_at', row[7])
+  -- What is missing stays so, for a check to tell: to fail here, behind the HDEL, would take the others along.
+  local after = {epoch = 1, email = 2, name = 4, password = 6, created_at = 7}
+  for _, field in ipairs({'epoch', 'email', 'name', 'password', 'created_at'}) do
+    if row[after[field]] then redis.call('HSET', user, field, row[after[field]]) end
+  end
   if row[3] == '1' then redis.call('HSET', user, 'verified', '1') end
   if row[5] and row[5] ~= '' then redis.call('HSET', user, 'picture', row[5]) end
 end

@@ -99,6 +99,20 @@ async def brought_over(store: Store) -> Store:
     return store
 
 
+@pytest.mark.gen_test
+async def test_of_a_damaged_row_nothing_else_is_lost(old_store: Store) -> None:
+    await fill(old_store.client)
+    row = spell.person(ADA["user"])["user"]
+    await old_store.client.hdel(row, "name")  # type: ignore[misc]
+    before = await old_store.client.hgetall(row)  # type: ignore[misc]
+    await old_store.upgrade.run(1)
+    after = await old_store.client.hgetall(row)  # type: ignore[misc]
+    for name in (b"email", b"password", b"status", b"created_at"):
+        assert after[name] == before[name]
+    assert after[b"epoch"] == before[b"session_epoch"]
+    assert b"name" not in after
+
+
 async def shape(client: Any) -> dict[str, bytes]:
     """Every key with its type, but for the list of deletions, which has times in it."""
     return {key.decode(): await client.type(key) for key in await every_key(client) if key.decode() != spell.LEAVING}
