@@ -20,6 +20,7 @@
 --- @include "session"
 --- @include "grant"
 --- @include "audit"
+--- @include "touch"
 local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local client, fresh_epoch, grace, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -28,7 +29,12 @@ local address, agent = ARGV[5], ARGV[6]
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
-if not given[1] or given[2] then return {'not_found'} end
+if not given[1] then return {'not_found'} end
+if given[2] then
+  -- To who disconnects it once more, "not connected" says that it is done.
+  touch(grant)
+  return {'not_found'}
+end
 
 end_grant(grant, {docs, meta, index, usage}, fresh_epoch, grace, now)
 record(audit, 'app_disconnected', client, address, agent)
