@@ -102,7 +102,7 @@ class Hosted:
 
 @dataclass
 class History:
-    """All of a run. `run` says how it was set up, `fsck` what `manage.py fsck` found (None where it was not asked)."""
+    """All of a run. `run` says how it was set up, `fsck` what `manage.py fsck` found; None where it was cut short."""
 
     run: dict[str, Any] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)

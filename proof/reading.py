@@ -36,9 +36,7 @@ async def read_all(
         setting.recorder.run(went_on=len(workers))
     except Unexpected as error:
         setting.recorder.run(stuck=str(error))
-    found = await asyncio.to_thread(fsck, *manage)
-    if found is not None:
-        setting.recorder.fsck(found)
+    setting.recorder.fsck(await asyncio.to_thread(fsck, *manage))
 
 
 async def _read_all(setting: Stage, workers: Sequence[Worker], options: Options) -> None:
@@ -190,8 +188,8 @@ async def read_account(worker: Worker) -> None:
     worker.stage.recorder.account(account)
 
 
-def fsck(flags: list[str], environment: dict[str, str]) -> dict[str, Any] | None:
-    """What `manage.py fsck` finds; None where there is no such command. Raises Unexpected."""
+def fsck(flags: list[str], environment: dict[str, str]) -> dict[str, Any]:
+    """What `manage.py fsck` finds. Raises Unexpected."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
     ran = subprocess.run(
         [sys.executable, "manage.py", "--json", "fsck", "--deep", *flags],
@@ -202,8 +200,6 @@ def fsck(flags: list[str], environment: dict[str, str]) -> dict[str, Any] | None
         timeout=120,
         check=False,
     )
-    if "invalid choice" in ran.stderr:
-        return None
     try:
         found: dict[str, Any] = json.loads(ran.stdout)
     except ValueError:

@@ -74,7 +74,7 @@ def ask(number: int, *, stream: bool = False, key: str = "") -> dict[str, Any]:
 def sound() -> Made:
     """A day on which nothing goes wrong."""
     made = Made(run={"store": "redis", "title": "a store", "wait_replicas": 0, "retry": {}, "seconds": 40.0})
-    made.run.update(workers=1, servers=1, seed=1)
+    made.run.update(workers=1, servers=1, seed=1, went_on=1)
     made.op("sign_in", result={"session": "s", "user": USER}, status=303)
     made.op("consent", {"session": "s"}, {"family": "A", "user": USER})
     made.op("exchange", {"family": "A"}, issued("A", 0))
@@ -124,6 +124,15 @@ def test_a_sound_history_keeps_every_promise() -> None:
     assert kept(verdicts)
     assert {verdict.invariant for verdict in verdicts} == {*INVARIANTS, FSCK}
     assert all(verdict.held for verdict in verdicts), [one.invariant.name for one in verdicts if not one.held]
+
+
+def test_what_a_history_that_was_cut_short_does_not_say_was_not_looked_at() -> None:
+    made = sound()
+    del made.run["went_on"]
+    made.fsck = None
+    verdicts = check(made)
+    assert {one.invariant.name for one in verdicts if not one.held} == {"recovery", "fsck"}
+    assert report.promises(verdicts).count("| not looked at |") == 2
 
 
 def finding(invariant: str) -> dict[str, Any]:
