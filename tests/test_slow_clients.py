@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import AsyncExitStack, suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tornado.web import Application, RequestHandler
@@ -13,6 +13,7 @@ from tornado.web import Application, RequestHandler
 import front.server
 import front.slow
 from front import FrontServer
+from front.outgoing import LEAST_TAKEN, Outgoing
 from front.slow import Slow
 from tests.fronts import Client, Running, request, running, until
 
@@ -175,6 +176,40 @@ async def test_who_takes_an_answer_by_the_byte_is_cut(site: Application) -> None
                     await asyncio.sleep(0.01)
             assert 0 < taken < MEGA
         await until(lambda: not vars(server.server)["_open"])
+
+
+class Half:
+    """A transport whose client takes what the test says. The kernel takes a megabyte at a time, or nothing."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.cut = False
+
+    def write(self, data: bytes) -> None:
+        self.left += len(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.left
+
+    def is_closing(self) -> bool:
+        return self.cut
+
+    def abort(self) -> None:
+        self.cut = True
+
+
+@pytest.mark.parametrize(("taken", "cut"), [(LEAST_TAKEN - 1, True), (LEAST_TAKEN, False)])
+async def test_in_the_time_that_it_has_a_client_takes_a_good_part(taken: int, cut: bool) -> None:
+    loop, transport = asyncio.get_running_loop(), Half()
+    outgoing = Outgoing(loop, Slow(loop, 30 * MEGA), 0.05)
+    outgoing._transport = cast(asyncio.Transport, transport)
+    outgoing.send(b"x" * MEGA)
+    outgoing.pause_writing()
+    first = outgoing._stall
+    transport.left -= taken
+    await until(lambda: outgoing._stall is not first)
+    assert transport.cut is cut
+    outgoing.connection_lost(None)
 
 
 async def test_who_takes_enough_is_not_cut(site: Application) -> None:
