@@ -405,6 +405,27 @@ async def test_what_is_larger_than_a_page_is_read_whole(store: Store) -> None:
     assert f.user != furnished.world.user
 
 
+async def test_what_was_under_way_has_its_time_before_it_is_looked_at_again(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f = await Furnished.make(memory_store)
+    await f.client.delete(entry := keys.email(f.world.email))
+    sleep, slept = walk.asyncio.sleep, []
+
+    async def ends_meanwhile(seconds: float, *result: Any) -> Any:
+        if seconds == walk.SETTLE:
+            slept.append(seconds)
+            await f.client.set(entry, f.world.user)
+        else:
+            await sleep(seconds, *result)
+
+    monkeypatch.setattr(walk.asyncio, "sleep", ends_meanwhile)
+    f.store.fsck.settle = walk.SETTLE
+    report = await checked(f.store, repair=True)
+    assert findings(report) == []
+    assert slept == [walk.SETTLE]
+
+
 async def test_what_keeps_changing_is_said_to_be_unsettled(
     memory_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

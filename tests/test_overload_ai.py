@@ -54,6 +54,23 @@ async def test_a_call_too_many_is_sent_away_before_anything_is_held(
     assert (await spender.ask(question())).code == 200
 
 
+async def test_counts_of_tokens_take_places_too(
+    service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(gate=(gate := asyncio.Semaphore(0)), body=b'{"input_tokens": 7}')
+    asked, path = question(max_tokens=None), f"{SDK}/count_tokens"
+    counts = [asyncio.ensure_future(spender.ask(asked, path)) for _ in range(2)]
+    await reached(upstream, 2)
+    assert site.ai_calls.taken == 2
+    assert (await spender.ask(asked, path)).code == 503
+    for _ in counts:
+        gate.release()
+    assert [(await count).code for count in counts] == [200, 200]
+    await at_rest(app)
+    assert (app.in_flight, site.ai_calls.taken) == (0, 0)
+
+
 @pytest.mark.parametrize("reset", [False, True])
 async def test_a_stream_that_is_cut_gives_its_place_back(
     reset: bool, service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
