@@ -42,8 +42,9 @@ class Options:
 
     @property
     def hold_ends(self) -> float:
-        """Seconds after which a hold that nobody settled is over: see docs/models.md."""
-        return self.hold + 2 * self.redis_timeout + 5
+        """Seconds after which a hold that nobody settled is over: see docs/models.md. A call of the store takes twice
+        as long where it waits for replicas."""
+        return self.hold + 2 * self.redis_timeout * (2 if self.wait_replicas else 1) + 5
 
 
 def parse(argv: Sequence[str] | None = None) -> list[Options]:

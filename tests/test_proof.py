@@ -11,6 +11,8 @@ from proof.checker import FSCK, check
 from proof.history import History
 from proof.options import STORES, Options, parse
 from proof.run import run
+from server import HOLD_MARGIN_SECONDS
+from settings import Settings
 
 FAULTS = ("connections", "server", "store", "hang-up")
 """Each is done once, however long that takes."""
@@ -47,6 +49,13 @@ def test_without_options_every_store_is_put_to_the_proof() -> None:
     assert [options.wait_replicas for options in runs] == [0, 0, 0, 1]
     assert len({options.seed for options in runs}) == 1
     assert len({options.directory for options in runs}) == len(STORES)
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_the_proof_waits_for_holds_as_long_as_servers_let_them_last(replicas: int, tmp_path: Path) -> None:
+    options = Options("cluster", seconds=1, seed=1, directory=tmp_path, wait_replicas=replicas)
+    settings = Settings(redis_url="redis+cluster://x", redis_timeout=options.redis_timeout, wait_replicas=replicas)
+    assert options.hold_ends == options.hold + 2 * settings.call_seconds + HOLD_MARGIN_SECONDS
 
 
 @pytest.mark.parametrize(
