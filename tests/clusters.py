@@ -17,6 +17,11 @@ __all__ = ["HOST", "SERVICE", "Cluster", "Node", "Replicated", "Sentinel", "free
 SERVICE = "latchkey"
 
 
+DOWN_MS = 2000
+"""A sentinel asks each server once in as long, once a second at most. With no more than that between two questions, one
+answer that is late on a busy machine makes it fail over again, to and fro."""
+
+
 class Sentinel(Engine):
     """A sentinel that watches the server at `port`."""
 
@@ -24,7 +29,7 @@ class Sentinel(Engine):
         self.port = free_ports(1)[0]
         self._watch = [
             f"sentinel monitor {SERVICE} {HOST} {port} {quorum}",
-            f"sentinel down-after-milliseconds {SERVICE} 500",
+            f"sentinel down-after-milliseconds {SERVICE} {DOWN_MS}",
             f"sentinel failover-timeout {SERVICE} 1000",
         ]
         super().__init__(binary, append_only=False)
