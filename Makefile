@@ -8,7 +8,7 @@ ARGS ?=
 LOCK := $(BIN)/uv pip compile setup.cfg --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --custom-compile-command "make lock"
 # A test file stays in one process, so that its fixtures are made once.
-PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
+PARALLEL ?= -n 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help run test fuzz timing crosscheck test-cluster test-fsck screenshots lint lock docs clean
