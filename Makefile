@@ -7,8 +7,9 @@ ARGS ?=
 # One version for every platform and every Python that setup.cfg takes, with the hashes of what the registry has.
 LOCK := $(BIN)/uv pip compile setup.cfg --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --custom-compile-command "make lock"
-# A test file stays in one process, so that its fixtures are made once.
-PARALLEL ?= -n 4 --dist loadfile
+# A test file stays in one process, so that its fixtures are made once. Files in the order of their names: by the number
+# of their tests, the browser's would come last and be waited for.
+PARALLEL ?= -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help run test fuzz timing crosscheck test-cluster test-fsck screenshots lint lock docs clean
