@@ -121,7 +121,8 @@ async def test_in_the_grace_window_everything_works_and_no_key_lives_longer(stor
     before = {noun: await store.client.pexpiretime(key) for noun, key in hosted.items()}
     page = await store.holdings.list(world.session, client)
     assert page.data_until is not None
-    assert abs(page.data_until.timestamp() * 1000 - before["docs"]) < 2
+    # The clock of fakeredis goes on while a script runs.
+    assert abs(page.data_until.timestamp() * 1000 - before["docs"]) < 100
     assert [item.name for item in page.items] == list(DOCUMENTS)
     assert (await store.holdings.read(world.session, client, "notes", "b"))[2] == b'"second"'
     await store.holdings.delete(world.session, client, "notes", "b", VISITOR)
