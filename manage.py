@@ -329,5 +329,5 @@ if __name__ == "__main__":
     # An embedded store that was started for the command is stopped on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # the streams of a command are text
     sys.exit(main())

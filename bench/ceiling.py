@@ -48,7 +48,7 @@ class EvalshaHandler(BareHandler):
         self._client = client
         self._sha = sha
 
-    async def get(self) -> None:  # type: ignore[override]
+    async def get(self) -> None:  # type: ignore[override]  # a coroutine in place of a plain method
         """Answers after one round trip."""
         await self._client.evalsha(self._sha, 1, "{bench}:none", "an argument")
         super().get()

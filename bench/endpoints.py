@@ -6,19 +6,15 @@ python -m bench.endpoints [--rounds N] [--burst N] [--connections N,N…] [--peo
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from bench import results
-from bench.cores import Cores
 from bench.latchkey import CEILING, EVALSHA, SYSTEM, Latchkey
 from bench.measure import progress, table
-from bench.options import add_rounds, end_on_sigterm
+from bench.measuring import measuring
+from bench.options import add_rounds
 from bench.rounds import Found, Key, Rounds
-from bench.wrk import check_installed
 
 HEADER = ("endpoint", "requests/s", "p50, ms", "p99, ms", "server, ms", "store, ms", "of the ceiling")
 
@@ -55,11 +51,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures, prints the tables in Markdown, and writes all samples as JSON. Raises Unexpected."""
     options = parse(argv)
-    check_installed()
-    end_on_sigterm()
-    cores = Cores.choose()
-    with contextlib.ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="latchkey-bench-", dir="/tmp")))
+    with measuring() as (stack, directory, cores):
         ours = Latchkey(stack, directory / "ours", options.people, cores, options.http)
         server, ceiling = ours.serve(), ours.serve_ceiling()
         rows = ours.rows(server)

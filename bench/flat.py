@@ -8,19 +8,15 @@ A million people take about 8 GB of memory and as much room in the directory for
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from bench import results
-from bench.cores import Cores
 from bench.latchkey import Filling, Latchkey
 from bench.measure import progress, table
-from bench.options import add_rounds, count, end_on_sigterm
+from bench.measuring import measuring
+from bench.options import add_rounds, count
 from bench.rounds import Found, Key, Rounds
-from bench.wrk import check_installed
 
 EMPTY, FULL = "empty", "full"
 HEADER = ("endpoint", "connections", "requests/s, empty", "full", "ratio", "server, ms", "ratio", "store, ms", "ratio")
@@ -63,12 +59,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures, prints the table in Markdown, and writes all samples as JSON. Raises Unexpected."""
     options = parse(argv)
-    check_installed()
-    end_on_sigterm()
-    cores = Cores.choose()
     beside = Filling(options.users, options.tokens, options.documents)
-    with contextlib.ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="latchkey-bench-", dir="/tmp")))
+    with measuring() as (stack, directory, cores):
         rows = []
         memory = {}
         for system, more in ((EMPTY, Filling()), (FULL, beside)):

@@ -194,7 +194,7 @@ class Latchkey:
         """The commands that the store receives for one request, by its own account; those inside a script are none."""
         first, second = row.source.sample(), row.source.sample()
         row.look(first)  # loads the script and reads the registration, which is then known for 5 seconds
-        with self.filled.client.monitor() as monitor:  # type: ignore[no-untyped-call]
+        with self.filled.client.monitor() as monitor:
             self.filled.client.echo(_MARK)
             row.look(second)
             self.filled.client.echo(_MARK)

@@ -168,8 +168,9 @@ def key_table(one: Footprint) -> str:
 
 def load(measured: dict[str, object]) -> list[Footprint]:
     """The footprints in the JSON of a run."""
-    stores: list[dict[str, object]] = measured["stores"]  # type: ignore[assignment]
+    stores: list[dict[str, object]] = measured["stores"]  # type: ignore[assignment]  # JSON
     return [
+        # JSON.
         Footprint(str(one["version"]), one["things"], [Row(**row) for row in one["rows"]])  # type: ignore[arg-type, attr-defined]
         for one in stores
     ]

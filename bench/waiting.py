@@ -10,21 +10,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from bench import results
-from bench.cores import Cores
 from bench.latchkey import Latchkey
 from bench.measure import HOST, Unexpected, table
-from bench.options import add_rounds, end_on_sigterm
+from bench.measuring import measuring
+from bench.options import add_rounds
 from bench.processes import free_port
 from bench.rounds import Found, Key, Rounds
 from bench.rows import Row
 from bench.stores import IN_MEMORY, running, valkey_binary
-from bench.wrk import check_installed
 
 CALLS = ("refresh", "revoke", "document GET")
 SYSTEMS = {"no replica": (), "one replica": ("--wait-replicas", "1")}
@@ -80,11 +78,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures, prints the tables in Markdown, and writes all samples as JSON. Raises Unexpected."""
     options = parse(argv)
-    check_installed()
-    end_on_sigterm()
-    cores = Cores.choose()
-    with contextlib.ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="latchkey-bench-", dir="/tmp")))
+    with measuring() as (stack, directory, cores):
         ours = Latchkey(stack, directory / "ours", options.people, cores, options.http)
         replicate(stack, ours, directory / "replica", cores.load)
         found = Rounds(rows_of(ours), options.connections, options.burst, cores, patience=options.patience).run(

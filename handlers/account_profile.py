@@ -92,7 +92,8 @@ class UploadHandler(ProfilePage):
         if self.request.method != "POST":
             return
         connection = cast(HTTPConnection, self.request.connection)
-        connection.set_max_body_size(PASSED_OVER * MOST_UPLOAD)  # type: ignore[attr-defined]  # of connections of servers
+        # Of connections of servers.
+        connection.set_max_body_size(PASSED_OVER * MOST_UPLOAD)  # type: ignore[attr-defined]
         self.check_same_origin()
         session = self.require_session()
         await self.store.sessions.profile(session)

@@ -171,7 +171,7 @@ class _Table:
 
     def seconds(self, name: str, default: float) -> float:
         """A number of seconds above zero."""
-        value = float(self.take(name, (int, float), default))  # type: ignore[arg-type]
+        value = float(self.take(name, (int, float), default))  # type: ignore[arg-type]  # take() has looked
         if not 0 < value <= MAX_SECONDS:
             raise _Wrong(self._at(name), f"must be more than 0 and at most {MAX_SECONDS:g} seconds")
         return value

@@ -147,7 +147,7 @@ class History:
                 history.hosted.append(Hosted(**value))
             else:
                 into, made = kinds[kind]
-                into.append(made(**value))  # type: ignore[attr-defined]
+                into.append(made(**value))  # type: ignore[attr-defined]  # lists of their own kinds
         history.ops.sort(key=lambda op: op.start)
         return history
 

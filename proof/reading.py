@@ -97,6 +97,7 @@ async def read_documents(worker: Worker) -> None:
     tokens = worker.tokens
     assert tokens is not None
     for name in NAMES:
+        # Mypy infers no default of a lambda.
         await until_acked(worker, lambda name=name: worker.get(tokens, name))  # type: ignore[misc]
     answers: list[Answer] = []
 

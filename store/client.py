@@ -59,7 +59,7 @@ class Client(Redis):
     @classmethod
     def on(cls, pool: BlockingConnectionPool, timeout: float) -> Client:
         """A client that owns the pool. Raises TypeError for options that do not exist."""
-        pool.make_connection()  # type: ignore[no-untyped-call]
+        pool.make_connection()
         client = cls(connection_pool=pool)
         client.auto_close_connection_pool = True
         client.lane = Lane(pool.make_connection, timeout)

@@ -192,7 +192,7 @@ class Cluster(RedisCluster):
         self._turn += 1
         return primaries[self._turn % len(primaries)] if primaries else super().get_default_node()
 
-    def pubsub(self, **options: Any) -> PubSub:  # type: ignore[override]
+    def pubsub(self, **options: Any) -> PubSub:  # type: ignore[override]  # ours takes no node
         """A subscription at one of the nodes; what is published at any reaches all of them."""
         return _Subscription(self, **options)
 
@@ -261,7 +261,7 @@ class _Subscription(PubSub):
             settings = {**self._node.connection_kwargs, "retry": no_retry()}
             self.connection_pool = ConnectionPool(self._node.connection_class, **settings)
         try:
-            await super().connect()  # type: ignore[no-untyped-call]
+            await super().connect()  # type: ignore[no-untyped-call]  # what it inherits has none
         except (RedisConnectionError, RedisTimeoutError):
             self._cluster.refresh(self._node.name)
             raise

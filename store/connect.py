@@ -125,7 +125,7 @@ async def _check_server(client: Redis, where: str, **node: Any) -> None:
 async def _check_replicas(client: Redis, where: str, wait: Wait, **node: Any) -> None:
     """Behind nothing that was written, WAIT counts the replicas that are connected."""
     try:
-        found: int = await client.execute_command("WAIT", wait.replicas, 1, **node)  # type: ignore[no-untyped-call]
+        found: int = await client.execute_command("WAIT", wait.replicas, 1, **node)
     except ResponseError as exc:
         barred = isinstance(exc, NoPermissionError) or "unknown command" in str(exc).lower()
         if not barred:  # it has just become a replica, say
@@ -164,7 +164,7 @@ async def _version(client: Redis, node: dict[str, Any]) -> tuple[int, ...]:
     try:
         found: Any = (await client.info("server", **node)).get("redis_version", "0")
     except ResponseError:  # a user without the right to INFO; HELLO needs none
-        reply = await client.execute_command("HELLO", **node)  # type: ignore[no-untyped-call]
+        reply = await client.execute_command("HELLO", **node)
         hello = reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=False))
         found = hello.get(b"version", b"0").decode("ascii", "replace")
     numbers = str(found).split(".")[:2]

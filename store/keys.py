@@ -276,9 +276,6 @@ _ROWS = tuple(
 _TOKEN_OF_LAYOUT_1 = re.compile(
     r"(\{[0-9a-f]{3}\}:[0-9a-f]{32}:)(?:(code|family):[^:]+:([^:]+)|(access):[^:]+:([^:]+:\d+))"
 )
-_PERSON = re.compile(r"\{[0-9a-f]{3}\}:([0-9a-f]{32}):user")
-_SHARD_USERS = re.compile(r"\{([0-9a-f]{3})\}:users")
-_SHARD_APP_USERS = re.compile(r"\{[0-9a-f]{3}\}:app:[^:]+:users")
 
 
 def token_of_layout_1(key: str) -> tuple[str, str] | None:
@@ -288,23 +285,6 @@ def token_of_layout_1(key: str) -> tuple[str, str] | None:
         return None
     prefix, noun, one_id, access, rest = found.groups()
     return f"{prefix}{noun or access}:{one_id or rest}", noun or access
-
-
-def person_of(key: str) -> str | None:
-    """The user id in the key of a person's row; None for any other key."""
-    found = _PERSON.fullmatch(key)
-    return found[1] if found else None
-
-
-def shard_of(key: str) -> str | None:
-    """The shard whose people this key lists; None for any other key."""
-    found = _SHARD_USERS.fullmatch(key)
-    return found[1] if found else None
-
-
-def lists_app_users(key: str) -> bool:
-    """Whether this key lists those of a shard who have connected an app."""
-    return _SHARD_APP_USERS.fullmatch(key) is not None
 
 
 def person_of_layout_1(user: str) -> dict[str, str]:

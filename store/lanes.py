@@ -108,7 +108,7 @@ class Lane(asyncio.Protocol):
             self._abandon()
             connection = self._connect()
             async with asyncio.timeout(self._timeout):
-                await connection.connect()  # type: ignore[no-untyped-call]
+                await connection.connect()
             writer = connection._writer
             assert writer is not None
             # No test of the type: uvloop's transports are none to Python.

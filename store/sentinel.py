@@ -31,8 +31,9 @@ def connect_sentinel(url: str, timeout: float, max_connections: int) -> Client:
     # They are asked one after the other, and all that, with the primary's own answer, must fit into one time limit.
     share = timeout / (len(sentinels) + 1)
     asking = {**connection_options(share), "retry": no_retry(), **tls, **login}
-    manager = Sentinel(sentinels, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+    manager = Sentinel(sentinels, sentinel_kwargs=asking)
     kept = {**pool_options(timeout, max_connections), **options}
+    # What it inherits has no types.
     return _PrimaryClient.on(_PrimaryPool(service, manager, **kept), timeout)  # type: ignore[no-untyped-call]
 
 

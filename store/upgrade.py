@@ -74,12 +74,13 @@ class Upgrade:
         if moved := keys.token_of_layout_1(key):
             after, noun = moved
             return [self._scripts.run("upgrade_token", {"before": key, "after": after}, noun=noun)]
-        if user := keys.person_of(key):
-            return [self._person(user)]
-        if shard := keys.shard_of(key):
-            return [self._people(shard)]
-        if keys.lists_app_users(key):
-            return [self._scripts.run("upgrade_connected", {"app_users": key})]
+        match keys.read(key):
+            case keys.Spelt("user", user=user):
+                return [self._person(user)]
+            case keys.Spelt("users", shard=shard):
+                return [self._people(shard)]
+            case keys.Spelt("app-users"):
+                return [self._scripts.run("upgrade_connected", {"app_users": key})]
         return []
 
     async def _person(self, user: str) -> None:

@@ -24,7 +24,7 @@ from store.opened import Store
 from store.passwords import PasswordHasher
 from store.waiting import Wait
 from tests import fronts
-from tests.clusters import Cluster
+from tests.clusters import Cluster, Replicated
 from tests.driver import Service
 from tests.engines import Engine, FakeClock, redis_server, valkey
 from tests.operating import Home
@@ -90,6 +90,13 @@ def redis_engine() -> Iterator[Engine]:
         pytest.skip("no redis-server on this machine")
     with engine:
         yield engine
+
+
+@pytest.fixture(scope="module")
+def watched() -> Iterator[Replicated]:
+    """A primary, a replica and three sentinels."""
+    with Replicated() as watched:
+        yield watched
 
 
 @pytest.fixture(scope="session")

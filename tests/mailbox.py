@@ -75,6 +75,7 @@ class Mailbox:
         self.secure.append(session.ssl is not None)
         self.recipients += envelope.rcpt_tos
         self.raw.append(envelope.content)
+        # Aiosmtpd gives bytes.
         self.mails.append(email.message_from_bytes(envelope.content, policy=default))  # type: ignore[arg-type]
         return "250 OK"
 

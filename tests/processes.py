@@ -124,7 +124,7 @@ class Server:
 
 def refused(*options: str, environment: Mapping[str, str] | None = None, **given: object) -> tuple[int, str]:
     """The exit status and the standard error of a server that must not start."""
-    with Server(*options, environment=environment, **given) as server:  # type: ignore[arg-type]
+    with Server(*options, environment=environment, **given) as server:  # type: ignore[arg-type]  # options by name
         status = server.wait()
         assert server.out == ""
         return status, server.log
@@ -202,7 +202,8 @@ def driven(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
     """A service with a new person and a new app, and an HTTP client that opens 200 connections."""
 
     async def enter() -> Service:
-        assert AsyncHTTPClient(max_clients=200).max_clients == 200  # type: ignore[attr-defined]  # the loop's one client
+        # The loop's one client.
+        assert AsyncHTTPClient(max_clients=200).max_clients == 200  # type: ignore[attr-defined]
         return await two.service(await opening.__aenter__())
 
     opening = opened(two.engine.url, two.keys)

@@ -260,6 +260,7 @@ async def test_nothing_is_carried_over_from_one_call_to_the_next(
 ) -> None:
     spender = await Spender.make(service)
     # A name: to addresses no client library sends cookies back.
+    # An upstream on HTTP.
     site.models.all()[0].upstream._url = upstream.url.replace("127.0.0.1", "localhost")  # type: ignore[attr-defined]
     upstream.plan = Plan(headers={"Set-Cookie": "seen=ada; Path=/"})
     for _ in range(2):
@@ -280,7 +281,7 @@ async def test_more_calls_than_connections_wait_and_are_refused_in_time(
     service: Service, site: Site, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
-    site.models.all()[0].upstream._connections = 1  # type: ignore[attr-defined]
+    site.models.all()[0].upstream._connections = 1  # type: ignore[attr-defined]  # as above
     gate = asyncio.Semaphore(0)
     upstream.plan = Plan(gate=gate)
     first = asyncio.ensure_future(spender.ask(question(stream=True)))

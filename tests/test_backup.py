@@ -98,7 +98,7 @@ async def ends_of(store: Store, writers: list[Writer]) -> dict[str, int]:
     """When, in epoch ms, what hangs on each writer's first token and session ends."""
     rows = [writer.world.rows(writer.refresh)["access"] for writer in writers]
     rows += [spell.session(writer.world.user, writer.world.session.session_id) for writer in writers]
-    return {row: int(await store.client.execute_command("PEXPIRETIME", row)) for row in rows}  # type: ignore[no-untyped-call]
+    return {row: int(await store.client.execute_command("PEXPIRETIME", row)) for row in rows}
 
 
 async def check_restored(store: Store, writers: list[Writer], before: Before) -> None:
@@ -131,11 +131,13 @@ async def check_tokens(store: Store, writers: list[Writer]) -> None:
         assert await store.people.verify(world.email, PASSWORD) is not None
         newest = writer.rotated[-1]
         row = world.rows(newest)["family"]
+        # Redis-py types both clients at once.
         generation = int(await store.client.hget(row, "generation"))  # type: ignore[misc, arg-type]
         presented = world.opened(Kind.REFRESH, newest).generation
         assert presented >= generation, "the copy is not younger than what came after it"
         if place % 2 == 0:
             tokens = await store.tokens.refresh(app, newest, ())
+            # Redis-py types both clients at once.
             assert int(await store.client.hget(row, "generation")) == presented + 1  # type: ignore[misc, arg-type]
             assert store.tokens.open_access(tokens.access_token) is not None
         else:

@@ -124,7 +124,7 @@ def test_a_peer_that_cannot_be_installed_is_named_with_the_reason(monkeypatch: p
         yield
 
     monkeypatch.setitem(peers.SETUPS, "oidc-provider", refuse)
-    made, missing = peers.started(None, ["oidc-provider"])  # type: ignore[arg-type]
+    made, missing = peers.started(None, ["oidc-provider"])  # type: ignore[arg-type]  # the stage is not looked at
     assert (made, missing) == ([], {"oidc-provider": "there is no npm here"})
     shown = peers.tables(Found({}, {}, missing))
     assert shown == "- Not measured: oidc-provider: there is no npm here"

@@ -148,7 +148,7 @@ def test_an_audit_that_could_not_be_is_no_pass_and_no_failure(locked: Path, why:
 def test_an_audit_that_hangs_is_given_up(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "QUICK", 0.5)
     done = threading.Event()
-    hangs: Answer = lambda name, version: {"never": done.wait(10)}  # noqa: E731
+    hangs: Answer = lambda name, version: {"never": done.wait(10)}  # noqa: E731  # one line is enough
     with database(hangs) as url:
         begun = time.monotonic()
         with pytest.raises(audit.NotChecked, match=r"no answer within 0\.5 seconds"):

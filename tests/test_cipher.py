@@ -21,7 +21,7 @@ FIRST, SECOND = (KeyRing.parse(KeyRing.generate(number)).front for number in (1,
 
 def cipher(*ring: object) -> Cipher:
     """A cipher with these keys, front first."""
-    return Cipher(Keys(KeyRing(ring or (FIRST,))))  # type: ignore[arg-type]
+    return Cipher(Keys(KeyRing(ring or (FIRST,))))  # type: ignore[arg-type]  # a key ring of these
 
 
 @settings(max_examples=50, deadline=None)

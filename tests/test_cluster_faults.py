@@ -60,7 +60,7 @@ class ArmedCluster(Armed):
 
     async def evalsha(self, sha: str, *words: Any) -> Any:
         self.sent += sha == self.sha
-        node = self._client.get_node_from_key(words[1])  # type: ignore[attr-defined]
+        node = self._client.get_node_from_key(words[1])  # type: ignore[attr-defined]  # a cluster
         self._proxy = self._behind.proxies[node.port]
         return await super().evalsha(sha, *words)
 

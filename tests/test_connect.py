@@ -60,7 +60,7 @@ async def run_pipeline(client: Redis, key: str) -> None:
 
 
 async def wait_for_an_item(client: Redis) -> None:
-    await client.execute_command("BLPOP", "nothing", 30)  # type: ignore[no-untyped-call]
+    await client.execute_command("BLPOP", "nothing", 30)
 
 
 @pytest.mark.trap(32)

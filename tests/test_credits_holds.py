@@ -87,6 +87,7 @@ def test_a_hold_is_cut_to_exactly_what_is_affordable(io_loop: IOLoop, spender: S
             actual = [data.draw(st.sampled_from([*actual, [i // 2, o // 2], [0, 1]]), label="used")]
         for paid in balances:
             for used in actual:
+                # Run at once.
                 io_loop.run_sync(lambda: arithmetic(spender, paid, price, (i, o, least), used))  # noqa: B023
 
     check()

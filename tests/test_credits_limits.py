@@ -158,7 +158,7 @@ async def test_a_consent_sets_the_limit_takes_it_off_or_leaves_it(store: Store) 
             allow=True,
             scopes=None,
             visitor=VISITOR,
-            **limit,  # type: ignore[arg-type]
+            **limit,  # type: ignore[arg-type]  # a dict of settings
         )
         _, (grant,) = await store.grants.list(world.session)
         await world.fresh_window()

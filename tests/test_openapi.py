@@ -32,6 +32,7 @@ ELSEWHERE = {"unsupported_response_type", "consent_required", "method_not_allowe
 
 def is_interface(handler: type[RequestHandler], name: str) -> bool:
     """Whether a route is for programs: what apps and operators call, and the two ends of an authorization."""
+    # A handler of ours.
     return handler.lean or name in ("authorize", "decide", "healthz", "readyz")  # type: ignore[attr-defined]
 
 

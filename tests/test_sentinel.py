@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +22,6 @@ from tests.whole import check_server_and_commands
 INCR = "return redis.call('INCR', KEYS[1])"
 
 pytestmark = pytest.mark.gen_test(timeout=60)
-
-
-@pytest.fixture(scope="module")
-def watched() -> Iterator[Replicated]:
-    """A primary, a replica and three sentinels."""
-    with Replicated() as watched:
-        yield watched
 
 
 @pytest.fixture
@@ -88,7 +80,7 @@ async def test_a_replica_refuses_a_write_and_its_connection_is_left(watched: Rep
     client = await connect(watched.replica().url)
     with pytest.raises(StoreUnavailable), wrapped():
         await client.eval(INCR, 1, "n")
-    assert not client.lane.is_open  # type: ignore[attr-defined]
+    assert not client.lane.is_open  # type: ignore[attr-defined]  # a client with a lane
     await client.aclose()
 
 

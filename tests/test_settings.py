@@ -282,7 +282,7 @@ def test_abbreviated_flags_are_refused() -> None:
 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Settings().port = 1  # type: ignore[misc]
+        Settings().port = 1  # type: ignore[misc]  # it is frozen
 
 
 def test_documentation_is_current() -> None:

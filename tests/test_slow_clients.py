@@ -107,6 +107,7 @@ async def test_what_has_arrived_of_requests_is_bounded_in_all(head: bytes, piece
             client = await stack.enter_async_context(await server.connect())
             client.write(head + piece)
             clients.append(client)
+            # Mypy infers no default of a lambda.
             await until(lambda number=number: slow.total >= min(number * 60_000, 900 * KILO))  # type: ignore[misc]
             assert slow.total <= MEGA
         await until(lambda: len(alive(clients)) == len(slow))
@@ -133,11 +134,11 @@ async def test_what_is_not_taken_of_answers_is_bounded_in_all(site: Application)
             client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # nothing is taken
             client.write(request("GET", "/large"))
             clients.append(client)
-            await until(lambda number=number: len(slow) == min(number, 2))  # type: ignore[misc]
+            await until(lambda number=number: len(slow) == min(number, 2))  # type: ignore[misc]  # as above
             assert slow.total <= 64 * MEGA
         # Two of 30 MB are what there is room for.
         for client in clients[-2:]:
-            client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+            client.reader._transport.resume_reading()  # type: ignore[attr-defined]  # asyncio hides it
         for client in clients[-2:]:
             assert len((await client.answer()).body) == 30 * MEGA
         assert (slow.total, len(slow)) == (0, 0)
@@ -152,7 +153,7 @@ async def test_what_is_sent_ahead_of_an_answer_that_is_not_taken_counts(site: Ap
         answer = slow.total
         client.write(b"x" * 200 * KILO)
         await until(lambda: slow.total >= answer + 60 * KILO)
-        client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        client.reader._transport.resume_reading()  # type: ignore[attr-defined]  # asyncio hides it
         assert len((await client.answer()).body) == 30 * MEGA
         assert (await client.answer()).status == 414
         await until(lambda: (slow.total, len(slow)) == (0, 0))

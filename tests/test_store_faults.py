@@ -92,7 +92,7 @@ async def until_lost(ready: Call, name: str, engine: Engine, armed: Armed, times
         sent += sha == SCRIPTS[name].sha
         return await original(sha, *words)
 
-    armed._client.evalsha = counting  # type: ignore[assignment,method-assign]
+    armed._client.evalsha = counting  # type: ignore[assignment,method-assign]  # counts on the way
     armed.arm(name, times)
     with engine.client() as direct:
         direct.config_resetstat()

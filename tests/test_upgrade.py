@@ -103,10 +103,10 @@ async def brought_over(store: Store) -> Store:
 async def test_of_a_damaged_row_nothing_else_is_lost(old_store: Store) -> None:
     await fill(old_store.client)
     row = spell.person(ADA["user"])["user"]
-    await old_store.client.hdel(row, "name")  # type: ignore[misc]
-    before = await old_store.client.hgetall(row)  # type: ignore[misc]
+    await old_store.client.hdel(row, "name")  # type: ignore[misc]  # redis-py types both clients at once
+    before = await old_store.client.hgetall(row)  # type: ignore[misc]  # redis-py types both clients at once
     await old_store.upgrade.run(1)
-    after = await old_store.client.hgetall(row)  # type: ignore[misc]
+    after = await old_store.client.hgetall(row)  # type: ignore[misc]  # redis-py types both clients at once
     for name in (b"email", b"password", b"status", b"created_at"):
         assert after[name] == before[name]
     assert after[b"epoch"] == before[b"session_epoch"]
@@ -125,11 +125,12 @@ async def test_nothing_is_left_as_it_was(old_store: Store) -> None:
     assert [key for key in found if spell.token_of_layout_1(key) or key.endswith(":grants")] == []
     assert {kind for key, kind in found.items() if key.endswith((":users", ":audit"))} == {b"set", b"string"}
     for key in found:
-        if spell.person_of(key):
-            fields = await store.client.hkeys(key)  # type: ignore[misc]
+        if (spelt := spell.read(key)) and spelt.kind == "user":
+            fields = await store.client.hkeys(key)  # type: ignore[misc]  # redis-py types both clients at once
             assert fields[:2] == [b"status", b"epoch"]
             assert not {b"session_epoch", b"email_verified"} & set(fields)
         if key.endswith(":users"):
+            # Redis-py types both clients at once.
             assert {len(one) for one in await store.client.smembers(key)} == {29}  # type: ignore[misc]
 
 
@@ -238,6 +239,7 @@ async def test_a_deletion_that_the_old_release_left_half_done_is_finished(old_st
     left = await every_key(store.client, spell.prefix(EVE["user"]) + "*")
     assert [key for key in left if await store.client.pttl(key) == -1] == []
     for client in EVE["clients"]:
+        # Redis-py types both clients at once.
         listed = await store.client.smembers(spell.shard_app_users(EVE["user"][:3], client))  # type: ignore[misc]
         assert listed == set()
     assert await store.people.create(
@@ -259,6 +261,7 @@ async def test_the_start_brings_a_store_over_on_every_engine(real_url: str, keys
         world = await world_of(store, ADA)
         assert await world.lives(ADA["access"])
         assert await world.lives((await world.refresh(ADA["refresh"])).access_token)
+        # Redis-py types both clients at once.
         assert await client.hget(spell.KEYRING, "layout") == str(LAYOUT).encode()  # type: ignore[misc]
         found = await shape(client)
         assert [key for key in found if spell.token_of_layout_1(key)] == []
@@ -390,6 +393,6 @@ def test_keys_of_layout_1_are_told_from_others() -> None:
     assert spell.token_of_layout_1(f"{prefix}access:{client}:{one_id}:12") == (rows["access"], "access")
     of_layout_2 = [spell.code(user, one_id), *rows.values(), *spell.person(user).values(), spell.shard_users("0a1")]
     assert [key for key in of_layout_2 if spell.token_of_layout_1(key)] == []
-    assert spell.person_of(rows["user"]) == user
-    assert spell.shard_of(spell.shard_users("0a1")) == "0a1"
-    assert spell.lists_app_users(spell.shard_app_users("0a1", client))
+    assert spell.read(rows["user"]) == spell.Spelt("user", user=user, shard="0a1")
+    assert spell.read(spell.shard_users("0a1")) == spell.Spelt("users", shard="0a1")
+    assert spell.read(spell.shard_app_users("0a1", client)) == spell.Spelt("app-users", shard="0a1", client=client)

@@ -42,13 +42,6 @@ def followed() -> Iterator[Followed]:
 
 
 @pytest.fixture(scope="module")
-def watched() -> Iterator[Replicated]:
-    """A primary, a replica and three sentinels."""
-    with Replicated() as watched:
-        yield watched
-
-
-@pytest.fixture(scope="module")
 def doubled() -> Iterator[Cluster]:
     """Three primaries, each with a replica."""
     with Cluster(replicas=1) as cluster:
@@ -193,7 +186,7 @@ def reads_on(replica: Node, key: str) -> Any:
 class TestInACluster:
     async def test_each_node_waits_for_its_own_replica(self, doubled: Cluster) -> None:
         client = await connect(doubled.url)
-        waiting = client.confirmed(Wait(1, 0.3))  # type: ignore[attr-defined]
+        waiting = client.confirmed(Wait(1, 0.3))  # type: ignore[attr-defined]  # a cluster
         one, other = doubled.primaries[:2]
         replica = doubled.replica_of(one)
         for node in (one, other):
@@ -208,12 +201,13 @@ class TestInACluster:
 
     async def test_a_call_that_was_referred_to_another_node_waits_for_that_ones(self, doubled: Cluster) -> None:
         client = await connect(doubled.url)
-        waiting = client.confirmed(Wait(1, 0.3))  # type: ignore[attr-defined]
+        waiting = client.confirmed(Wait(1, 0.3))  # type: ignore[attr-defined]  # a cluster
         await client.ping()
         right, wrong = doubled.primaries[:2]
         key = key_at(doubled, right).replace(":n", ":referred")
-        nodes = client.nodes_manager  # type: ignore[attr-defined]
-        slot = client.keyslot(key)  # type: ignore[attr-defined]
+        nodes = client.nodes_manager  # type: ignore[attr-defined]  # a cluster
+        slot = client.keyslot(key)  # type: ignore[attr-defined]  # a cluster
+        # A cluster.
         nodes.slots_cache[slot] = [client.get_node(host="127.0.0.1", port=wrong.port)]  # type: ignore[attr-defined]
         assert await waiting.eval(COUNT, 1, key) == 1
         assert right.run("GET", key) == b"1"

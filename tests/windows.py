@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from lupa import lua51  # type: ignore[import-untyped]
+from lupa import lua51  # type: ignore[import-untyped]  # it has no types
 
 from store.scripts import LUA, load_scripts
 

@@ -8,26 +8,23 @@ Installs what is not installed yet. A peer that cannot be installed or run stand
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench import results
 from bench.aims import STUB_SYSTEM
-from bench.cores import Cores
 from bench.latchkey import QUESTION, Latchkey
 from bench.measure import HOST, Unexpected, progress
-from bench.options import add_rounds, end_on_sigterm
+from bench.measuring import measuring
+from bench.options import add_rounds
 from bench.peers.install import NotInstalled
 from bench.peers.setups import SETUPS
 from bench.peers.stage import Stage
 from bench.peers.tables import COMPARED, tables
 from bench.rounds import Rounds
 from bench.rows import Replayed, Row, http
-from bench.wrk import check_installed
 
 STUB_MODEL = "20x0"
 _CONFIG = """
@@ -102,11 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measures, prints the tables in Markdown, and writes all samples as JSON. Raises Unexpected where Latchkey itself
     cannot be measured."""
     options = parse(argv)
-    check_installed()
-    end_on_sigterm()
-    cores = Cores.choose()
-    with contextlib.ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="latchkey-bench-", dir="/tmp")))
+    with measuring() as (stack, directory, cores):
         stage = Stage.build(stack, directory / "peers", cores)
         peers, missing = started(stage, options.only)
         rows = [*ours(stage, directory / "ours", options.people, options.http), *stub_row(stage), *peers]

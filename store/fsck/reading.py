@@ -71,7 +71,7 @@ class Reader:
     async def command(self, *words: str | int) -> Any:
         """The answer to one command about one key, in whatever slot."""
         with wrapped():
-            return await self._client.execute_command(*words)  # type: ignore[no-untyped-call]
+            return await self._client.execute_command(*words)
 
     async def size(self) -> int:
         """About how many keys there are."""

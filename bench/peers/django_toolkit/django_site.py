@@ -37,8 +37,8 @@ settings.configure(
 )
 django.setup()
 
-from oauth2_provider.decorators import protected_resource  # noqa: E402
-from oauth2_provider.views import TokenView  # noqa: E402
+from oauth2_provider.decorators import protected_resource  # noqa: E402  # Django is set up first
+from oauth2_provider.views import TokenView  # noqa: E402  # as above
 
 
 @protected_resource(scopes=["profile"])
