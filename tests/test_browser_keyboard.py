@@ -5,13 +5,14 @@ What has the focus is found as it is read aloud, by its role and name, and must 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.processes import QUICK, Server
 from tests.test_demo import app_of
-from tests.webdriver import CONTROL, ENTER, SHIFT, SPACE, TAB, Chromium, Focused
+from tests.webdriver import CONTROL, ENTER, PATIENCE, SHIFT, SPACE, TAB, Chromium, Focused
 
 MOST = 80
 """So often somebody presses Tab on one page. No page has as many places to go to."""
@@ -48,6 +49,13 @@ class Keyboard:
                 return now
         raise AssertionError(f"Tab does not lead to the {role} {name}: {self.browser.text}")
 
+    def begins_at(self, role: str, name: str) -> None:
+        """Waits until a new page has put the focus there by itself."""
+        deadline = time.monotonic() + PATIENCE
+        while ((now := self.browser.focused()).role, now.name) != (role, name):
+            assert time.monotonic() < deadline, f"the focus is on {now}"
+            time.sleep(0.02)
+
     def write(self, name: str, text: str, *, instead: bool = False) -> None:
         """Types into the field with this label, or in the place of what stands there."""
         self.to("textbox", name)
@@ -81,6 +89,7 @@ def test_somebody_connects_an_app_looks_at_what_it_keeps_and_disconnects_it(
     keyboard.follow("Create an account")
     browser.wait_for("Create your account", at=f"{server.url}/signup")
     # The first field has the focus already: Shift and Tab lead back to where Tab leads on from.
+    keyboard.begins_at("textbox", "Your name")
     keyboard.to("link", "Skip to content", SHIFT + TAB)
     keyboard.write("Your name", "Joan Clarke")
     keyboard.write("E-mail address", f"joan{scripts}@example.com".lower())
@@ -145,6 +154,7 @@ def test_a_developer_registers_an_app_and_sees_it_work(server: Server, chromium:
     browser.wait_for("New here?", at=f"{server.url}/signin")
     keyboard.follow("Create an account")
     browser.wait_for("Create your account", at=f"{server.url}/signup")
+    keyboard.begins_at("textbox", "Your name")
     browser.press(*"Grace Hopper", TAB, *"grace@example.com", TAB, *"six unrelated words", ENTER)
 
     browser.wait_for("You have no app yet", at=f"{server.url}/developer/apps")
