@@ -11,9 +11,13 @@ LOCK := $(BIN)/uv pip compile setup.cfg --quiet --upgrade --universal --python-v
 # of their tests, the browser's would come last and be waited for.
 PARALLEL ?= -n 4 --dist loadfile --no-loadscope-reorder
 
+# Tests start hundreds of processes, and compiling the modules takes each half a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz timing crosscheck test-cluster test-fsck screenshots lint lock docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-starting bench-docs
+.PHONY: help run test test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
+.PHONY: docs clean
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-metrics bench-starting bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,8 +25,14 @@ help:  ## list these targets
 run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" passes flags)
 	$(BIN)/python server.py --demo $(ARGS)
 
-test: $(VENV)/installed-test  ## run the tests (ARGS="tests/test_settings.py -x" passes arguments)
-	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+test: $(VENV)/installed-test  ## run the tests but those of the next two (ARGS="tests/test_settings.py -x" passes arguments)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not bench" $(ARGS)
+
+test-browser: $(VENV)/installed-test  ## run the tests that drive Chromium
+	$(BIN)/python -m pytest $(PARALLEL) -m browser $(ARGS)
+
+test-bench: $(VENV)/installed-bench  ## run the tests of the programs that measure
+	$(BIN)/python -m pytest $(PARALLEL) -m bench $(ARGS)
 
 fuzz: $(VENV)/installed-test  ## fuzz for ten minutes (ARGS="--seconds 36000 --http fast"); findings go to build/fuzz
 	$(BIN)/python -m fuzz $(ARGS)
@@ -32,11 +42,14 @@ crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP se
 	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest $(PARALLEL) -m "http and not front" $(ARGS)
 	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest $(PARALLEL) -m front $(ARGS)
 
-test-cluster: $(VENV)/installed-test  ## run them with clusters of Valkey and of Redis 7 for stores
+test-cluster: $(VENV)/installed-test  ## run all tests with clusters of Valkey and of Redis 7 for stores
 	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys, as the tests do one of 10,000
 	LATCHKEY_FSCK_KEYS=100000 $(BIN)/python -m pytest tests/test_fsck_beside.py $(ARGS)
+
+test-deploy: $(VENV)/installed-test  ## check the files of deploy/ with the programs they are for (nginx-light, caddy, systemd)
+	$(BIN)/python -m pytest deploy $(ARGS)
 
 timing: $(VENV)/installed-bench  ## measure whether the time of an answer tells what it does not; writes docs/timing.md
 	$(BIN)/python -m timing $(ARGS)
@@ -88,18 +101,26 @@ bench-waiting: $(VENV)/installed-bench  ## measure what waiting for a replica co
 bench-overload: $(VENV)/installed-bench  ## measure twice the sustainable load, in 4 minutes; writes docs/overload.md
 	$(BIN)/python -m bench.overload $(ARGS)
 
+bench-metrics: $(VENV)/installed-bench  ## measure what counting for Prometheus costs, in 3 minutes
+	$(BIN)/python -m bench.metrics $(ARGS)
+
 bench-starting: $(VENV)/installed-bench  ## measure starts, and the memory of idle workers, in a minute
 	$(BIN)/python -m bench.starting $(ARGS)
 
 bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
 	$(BIN)/python -m bench.report
 
-docs: $(VENV)/installed  ## write docs/settings.md from settings.py
-	$(BIN)/python settings.py > docs/settings.md.new
+.PHONY: vendor
+vendor: $(VENV)/installed  ## fetch what pages load of other projects, by the recorded hashes (ARGS=--record: a new version)
+	$(BIN)/python -m checks.vendor --fetch $(ARGS)
+
+docs: $(VENV)/installed  ## write docs/settings.md from settings/declared.py, and the examples and the table of docs/clients.md
+	$(BIN)/python -m settings > docs/settings.md.new
 	mv docs/settings.md.new docs/settings.md
+	$(BIN)/python -m tests.clients.document
 
 clean:  ## remove what make and the tools made; data/ stays
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/node/node_modules
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/node/node_modules tests/clients/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp files say when the environment last took what the lock files hold.

@@ -11,14 +11,16 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from settings_types import PREFIX
+from settings.types import PREFIX
 from store.errors import StartupError
 from store.opened import Store
 from store.refused import Refused
 from store.registration import Registration, new_secret, secret_digest
 from store.results import Visitor
+from store.webhooks import new_webhook_secret
 
 log = logging.getLogger("latchkey.demo")
 
@@ -61,28 +63,29 @@ class Demo:
             await store.operator.set_status(EMAIL, "active")
         person = await store.operator.find(EMAIL)
         await store.credits.begin(person.user, CREDITS, reason="To try things out")
-        secret = new_secret()
+        secret, signing = new_secret(), new_webhook_secret()
         options = ["--latchkey", base_url, "--client-id", CLIENT_ID, "--scopes", " ".join(SCOPES)]
         port = _free_port()
         # Somebody may take the port before the app does: then any will do.
-        started = await _start(options, port, secret) or (port and await _start(options, 0, secret))
+        started = await _start(options, port, secret, signing) or (port and await _start(options, 0, secret, signing))
         if not started:
             raise StartupError("the demo app did not start")
         demo = cls(*started, f"{base_url}/account")
-        await demo.register(store, secret)
+        await demo.register(store, secret, signing)
         return demo
 
-    async def register(self, store: Store, secret: str) -> None:
-        """Registers the app, or gives the registration of an earlier start this start's address and secret. Raises
+    async def register(self, store: Store, secret: str, signing: str) -> None:
+        """Registers the app, or gives the registration of an earlier start this start's addresses and secrets. Raises
         StartupError where the client id is another app's."""
-        redirect_uris = (f"{self.url}/callback",)
-        registration = Registration(CLIENT_ID, "The Daily Leaf", redirect_uris, SCOPES, owner=OWNER)
+        addresses: dict[str, Any] = {"redirect_uris": (f"{self.url}/callback",), "webhook_url": f"{self.url}/webhooks"}
+        wanted = Registration(CLIENT_ID, "The Daily Leaf", scopes=SCOPES, owner=OWNER, **addresses)
+        registration = store.webhooks.begun(wanted, signing).registration
         present = await store.apps.find(CLIENT_ID)
         if present is None:
             await store.apps.create(registration, secret)
         elif present.owner == OWNER:
-            changed = {"redirect_uris": redirect_uris, "scopes": SCOPES, "secrets": (secret_digest(secret),)}
-            await store.apps.update(CLIENT_ID, **changed, status="active")
+            secrets = {"secrets": (secret_digest(secret),), "webhook_secrets": registration.webhook_secrets}
+            await store.apps.update(CLIENT_ID, scopes=SCOPES, **addresses, **secrets, status="active")
         else:
             self.stop()
             raise StartupError(f"the client id {CLIENT_ID} is another app's, so there is no demo on this store")
@@ -115,7 +118,7 @@ class Demo:
             self.process.stdout.close()
 
 
-async def _start(options: list[str], port: int, secret: str) -> tuple[subprocess.Popen[str], str] | None:
+async def _start(options: list[str], port: int, secret: str, signing: str) -> tuple[subprocess.Popen[str], str] | None:
     """The app's process and address; None where it ended at once."""
     process = subprocess.Popen(
         [sys.executable, str(PROGRAM), *options, "--port", str(port), "--exit-with-parent"],
@@ -123,7 +126,7 @@ async def _start(options: list[str], port: int, secret: str) -> tuple[subprocess
         stdout=subprocess.PIPE,
         text=True,
         # The app has no use for our settings, which may hold secret keys.
-        env={**_without_settings(os.environ), "DEMO_CLIENT_SECRET": secret},
+        env={**_without_settings(os.environ), "DEMO_CLIENT_SECRET": secret, "DEMO_WEBHOOK_SECRET": signing},
         start_new_session=True,  # Ctrl-C is for the server, which ends the demo
     )
     assert process.stdout is not None

@@ -7,7 +7,11 @@ from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 from outbound.mail import Mailer, SmtpServer, Spool
-from settings import DAY, LOOPBACK_HOSTS, Settings
+from outbound.posting import Poster
+from outbound.reachable import Reach
+from outbound.webhooks import Webhooks
+from settings import Settings
+from settings.declared import DAY, LOOPBACK_HOSTS
 from store.credits import Bookkeeping
 from store.documents import Quotas
 from store.errors import StoreError
@@ -27,6 +31,11 @@ def open_keys(settings: Settings) -> KeyFile | KeyRing:
     return KeyFile.open_or_create(settings.data_dir / KEY_FILE)
 
 
+def document_quotas(settings: Settings) -> Quotas:
+    """What an app keeps for a person, at most."""
+    return Quotas(settings.document_limit, settings.collection_limit, settings.storage_limit, settings.document_size)
+
+
 @asynccontextmanager
 async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[Store]:
     """The store at `url`, which stands for the one the settings name; closed at the end. Raises StartupError."""
@@ -41,9 +50,7 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
         connections=settings.redis_connections,
         session_idle=settings.session_idle,
         session_lifetime=settings.session_lifetime,
-        quotas=Quotas(
-            settings.document_limit, settings.collection_limit, settings.storage_limit, settings.document_size
-        ),
+        quotas=document_quotas(settings),
         books=Bookkeeping(retention=settings.ledger_days * DAY * 1000),
         wait=Wait(settings.wait_replicas, settings.wait_timeout) if settings.wait_replicas else None,
     )
@@ -54,6 +61,13 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
             await store.numbers.flush()
         with suppress(StoreError):
             await store.close()
+
+
+def open_webhooks(settings: Settings, store: Store) -> Webhooks:
+    """What posts events to apps; begun and closed by whoever asked for it."""
+    reach = Reach(settings.webhook_networks, loopback=settings.here_alone)
+    poster = Poster(reach, settings.webhook_posts)
+    return Webhooks(store.deliveries, store.webhooks.target, poster, settings.webhook_posts)
 
 
 def open_mailer(settings: Settings, base_url: str) -> Mailer:

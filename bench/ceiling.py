@@ -11,16 +11,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Coroutine, Sequence
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+from collections.abc import Sequence
 
 from redis.asyncio import Redis
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
 from bench.measure import HOST
+from front import FrontServer
+from serving import event_loop, garbage
 from store.connect import connect
 
 ANSWER = b'{"what": "a bare handler"}\n'
@@ -60,22 +59,13 @@ async def serve(store_url: str, port: int, front: str) -> None:
     sha = await client.script_load(SCRIPT)
     application = Application([("/bare", BareHandler), ("/evalsha", EvalshaHandler, {"client": client, "sha": sha})])
     make_server(application, front).listen(port, HOST)
-    if find_spec("garbage") is not None:
-        import_module("garbage").settle()
+    garbage.settle()
     await asyncio.Event().wait()
 
 
 def make_server(application: Application, front: str) -> HTTPServer:
-    """The HTTP front that the product has: Tornado's own where it is asked for by name, or where there is no other."""
-    if front == "tornado" or find_spec("front") is None:
-        return HTTPServer(application)
-    made: HTTPServer = import_module("front").FrontServer(application)
-    return made
-
-
-def run(main: Coroutine[Any, Any, None]) -> None:
-    """Runs on the event loop of the product."""
-    import_module("event_loop").run(main) if find_spec("event_loop") else asyncio.run(main)
+    """The HTTP front of the product, or Tornado's own."""
+    return HTTPServer(application) if front == "tornado" else FrontServer(application)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -89,4 +79,4 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 if __name__ == "__main__":
     options = parse(sys.argv[1:])
-    run(serve(options.redis_url, options.port, options.http))
+    event_loop.run(serve(options.redis_url, options.port, options.http))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -11,22 +9,13 @@ from typing import Any, Self
 from redis.crc import key_slot
 
 from bench.engines import Engine, valkey, wait_until
+from bench.ports import HOST, free_ports
 
 SLOTS = 16384
-HOST = "127.0.0.1"
 PATIENT_MS = 5000
 """After this long without a word a node counts as failed. Tests of failovers take less, and wait less."""
 
 MakeEngine = Callable[..., Engine]
-
-
-def free_ports(number: int) -> list[int]:
-    """So many ports of loopback that nobody listens on."""
-    with contextlib.ExitStack() as probes:
-        found = [probes.enter_context(socket.socket()) for _ in range(number)]
-        for probe in found:
-            probe.bind((HOST, 0))
-        return [probe.getsockname()[1] for probe in found]
 
 
 class Node:

@@ -15,7 +15,8 @@ from bench.cores import Cores, pin
 from bench.filling import FilledStore, document, name_of
 from bench.measure import HOST, progress
 from bench.people import CALLBACK, VERIFIER, Crowd, Lineage, cycled
-from bench.processes import Process, free_port, started
+from bench.ports import free_port
+from bench.processes import Process, started
 from bench.rows import Chained, Once, Replayed, Row, Source, bearer, http
 from outbound.echo import ECHO
 from settings import SETTINGS
@@ -99,11 +100,11 @@ class Latchkey:
                 progress(f"filled {number + 1} of {slices} parts")
         progress(f"{self._system}: {people:,} people, {LISTED * people:,} documents, and beside them {beside}")
 
-    def serve(self, *flags: str) -> Process:
+    def serve(self, *flags: str, program: Sequence[str] = ("server.py",)) -> Process:
         """The server over this store, with its default settings but for `flags`, and without a line of log for each
         request: neither ceilings nor peers write one."""
         port = free_port()
-        command = [sys.executable, "server.py", "--host", HOST, "--port", str(port), "--redis-url", self.filled.url]
+        command = [sys.executable, *program, "--host", HOST, "--port", str(port), "--redis-url", self.filled.url]
         command += ["--data-dir", str(self._directory / "server"), *self._http(), "--log-level", "warning", *flags]
         return self._start(command, port, "server.log", LATCHKEY_SECRET_KEYS=self.filled.ring.render())
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import event_loop
 from bench import results
 from bench.cores import Cores
 from bench.latchkey import Latchkey
@@ -31,6 +30,7 @@ from bench.options import RESULTS, count, end_on_sigterm
 from bench.probe import Probe, Seen
 from bench.processes import Process
 from bench.wrk import burst, check_installed
+from serving import event_loop
 
 ENDPOINT = "document GET"
 QUIET = 200.0

@@ -129,6 +129,7 @@ class Crowd:
         return {
             **keys.person(user),
             **keys.hosted(user, client),
+            **keys.telling(user[:3]),
             **keys.token(user, client, lineage.family, 0),
             "app_users": keys.shard_app_users(user[:3], client),
         }, {

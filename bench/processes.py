@@ -42,13 +42,6 @@ class Process:
         return sum(int(one.memory_full_info().uss) for one in (self._root, *self._root.children(recursive=True)))
 
 
-def free_port() -> int:
-    """A port that nobody listens on at present."""
-    with socket.socket() as one:
-        one.bind((HOST, 0))
-        return int(one.getsockname()[1])
-
-
 @contextlib.contextmanager
 def started(
     command: Sequence[str],

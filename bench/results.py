@@ -20,7 +20,7 @@ def machine() -> str:
         if line.startswith("model name"):
             model = line.partition(":")[2].strip()
             break
-    loop = "uvloop" if find_spec("uvloop") and find_spec("event_loop") else "asyncio"
+    loop = "uvloop" if find_spec("uvloop") else "asyncio"
     # Distributions build Python with profiles, which makes it faster by a quarter than a plain build.
     python = f"Python {platform.python_version()}" + (" of the system" if sys.base_prefix == "/usr" else "")
     return f"{os.cpu_count()} cores ({model}), {python}, {loop}"

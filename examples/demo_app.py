@@ -19,6 +19,7 @@ from typing import Any
 from demo_live import LONGEST_QUESTION, Ask, AskStreamed, Events
 from demo_notes import LONGEST_NOTE, AddNote, DeleteNote, EditNote
 from demo_pages import LOG, Page, Session
+from demo_webhooks import Webhooks, key_of
 from notes_client import Notes, read_notes
 from oauth_client import OAuthClient, Trouble
 from tornado.httpserver import HTTPServer
@@ -35,17 +36,23 @@ class Home(Page):
     async def get(self) -> None:
         session = self.session() or Session()
         person, balance, notes = {}, "", Notes()
+        notice, session.notice = session.notice, ""
         async with session.lock:
             try:
                 tokens = await self.live_tokens(session)
                 if tokens:
                     person = await self.client.person(tokens)
+                    session.person = str(person.get("sub", ""))
                     balance = await self.balance(tokens)
                     notes = await read_notes(self.client, tokens)
             except Trouble as trouble:
-                raise self.ended(session, trouble) from None
+                told = self.ended(session, trouble)
+                if session.tokens:
+                    raise told from None
+                tokens, notice = None, told.message
         self.render(
             "home.html",
+            notice=notice,
             tokens=tokens,
             person=person,
             balance=balance,
@@ -116,7 +123,7 @@ class Refresh(Page):
                     session.tokens = await self.client.refresh(session.tokens)
                 except Trouble as trouble:
                     if trouble.code == "invalid_grant":
-                        session.tokens = None
+                        session.end()
                     raise
         self.redirect("/", status=303)
 
@@ -129,7 +136,7 @@ class Disconnect(Page):
         async with session.lock:
             if session.tokens:
                 await self.client.revoke(session.tokens)
-                session.tokens = session.answer = None
+                session.end()
         self.redirect("/", status=303)
 
 
@@ -138,15 +145,18 @@ def log_path(handler: RequestHandler) -> None:
     LOG.info("%d %s %s", handler.get_status(), handler.request.method, handler.request.path)
 
 
-def make_app(client: OAuthClient) -> Application:
-    """The app's routes."""
-    shared = {"client": client, "sessions": OrderedDict()}
+def make_app(client: OAuthClient, webhook_key: bytes | None = None) -> Application:
+    """The app's routes; one for webhooks where it has a key to check them by."""
+    sessions: OrderedDict[str, Session] = OrderedDict()
+    shared = {"client": client, "sessions": sessions}
     pages: dict[str, type[Page]] = {"/": Home, "/login": Login, "/callback": Callback}
     pages |= {"/notes": AddNote, "/notes/edit": EditNote, "/notes/delete": DeleteNote}
     pages |= {"/ask": Ask, "/ask/stream": AskStreamed, "/events": Events}
     pages |= {"/refresh": Refresh, "/disconnect": Disconnect}
     templates = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
-    routes = [(path, page, shared) for path, page in pages.items()]
+    routes: list[Any] = [(path, page, shared) for path, page in pages.items()]
+    if webhook_key:
+        routes.append(("/webhooks", Webhooks, {"key": webhook_key, "sessions": sessions, "seen": OrderedDict()}))
     with open(os.path.join(templates, "home.js"), encoding="utf-8") as file:
         script = file.read()
     return Application(routes, template_path=templates, log_function=log_path, script=script, origin=client.origin)
@@ -164,6 +174,15 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def webhook_key() -> bytes | None:
+    """What webhooks are checked by, where the environment has it."""
+    secret = os.environ.get("DEMO_WEBHOOK_SECRET")
+    try:
+        return key_of(secret) if secret else None
+    except ValueError as error:
+        sys.exit(f"DEMO_WEBHOOK_SECRET: {error}")
+
+
 async def serve(options: argparse.Namespace, parent: int) -> None:
     """Listen until interrupted, or until `parent` (a process id) is no longer the parent."""
     try:
@@ -173,7 +192,7 @@ async def serve(options: argparse.Namespace, parent: int) -> None:
     here = f"http://{options.host}:{sockets[0].getsockname()[1]}"
     secret = options.client_secret or os.environ.get("DEMO_CLIENT_SECRET") or None
     client = OAuthClient(options.latchkey, options.client_id, secret, f"{here}/callback", options.scopes)
-    HTTPServer(make_app(client)).add_sockets(sockets)
+    HTTPServer(make_app(client, webhook_key())).add_sockets(sockets)
     done = asyncio.Event()
     if options.exit_with_parent:
         PeriodicCallback(lambda: None if os.getppid() == parent else done.set(), 500).start()

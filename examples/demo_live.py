@@ -10,7 +10,7 @@ import json
 from contextlib import aclosing, suppress
 from typing import Any, cast
 
-from demo_pages import Page, Session
+from demo_pages import NOT_CONNECTED, Page, Session
 from oauth_client import Trouble
 from paid_client import Answer, ask, ask_streamed
 from tornado.iostream import StreamClosedError
@@ -31,7 +31,9 @@ class Ask(Page):
         try:
             async with session.lock:
                 tokens = await self.live_tokens(session)
-            if tokens and question:
+            if tokens is None:
+                raise Trouble(NOT_CONNECTED, 401)
+            if question:
                 session.answer = await ask(self.client, tokens, question)
         except Trouble as trouble:
             raise self.ended(session, trouble) from None
@@ -52,14 +54,16 @@ class AskStreamed(Ask):
         try:
             async with session.lock:
                 tokens = await self.live_tokens(session)
-            if tokens is None or not answer.question:
-                raise Trouble("There is nothing to ask, or nobody who pays.", 400)
+            if tokens is None:
+                raise Trouble(NOT_CONNECTED, 401)
+            if not answer.question:
+                raise Trouble("There is nothing to ask.", 400)
             async with aclosing(cast(Any, ask_streamed(self.client, tokens, answer))) as pieces:
                 async for piece in pieces:
                     await self.say(text=piece)
         except Trouble as trouble:
             told = self.ended(session, trouble)
-            return await self.say(trouble=told.message, ended=told is not trouble)
+            return await self.say(trouble=told.message, ended=session.tokens is None)
         except StreamClosedError:  # the page is gone
             return
         session.answer = answer
@@ -73,38 +77,49 @@ class AskStreamed(Ask):
 
 
 class Events(Page):
-    """Tells the page, as server-sent events, of a changed balance and of the end of the access. The server does not
-    call apps when a person disconnects them, so this one looks every few seconds while a page is open."""
+    """Tells the page, as server-sent events, of a changed balance and of the end of the access. It looks every few
+    seconds while a page is open, and at once when the server has told that something ended."""
 
     async def get(self) -> None:
         session = self.session()
         if session is None or session.tokens is None:
             self.set_status(204)  # to a browser: do not come again
             return
-        self.gone = asyncio.Event()
+        self.stirred, self.gone = asyncio.Event(), False
+        session.pages.add(self.stirred)
         self.set_header("Content-Type", "text/event-stream")
-        said: str | None = None
-        with suppress(StreamClosedError):
-            while not self.gone.is_set():
-                try:
-                    words, seconds = await self.look(session)
-                except Trouble as trouble:
-                    told = self.ended(session, trouble)
-                    if session.tokens is None:
-                        return await self.tell("ended", told.message)
-                    words, seconds = said or "", LOOK_SELDOM_SECONDS  # the server is away, or has enough of us
-                if words and words != said:
-                    await self.tell("balance", words)
-                    said = words
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self.gone.wait(), seconds)
+        try:
+            with suppress(StreamClosedError):
+                await self.follow(session)
+        finally:
+            session.pages.discard(self.stirred)
+
+    async def follow(self, session: Session) -> None:
+        """Looks, and tells, until the access has ended or the page is gone."""
+        said = ""
+        while not self.gone:
+            try:
+                words, seconds = await self.look(session)
+            except Trouble as trouble:
+                told = self.ended(session, trouble)
+                if told is not trouble:
+                    session.notice = told.message  # this page may have been left, and nobody reads it
+                if session.tokens is None:
+                    return await self.tell("ended", told.message)
+                words, seconds = said, LOOK_SELDOM_SECONDS  # the server is away, or has enough of us
+            if words and words != said:
+                await self.tell("balance", words)
+                said = words
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stirred.wait(), seconds)
+            self.stirred.clear()
 
     async def look(self, session: Session) -> tuple[str, float]:
         """The balance in words, and when to look again. Raises Trouble."""
         async with session.lock:
             tokens = await self.live_tokens(session)
         if tokens is None:
-            raise Trouble("You are no longer connected.", 401)
+            raise Trouble(NOT_CONNECTED, 401)
         if tokens.may("credits:read"):
             return await self.balance(tokens), LOOK_SECONDS
         await self.client.person(tokens)
@@ -117,6 +132,6 @@ class Events(Page):
 
     def on_connection_close(self) -> None:
         """The page is gone."""
-        gone = getattr(self, "gone", None)
-        if gone:
-            gone.set()
+        self.gone = True
+        if stirred := getattr(self, "stirred", None):
+            stirred.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from demo_pages import Page
+from demo_pages import NOT_CONNECTED, Page
 from notes_client import add_note, delete_note, edit_note
 from oauth_client import Tokens, Trouble
 
@@ -20,8 +20,9 @@ class NotePage(Page):
         try:
             async with session.lock:
                 tokens = await self.live_tokens(session)
-            if tokens:
-                await work(tokens)
+            if tokens is None:
+                raise Trouble(NOT_CONNECTED, 401)
+            await work(tokens)
         except Trouble as trouble:
             raise self.ended(session, trouble) from None
         self.redirect("/", status=303)

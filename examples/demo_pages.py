@@ -18,6 +18,7 @@ from tornado.web import HTTPError, RequestHandler
 LOG = logging.getLogger("demo_app")
 COOKIE = "demo_app_session"
 MOST_SESSIONS = 1000
+NOT_CONNECTED = "You are no longer connected."
 
 
 @dataclass
@@ -28,8 +29,21 @@ class Session:
     pending: OrderedDict[str, str] = field(default_factory=OrderedDict)  # state -> PKCE verifier
     tokens: Tokens | None = None
     answer: Answer | None = None
+    notice: str = ""  # for the next front page
+    person: str = ""
+    pages: set[asyncio.Event] = field(default_factory=set)  # of those that are open, to look at once
     # Two refreshes at once would send one single-use token twice, which the server must take for theft.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def end(self) -> None:
+        """Forgets the tokens, and has open pages say so."""
+        self.tokens = self.answer = None
+        self.stir()
+
+    def stir(self) -> None:
+        """Has open pages look at once whether the access has ended."""
+        for page in self.pages:
+            page.set()
 
 
 class Page(RequestHandler):
@@ -93,7 +107,7 @@ class Page(RequestHandler):
         """What to tell the person of a call with the tokens; they go where the server no longer takes them."""
         if trouble.code not in ("invalid_token", "invalid_grant"):
             return trouble
-        session.tokens = session.answer = None
+        session.end()
         return Trouble("You are no longer connected: Latchkey has ended this app’s access.", 401)
 
     async def balance(self, tokens: Tokens) -> str:

@@ -112,6 +112,12 @@ class Connection(Outgoing):
         """When it is cut unless something arrives, in the loop's time; None where a request is at work."""
         return self._deadline.at if self._exchange is None and not self._over else None
 
+    def expects(self, since: float) -> bool:
+        """Whether it was opened or answered after this moment, in the loop's time, or has sent half a head."""
+        if self._exchange is not None or self._over or self._deadline.at is None:
+            return False
+        return bool(self._scanned) or self._deadline.at - self._limits.idle_seconds > since
+
     @property
     def at_work(self) -> bool:
         """Whether there is a request that was not answered yet; its body may still be on the way."""
@@ -291,6 +297,7 @@ class Connection(Outgoing):
 
     def _next(self) -> None:
         self._waiting = False
+        self._limits = self._server.limits
         self._deadline.set(self._limits.idle_seconds)
         if self._buffer:
             # Not from here: the application is in the middle of ending the request before.

@@ -69,21 +69,8 @@ class FrontServer(HTTPServer):
     ) -> None:
         """As the class says."""
         super().initialize(*args, **options)
-        params = self.conn_params
-        idle = params.header_timeout
-        assert idle is not None
-        self.limits = Limits(
-            head_bytes=params.max_header_size,
-            body_bytes=params.max_body_size
-            if params.max_body_size is not None
-            else self.max_buffer_size or 2**20 * 100,
-            piece_bytes=params.chunk_size,
-            idle_seconds=idle,
-            head_seconds=min(head_timeout or idle, idle),
-            body_seconds=params.body_timeout,
-            stall_seconds=stall_timeout,
-        )
-        self.closing = params.no_keep_alive
+        self.limits = self._limits(head_timeout, stall_timeout)
+        self.closing = self.conn_params.no_keep_alive
         """Whether an answer ends its connection."""
         self._slow_bytes = slow_bytes
         self._most = connections
@@ -97,6 +84,31 @@ class FrontServer(HTTPServer):
         self._open: set[Connection] = set()
         self._empty: Future[None] | None = None
 
+    def _limits(self, head_timeout: float | None, stall_timeout: float) -> Limits:
+        params = self.conn_params
+        idle = params.header_timeout
+        assert idle is not None
+        return Limits(
+            head_bytes=params.max_header_size,
+            body_bytes=params.max_body_size
+            if params.max_body_size is not None
+            else self.max_buffer_size or 2**20 * 100,
+            piece_bytes=params.chunk_size,
+            idle_seconds=idle,
+            head_seconds=min(head_timeout or idle, idle),
+            body_seconds=params.body_timeout,
+            stall_seconds=stall_timeout,
+        )
+
+    def adjust(
+        self, *, connections: int | None, head_timeout: float | None, stall_timeout: float, slow_bytes: int
+    ) -> None:
+        """Other bounds, and those that `conn_params` has now: for what comes next, on open connections too. How long a
+        client may stall stays as it was when it connected."""
+        self.limits = self._limits(head_timeout, stall_timeout)
+        self._most, self.slow.most = connections, slow_bytes
+        self._accept_again()
+
     # Listening.
 
     def add_sockets(self, sockets: Iterable[socket.socket]) -> None:
@@ -109,18 +121,37 @@ class FrontServer(HTTPServer):
             self._listening[one] = False
         self._accept_again()
 
+    def wind_down(self) -> None:
+        """From now on each connection ends with its next answer."""
+        self.closing = True
+        self.turn_away = _never  # what that returns does not say so
+
     def stop(self) -> None:
         """Accepts no more connections. Those that are open end with their next answer."""
-        self.closing = True
-        self.turn_away = _never  # an answer ends its connection now
+        self.wind_down()
+        # Who has connected is served: what waits at a socket that is closed is reset.
+        for one, accepting in self._listening.items():
+            if accepting:
+                self._accept(one)
         self._pause_accepting()
         for one in self._listening:
             one.close()
         self._listening.clear()
 
+    @property
+    def open_connections(self) -> int:
+        """How many there are."""
+        return len(self._open)
+
     def at_work(self) -> bool:
         """Whether a request was begun, with its head, and not answered yet."""
         return any(one.at_work for one in self._open)
+
+    def expects(self, seconds: float) -> bool:
+        """Whether a connection was opened or answered within so many seconds, or has sent half a head: a request is
+        likely to be on its way."""
+        since = self._loop.time() - seconds
+        return bool(self._arriving) or any(one.expects(since) for one in self._open)
 
     async def close_all_connections(self) -> None:
         """Ends them all, and waits until they are gone. A request at work is cut; an answer that is complete is given

@@ -22,7 +22,8 @@ class Slow:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
-        self._most = most
+        self.most = most
+        """Bytes."""
         # In the order in which they became slow: bytes, and since when, in the loop's time.
         self._held: dict[Holder, tuple[int, float]] = {}
         self.total = 0
@@ -41,7 +42,7 @@ class Slow:
             self._held[connection] = size, before[1] if before else self._loop.time()
         else:
             del self._held[connection]
-        while self.total > self._most:
+        while self.total > self.most:
             self._cut(next(iter(self._held)))
 
     def make_room(self, most: int) -> None:

@@ -63,6 +63,14 @@ from handlers.developer import (
     StatusHandler,
 )
 from handlers.developer_try import TryHandler
+from handlers.developer_webhooks import (
+    DeliveryHandler,
+    ReplayHandler,
+    SigningSecretHandler,
+    TestEventHandler,
+    WebhooksHandler,
+)
+from handlers.docs import DocsHandler
 from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
 from handlers.fallback import FallbackHandler, StaticHandler, quote_nothing
 from handlers.health import HealthHandler, ReadyHandler
@@ -77,7 +85,7 @@ from handlers.mailed import (
 from handlers.metadata import MetadataHandler
 from handlers.openapi import OpenApiHandler, document_bytes
 from handlers.pictures import PictureHandler
-from handlers.policy import OPEN, POLICIES, check_policies
+from handlers.policy import NOWHERE, check_policies, policy_of
 from handlers.revoke import RevokeHandler
 from handlers.second_step import (
     PasskeyOptionsHandler,
@@ -92,7 +100,7 @@ from handlers.userinfo import UserinfoHandler
 
 HERE = Path(__file__).resolve().parent.parent
 _LITERAL = re.compile(r"[/a-z0-9_-]+")
-CLIENT = "([A-Za-z0-9_-]{1,64})"
+CLIENT, DELIVERY = "([A-Za-z0-9_-]{1,64})", "([A-Za-z0-9_-]{22})"
 
 ROUTES: list[tuple[str, Any, str]] = [
     # Patterns are tried in this order: those that are asked for most stand first.
@@ -107,6 +115,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/api/oauth/revoke", RevokeHandler, "revoke"),
     (r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata"),
     (r"/openapi\.json", OpenApiHandler, "openapi"),
+    (r"/docs", DocsHandler, "docs"),
     (r"/api/v1/credits/balance", BalanceHandler, "credits"),
     (r"/api/v1/apps", ConnectedAppsHandler, "apps"),
     (r"/api/v1/ai/messages", MessagesHandler, "ai-messages"),
@@ -154,6 +163,11 @@ ROUTES: list[tuple[str, Any, str]] = [
     (rf"/developer/apps/{CLIENT}/status", StatusHandler, "developer-status"),
     (rf"/developer/apps/{CLIENT}/delete", DeleteAppHandler, "developer-delete"),
     (rf"/developer/apps/{CLIENT}/try", TryHandler, "developer-try"),
+    (rf"/developer/apps/{CLIENT}/webhooks", WebhooksHandler, "developer-webhooks"),
+    (rf"/developer/apps/{CLIENT}/webhooks/rotate", SigningSecretHandler, "developer-webhook-secret"),
+    (rf"/developer/apps/{CLIENT}/webhooks/test", TestEventHandler, "developer-webhook-test"),
+    (rf"/developer/apps/{CLIENT}/webhooks/{DELIVERY}", DeliveryHandler, "developer-delivery"),
+    (rf"/developer/apps/{CLIENT}/webhooks/{DELIVERY}/again", ReplayHandler, "developer-delivery-again"),
     (r"/account/security/confirm", ProveHandler, "account-confirm"),
     (r"/account/security/confirm/options", ProveOptionsHandler, "account-confirm-options"),
     (r"/account/security/sessions/end", EndSessionHandler, "account-session-end"),
@@ -174,9 +188,9 @@ def make_application(site: Site) -> Latchkey:
     """The Tornado application. Raises MissingPolicy for a route without a policy."""
     check_policies(name for _, _, name in ROUTES)
     application = Latchkey(
-        [URLSpec(pattern, handler, {"policy": POLICIES[name]}, name) for pattern, handler, name in ROUTES],
+        [URLSpec(pattern, handler, {"policy": policy_of(name)}, name) for pattern, handler, name in ROUTES],
         default_handler_class=FallbackHandler,
-        default_handler_args={"policy": OPEN},
+        default_handler_args={"policy": NOWHERE},
         template_path=str(HERE / "templates"),
         static_path=str(HERE / "static"),
         static_handler_class=StaticHandler,
@@ -186,7 +200,7 @@ def make_application(site: Site) -> Latchkey:
     )
     application.site = site
     application.openapi = document_bytes(ROUTES, site.base_url)
-    targets = [(pattern, (handler, {"policy": POLICIES[name]})) for pattern, handler, name in ROUTES]
+    targets = [(pattern, (handler, {"policy": policy_of(name)})) for pattern, handler, name in ROUTES]
     application.literal = {pattern: target for pattern, target in targets if _LITERAL.fullmatch(pattern)}
     application.patterns = [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern]
     logging.getLogger("tornado.general").addFilter(quote_nothing)

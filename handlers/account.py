@@ -55,6 +55,8 @@ EVENTS = {
     "app_disabled": "Your app switched off",
     "app_enabled": "Your app switched on",
     "app_secret_made": "New client secret made for your app",
+    "app_webhook_changed": "Webhook URL of your app changed",
+    "app_webhook_secret_made": "New signing secret made for the webhook of your app",
     "app_secret_ended": "A client secret of your app ended",
     "app_deleted": "Your app deleted",
     "app_given_by_operator": "App given to you by the operator",

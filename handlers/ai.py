@@ -120,7 +120,9 @@ class MessagesHandler(AIHandler):
             return self.write_reply(held.kept, held.charge)
         del asked
         self.request.body = b""  # a call may take minutes, and keeps what it sends on
-        await self.make(Call(self.store.calls, held, model, forwarded, began + limits.total), request.stream)
+        deadline = began + limits.total
+        call = Call(self.store.calls, held, model, forwarded, deadline, self.site.measures)
+        await self.make(call, request.stream)
 
     async def make(self, call: Call, stream: bool) -> None:
         """Makes the call that is held."""
@@ -147,6 +149,7 @@ class MessagesHandler(AIHandler):
             self.set_header("X-Accel-Buffering", "no")  # a proxy that waits for more would hold back every event
             # So would TCP, each until the app's side has acknowledged the one before; Tornado turns it back at the end.
             cast(HTTP1Connection, self.request.connection).stream.set_nodelay(True)
+        self.streamed += len(piece)
         self.write(piece)
         await self.flush()
 

@@ -12,6 +12,7 @@ from tornado.iostream import StreamClosedError
 
 from handlers.ai_errors import envelope
 from handlers.errors import refusal_of
+from metrics.measures import Measures
 from outbound.events import Event, encoded
 from outbound.failure import UpstreamFailed
 from outbound.meter import Meter
@@ -47,8 +48,19 @@ class Call:
     """A call that is held. `deadline` is in the loop's time. With an idempotency key it runs to its end though the app
     hung up, so that the app finds the reply when it asks again."""
 
-    def __init__(self, calls: Calls, hold: Hold, model: Model, request: Mapping[str, Any], deadline: float) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        hold: Hold,
+        model: Model,
+        request: Mapping[str, Any],
+        deadline: float,
+        measures: Measures,
+    ) -> None:
         self._calls = calls
+        self._measures = measures
+        self._server = model.upstream.name
+        self._asked_at: float | None = None
         self._hold = hold
         self._model = model
         self._request = {**request, "max_tokens": hold.output_tokens}
@@ -90,7 +102,9 @@ class Call:
         try:
             async with asyncio.timeout_at(self._deadline) as self._limit:
                 self._go_on()
+                self._asked_at = asyncio.get_running_loop().time()
                 reply = await self._model.upstream.complete(self._model, self._request)
+            self._over("ok")
             self._limit = None
             self._meter.see_reply(reply)
             reply = {**reply, "model": self._model.model_id}
@@ -115,6 +129,7 @@ class Call:
         try:
             async with asyncio.timeout_at(self._deadline) as self._limit:
                 last = await self._pass_all(client)
+            self._over("ok")
             self._limit = None
             await self._end_stream(client, last)
         except (ClientGone, TimeoutError, UpstreamFailed, StoreUnavailable) as error:
@@ -141,6 +156,7 @@ class Call:
         self._go_on()
         last = None
         loop = asyncio.get_running_loop()
+        self._asked_at = loop.time()
         breath = loop.time() + BREATH
         async with aclosing(self._model.upstream.stream(self._model, self._request)) as events:
             async for event in events:
@@ -160,7 +176,7 @@ class Call:
                 if loop.time() >= breath:
                     await asyncio.sleep(0)
                     breath = loop.time() + BREATH
-        raise UpstreamFailed("upstream_error", f"{self._model.upstream.name}: the stream ended before its end")
+        raise UpstreamFailed("upstream_error", f"{self._server}: the stream ended before its end")
 
     async def _pass_on(self, client: Client, event: Event) -> None:
         piece = event.encoded()
@@ -238,11 +254,12 @@ class Call:
         self._ended = True
         if charge is None:
             raise UpstreamFailed("upstream_timeout", f"{self._hold.hold_id}: its hold had ended")
+        self._measures.charged(self._server, self._hold.asked.model, input_tokens, output_tokens, charge.charged)
         if self._hold.asked.price.cost(input_tokens, output_tokens) > charge.charged:
             log.warning(
                 "AI call %s: %s reports %d and %d tokens, more than was held",
                 self._hold.hold_id,
-                self._model.upstream.name,
+                self._server,
                 input_tokens,
                 output_tokens,
             )
@@ -250,6 +267,7 @@ class Call:
 
     async def _release(self) -> None:
         """Ends the hold if nothing else did. Where the store is away it ends by itself."""
+        self._over("cut")
         if not self._ended:
             self._ended = True
             try:
@@ -257,14 +275,22 @@ class Call:
             except StoreUnavailable:
                 log.warning("hold %s was not released and ends by itself", self._hold.hold_id)
 
+    def _over(self, outcome: str) -> None:
+        """The server has done with the call; the first who says so knows how."""
+        if self._asked_at is not None:
+            seconds = asyncio.get_running_loop().time() - self._asked_at
+            self._asked_at = None
+            self._measures.called_upstream(self._server, self._hold.asked.model, outcome, seconds)
+
     def _refusal(self, error: Exception) -> Refused:
         """The catalogue's error for a failed call."""
         if isinstance(error, UpstreamFailed):
             code, description, detail = error.code, error.description, error.detail
         else:
             code, description = "upstream_timeout", ""
-            detail = f"{self._model.upstream.name}: more than {self._model.upstream.limits.total:g} s"
+            detail = f"{self._server}: more than {self._model.upstream.limits.total:g} s"
             detail = "the server stopped" if self._stopped else detail
+        self._over("cut" if self._stopped else code)
         log.warning("AI call %s failed: %s: %s", self._hold.hold_id, code, detail)
         return Refused(code, description, window=self._hold.window)
 

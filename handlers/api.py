@@ -17,6 +17,7 @@ from handlers.policy import Policy
 from store.refused import Refused
 from store.registration import Registration, secret_matches
 from store.results import Caller
+from tracing import CURRENT
 
 
 class ApiHandler(BaseHandler):
@@ -48,6 +49,7 @@ class ApiHandler(BaseHandler):
     async def answer(self, args: list[str | bytes]) -> None:
         """Answers the request; `args` are the parts of its path. What Tornado's `_execute` comes to here: whatever is
         raised becomes an answer, also where what is waited for was cancelled."""
+        CURRENT.set(self.request)
         try:
             if self.request.method not in self.SUPPORTED_METHODS:
                 raise HTTPError(405)

@@ -28,9 +28,10 @@ from tornado.httputil import (
 )
 from tornado.web import Application, RequestHandler, _has_stream_request_body
 
-from handlers.base import request_id, shown
+from handlers.access import Access
 from handlers.busy import SentAway, has_long_body, no_room, quick_answer, send_away
 from handlers.site import Site
+from metrics.measures import Measures
 
 access_log = logging.getLogger("latchkey.access")
 
@@ -47,20 +48,27 @@ Target = tuple[Any, dict[str, Any]]
 
 class Latchkey(Application):
     """The Tornado application. `site` is what its handlers know of the server, `in_flight` the requests at work, of
-    which there may be `bound`; what finishes something that was begun has `reserve` more. `literal` and `patterns` are
-    its routes, those without and those with a pattern in them; `openapi` is the document that describes them."""
+    which there may be `bound`: `most`, and as many as stepped aside. What finishes something that was begun has
+    `reserve` more. `literal` and `patterns` are its routes, those without and those with a pattern in them; `openapi`
+    is the document that describes them. `draining`: the process is about to stop."""
 
     site: Site
     openapi: bytes = b""
     in_flight: int = 0
     bound: int = sys.maxsize
+    most: int = sys.maxsize
     reserve: int = 0
+    measures: Measures | None = None
+    """Counts what is answered, where somebody reads it."""
     literal: Mapping[str, Target] = {}
     patterns: Sequence[tuple[re.Pattern[str], Target]] = ()
+    draining: bool = False
 
     def admit(self, most: int) -> None:
         """From now on at most so many requests are at work at once; more are sent away."""
-        self.bound, self.reserve = most, max(1, most // RESERVE)
+        # What has stepped aside made room, and takes it back when it ends.
+        self.bound += most - self.most
+        self.most, self.reserve = most, max(1, most // RESERVE)
 
     def turn_away(self, head: bytes) -> bytes | None:
         """The answer to a request that is sent away before its head was read; mostly None, at the cost of this
@@ -73,13 +81,19 @@ class Latchkey(Application):
         return SentAway()
 
     def log_request(self, handler: RequestHandler) -> None:
-        """One line a request: method, path without its query, status, time in ms, id. Nothing in it is secret."""
-        status = handler.get_status()
+        """One line a request, which is counted, too."""
+        seen: Any = handler  # ours all have what is read here
+        status, request = seen._status_code, seen.request
         level = logging.WARNING if status >= 500 else logging.INFO
-        if access_log.isEnabledFor(level):
-            request = handler.request
-            method, path, passed = request.method, shown(request.path), 1000 * request.request_time()
-            access_log.log(level, "%s %s %d %.1fms [%s]", method, path, status, passed, request_id(request))
+        measures, logged = self.measures, access_log.isEnabledFor(level)
+        if measures is None and not logged:
+            return
+        seconds = time() - request._start_time
+        if measures is not None:
+            answered = measures.answered
+            answered((seen.policy.route, request.method, status, seen.aside, seconds, seen.counted_app))
+        if logged:
+            access_log.log(level, Access(handler, seconds))
 
     @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:

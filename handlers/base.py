@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Mapping
 from functools import lru_cache
 from time import time
@@ -15,14 +14,16 @@ from tornado.httputil import HTTPServerRequest, ResponseStartLine, format_timest
 from tornado.web import HTTPError, RequestHandler
 
 from front.fields import headers_of, put_fields
+from handlers.access import method_of, shown
 from handlers.agents import device_words
-from handlers.errors import CATALOGUE, PUBLIC_NAME, is_defect, refusal_of
+from handlers.errors import CATALOGUE, PUBLIC_NAME, UNAVAILABLE, cause_of, is_defect, refusal_of
 from handlers.params import JSON, Params, parse_body
 from handlers.policy import Policy
 from handlers.site import Site, client_address, window_address
 from store.opened import Store
 from store.refused import Refused, SignedOut
 from store.results import Visitor, Window
+from tracing import CURRENT, over, request_id
 
 if TYPE_CHECKING:
     from handlers.application import Latchkey
@@ -33,7 +34,7 @@ EXPOSED = (
     "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Request-Id, "
     "Idempotent-Replayed"
 )
-ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key"
+ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Traceparent, Tracestate"
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
 XSRF_WRONG = (
@@ -79,6 +80,8 @@ class BaseHandler(RequestHandler):
     too_large = "payload_too_large"
     counted_app = ""
     """The client id of the app whose call this turns out to be, for its numbers."""
+    streamed = 0
+    """Bytes of a body that went out piece by piece."""
 
     @property
     def needed(self) -> str:
@@ -113,7 +116,9 @@ class BaseHandler(RequestHandler):
         lines = {"Date": [http_date(int(time()))]}
         for name, value in self.constant_headers:
             lines[name] = [value]
-        lines["X-Request-Id"] = [request_id(self.request)]
+        request = self.request
+        trusted = self.application.site.trusts(request.remote_ip)
+        lines["X-Request-Id"] = [request_id(request, trusted=trusted)]
         self._headers = headers_of(lines)
         self.set_default_headers()
         self._write_buffer = []
@@ -127,6 +132,11 @@ class BaseHandler(RequestHandler):
     )
     """Of every response, errors included, beside its date and the id of its request. Names are spelt `Header-Case`."""
 
+    async def _execute(self, *args: Any, **kwargs: Any) -> None:
+        """Tornado's, in a task of its own."""
+        CURRENT.set(self.request)
+        await super()._execute(*args, **kwargs)
+
     def prepare(self) -> None:
         """Bounds the body. Raises Refused of `too_large`."""
         if len(self.request.body) > self.max_body:
@@ -139,6 +149,7 @@ class BaseHandler(RequestHandler):
             self.application.bound -= 1
         if self.counted_app:
             self.application.site.store.numbers.called(self.counted_app, self._status_code == 429)
+        over(self.request)
         # Tornado's templates leave a cycle, which holds the request until the next garbage collection.
         self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}
 
@@ -208,7 +219,7 @@ class BaseHandler(RequestHandler):
         start_line = ResponseStartLine("", self._status_code, self._reason)
         connection.write_headers(start_line, self._headers, b"" if request.method == "HEAD" else body)
         connection.finish()
-        self._log()
+        self.application.log_request(self)
         self._finished = True
         self.on_finish()
         self._break_cycles()
@@ -221,7 +232,11 @@ class BaseHandler(RequestHandler):
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Renders a refusal. Headers are set here, since Tornado clears those that were set before."""
-        refusal = refusal_of(status_code, kwargs.get("exc_info", (None, None, None))[1])
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        refusal = refusal_of(status_code, error)
+        self.site.measures.refused(self.policy.route, refusal.code)
+        if refusal.code == UNAVAILABLE:
+            self.site.measures.unavailable(self.policy.route, cause_of(error))
         if refusal.window:
             self.write_window(refusal.window)
         if refusal.retry_after is not None:
@@ -275,10 +290,10 @@ def log_failure(request: HTTPServerRequest, raised: Any) -> None:
     query, which may hold what is secret."""
     error: BaseException | None = raised[1]
     if is_defect(error):
-        log.error("%s %s failed [%s]", request.method, shown(request.path), request_id(request), exc_info=raised)
+        log.error("%s %s failed [%s]", method_of(request), shown(request.path), request_id(request), exc_info=raised)
     elif not isinstance(error, (Refused, SignedOut, HTTPError)):
         reason = str(error) or type(error).__name__
-        log.warning("%s %s: %s [%s]", request.method, shown(request.path), reason, request_id(request))
+        log.warning("%s %s: %s [%s]", method_of(request), shown(request.path), reason, request_id(request))
     # A frame on the way often knows the error that went through it. The two would keep the request, with its body,
     # until the next garbage collection, and those are rare.
     while error is not None:
@@ -294,17 +309,3 @@ def http_date(seconds: int) -> str:
 
 def _is_inherited(handler: type[RequestHandler], name: str) -> bool:
     return getattr(handler, name) is getattr(RequestHandler, name)
-
-
-def request_id(request: HTTPServerRequest) -> str:
-    """The id under which a request stands in the log and in its response."""
-    found: str | None = getattr(request, "latchkey_id", None)
-    if found is None:
-        found = f"{random.getrandbits(64):016x}"  # to tell requests apart: nobody gains by guessing one
-        request.latchkey_id = found  # type: ignore[attr-defined]  # Tornado makes handlers anew, the request stays
-    return found
-
-
-def shown(text: str) -> str:
-    """Text from outside as a log may hold it: bounded, on one line."""
-    return text[:200].encode("unicode_escape").decode("ascii")

@@ -8,7 +8,7 @@ import logging
 import random
 import re
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from tornado.httputil import HTTPConnection, HTTPHeaders, ResponseStartLine
@@ -18,6 +18,8 @@ from handlers.base import BaseHandler, http_date
 from handlers.errors import CATALOGUE
 from handlers.params import JSON
 from handlers.places import BUSY, later
+from handlers.policy import NOWHERE
+from tracing import new_id, sent_id
 
 if TYPE_CHECKING:
     from handlers.application import Latchkey, Target
@@ -59,9 +61,10 @@ class SentAway:
         self._told = 0
         self._waiting = False
 
-    def count(self, application: Latchkey) -> None:
-        """One more."""
+    def count(self, application: Latchkey, target: Target | None) -> None:
+        """One more, who asked for a route or for nothing that there is."""
         self.total += 1
+        application.site.measures.unavailable((target[1]["policy"] if target else NOWHERE).route, "requests")
         if not self._waiting:
             self._waiting = True
             application.loop.call_later(1.0, self._tell, application)
@@ -96,9 +99,9 @@ def send_away(
     application: Latchkey, target: Target | None, method: str, asked: HTTPHeaders, connection: HTTPConnection
 ) -> None:
     """Answers 503 with Retry-After, in the form that the address has for errors."""
-    application.sent_away.count(application)
+    application.sent_away.count(application, target)
     handler: type[BaseHandler] = target[0] if target else BaseHandler
-    request_id = f"{random.getrandbits(64):016x}"
+    request_id = _id_of(application, asked, connection)
     as_page = not handler.lean and "text/html" in asked.get("Accept", "")
     given, body = _form(handler, as_page, request_id)
     given["Date"] = http_date(int(time()))
@@ -108,6 +111,13 @@ def send_away(
     start_line = ResponseStartLine("", CATALOGUE[BUSY.code].status, "Service Unavailable")
     connection.write_headers(start_line, headers, b"" if method == "HEAD" else body)
     connection.finish()
+
+
+def _id_of(application: Latchkey, asked: HTTPHeaders, connection: HTTPConnection) -> str:
+    """As a request that is taken on has it."""
+    sent = asked.get_list("X-Request-Id")
+    context: Any = connection.context  # type: ignore[attr-defined]  # of all connections of servers
+    return (sent and application.site.trusts(context.remote_ip) and sent_id(sent)) or new_id()
 
 
 # A GET whose line and headers are in order as far as lines go, on a connection that is kept, without a body.
@@ -131,7 +141,7 @@ def quick_answer(application: Latchkey, head: bytes) -> bytes | None:
         if handler.lean and handler.error_body(BUSY, "") != BaseHandler.error_body(BUSY, ""):
             return None  # its body is another for each request
         made = _QUICK[handler, as_page] = _rendered(handler, as_page)
-    application.sent_away.count(application)
+    application.sent_away.count(application, target)
     before, after = made
     request_id = random.getrandbits(64)
     told = f"Date: {http_date(int(time()))}\r\nX-Request-Id: {request_id:016x}\r\nRetry-After: {later()}\r\n"

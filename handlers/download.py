@@ -37,5 +37,6 @@ class DownloadPage(PageHandler):
                     self.step_aside()
                     self.set_header("Content-Type", media_type)
                     self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+                self.streamed += len(piece)
                 self.write(piece)
                 await self.flush()

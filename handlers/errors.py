@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tornado.web import HTTPError
 
-from store.errors import StoreUnavailable
+from store.errors import StoreUnavailable, Unconfirmed
 from store.passwords import HasherBusy
 from store.refused import Refused, SignedOut
 
@@ -51,6 +51,8 @@ CATALOGUE: dict[str, Entry] = {
     "server_error": Entry(500, "Something went wrong on our side."),
 }
 
+UNAVAILABLE = "temporarily_unavailable"
+
 # These codes go out under another name: the interface knows one code for every malformed request.
 PUBLIC_NAME = {"payload_too_large": "invalid_request", "unsupported_media_type": "invalid_request"}
 
@@ -68,6 +70,13 @@ def refusal_of(status: int, error: BaseException | None) -> Refused:
     if isinstance(error, HTTPError) or error is None:
         return Refused(_BY_STATUS.get(status, "invalid_request" if 400 <= status < 500 else "server_error"))
     return Refused("server_error")
+
+
+def cause_of(error: BaseException | None) -> str:
+    """Why it is `UNAVAILABLE`, in a word for the metrics."""
+    if isinstance(error, StoreUnavailable):
+        return "replicas" if isinstance(error, Unconfirmed) else "store"
+    return "passwords" if isinstance(error, HasherBusy) else "places"
 
 
 def is_defect(error: BaseException | None) -> bool:

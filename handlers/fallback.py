@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+import os
+from mimetypes import guess_type
+from typing import TYPE_CHECKING, Any, cast
 
 from tornado.web import HTTPError, StaticFileHandler
 
-from handlers.base import EXPOSED, log_failure, request_id
+from handlers.base import EXPOSED, log_failure
 from handlers.page import PageHandler
+from handlers.policy import Policy
 from store.refused import Refused
+from tracing import CURRENT, over, request_id
+
+if TYPE_CHECKING:
+    from handlers.application import Latchkey
 
 
 class FallbackHandler(PageHandler):
@@ -32,19 +39,56 @@ class FallbackHandler(PageHandler):
 
 
 class StaticHandler(StaticFileHandler):
-    """The stylesheet and the icons: cached by their versioned address, never a 304."""
+    """Stylesheets, scripts and icons: cached by their versioned address, never a 304. A file that lies here with `.gz`
+    behind its name has an address without it, and is sent as it lies, to everybody: what asks for it is browsers."""
+
+    # What is counted of a request.
+    policy = Policy(route="static")
+    aside, counted_app = False, ""
 
     def set_default_headers(self) -> None:
         """Nothing sniffs at them."""
         self.set_header("Server", "Latchkey")
         self.set_header("X-Content-Type-Options", "nosniff")
-        self.set_header("X-Request-Id", request_id(self.request))
+        trusted = cast("Latchkey", self.application).site.trusts(self.request.remote_ip)
+        self.set_header("X-Request-Id", request_id(self.request, trusted=trusted))
+
+    async def _execute(self, *args: Any, **kwargs: Any) -> None:
+        """Tornado's, in a task of its own."""
+        CURRENT.set(self.request)
+        await super()._execute(*args, **kwargs)
+
+    def on_finish(self) -> None:
+        """It is answered."""
+        over(self.request)
 
     def parse_url_path(self, url_path: str) -> str:
         """A name that no file can have is not found, where the file system would raise."""
         if "\0" in url_path:
             raise HTTPError(404)
         return super().parse_url_path(url_path)
+
+    @classmethod
+    def get_absolute_path(cls, root: str, path: str) -> str:
+        """Where a file lies: under its name, or compressed."""
+        plain = super().get_absolute_path(root, path)
+        # Of a name that is too long for the file system, `Path.exists` would raise.
+        return f"{plain}.gz" if not os.path.exists(plain) and os.path.isfile(f"{plain}.gz") else plain
+
+    @property
+    def packed(self) -> bool:
+        """Whether the file lies here compressed."""
+        return str(self.absolute_path).endswith(".gz") and not self.path.endswith(".gz")
+
+    def get_content_type(self) -> str:
+        """By the name in the address."""
+        kind = guess_type(self.path)[0] if self.packed else None
+        return kind or super().get_content_type()
+
+    def set_extra_headers(self, path: str) -> None:
+        """How the content is packed."""
+        if self.packed:
+            self.set_header("Content-Encoding", "gzip")
 
     def check_xsrf_cookie(self) -> None:
         """Nothing here changes anything."""

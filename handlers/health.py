@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from handlers.base import BaseHandler
+from handlers.places import later
+from store.refused import Refused
 
 
 class HealthHandler(BaseHandler):
@@ -21,6 +23,9 @@ class ReadyHandler(BaseHandler):
     vital = True
 
     async def get(self) -> None:
-        """200, or 503 when the store cannot be reached."""
+        """200, or 503 when the store cannot be reached, and from the moment on when the server is told to stop, so that
+        balancers send nobody here any more."""
+        if self.application.draining:
+            raise Refused("temporarily_unavailable", "The server is about to stop.", retry_after=later())
         await self.store.ping()
         self.write_json({"status": "ok"})

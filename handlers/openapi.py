@@ -1,7 +1,7 @@
 """GET /openapi.json: the HTTP interface as an OpenAPI 3.1 document, made of the routes, the policies and the catalogue.
 
-What only a person could say of an operation stands in `openapi_operations.py`, what its fields are in
-`openapi_schemas.py`.
+What only a person could say of an operation stands in `openapi_operations.py` and `openapi_words.py`, what its fields
+are in `openapi_schemas.py`, what they could be in `openapi_examples.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from handlers.ai_errors import kind_of
 from handlers.api import ApiHandler
 from handlers.base import BaseHandler
 from handlers.errors import CATALOGUE, PUBLIC_NAME
+from handlers.openapi_examples import BY_SCHEMA, EVENTS, OF_PARAMETERS, as_form, of_error, shown
 from handlers.openapi_operations import HTML, OPERATIONS, PARAMETERS, Answer, Operation
 from handlers.openapi_schemas import SCHEMAS, TEXT, Schema, form_of, ref
+from handlers.openapi_words import DESCRIPTIONS, SUMMARY, TAGS, introduction, limit, needs, told
 from handlers.params import FORM, JSON
 from handlers.policy import POLICIES, Policy
 from handlers.scopes import SCOPE_WORDS
@@ -39,8 +41,11 @@ HEADERS: dict[str, tuple[Schema, str]] = {
     "ETag": ({"type": "string", "pattern": '^"[0-9]{1,20}"$'}, "strong, never used again for a document of the pair"),
     "Last-Modified": ({"type": "string"}, "of the last write"),
     "Location": ({"type": "string"}, "where the browser goes"),
-    "Pragma": ({"const": "no-cache"}, "RFC 6749 5.1"),
-    "Idempotent-Replayed": ({"const": "true"}, "this is the reply of an earlier call with this Idempotency-Key"),
+    "Pragma": ({"type": "string", "const": "no-cache"}, "RFC 6749 5.1"),
+    "Idempotent-Replayed": (
+        {"type": "string", "const": "true"},
+        "this is the reply of an earlier call with this Idempotency-Key",
+    ),
 }
 OPTIONAL = {"Idempotent-Replayed"}
 
@@ -59,11 +64,16 @@ def document_bytes(routes: Sequence[Route], base_url: str) -> bytes:
 
 
 def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
-    """The document for a server at this base URL."""
+    """The document for a server at this base URL. Operations stand in the order of their groups, and within one as
+    `OPERATIONS` has them."""
+    served = {name: (pattern, handler) for pattern, handler, name in routes}
     described = [
-        (path_of(pattern, operation), method, operation, handler, name)
-        for pattern, handler, name in routes
-        for method, operation in OPERATIONS.get(name, {}).items()
+        (path_of(served[name][0], operation), method, operation, served[name][1], name)
+        for tag in TAGS
+        for name, methods in OPERATIONS.items()
+        if name in served
+        for method, operation in methods.items()
+        if operation.tag == tag
     ]
     paths: dict[str, dict[str, Any]] = {}
     for path, method, operation, handler, name in described:
@@ -73,15 +83,18 @@ def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
         "info": {
             "title": "Latchkey",
             "version": "1",
-            "description": "Identity, delegated access, hosted documents and AI calls that people pay. GET answers "
-            "HEAD too. Unknown parameters are ignored, repeated ones refused.",
+            "summary": SUMMARY,
+            "description": introduction(
+                base_url, [(name, HEADERS[name][1]) for name in (*LIMIT_HEADERS, "Retry-After")]
+            ),
+            "license": {"name": "MIT", "identifier": "MIT"},
         },
-        "servers": [{"url": base_url}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for _, _, operation, _, _ in described)],
+        "servers": [{"url": base_url, "description": "this server"}],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": paths,
         "components": {
             "schemas": {**SCHEMAS, "Page": TEXT, **_forms()},
-            "parameters": PARAMETERS,
+            "parameters": {name: {**one, "example": OF_PARAMETERS[name]} for name, one in PARAMETERS.items()},
             "headers": {
                 name: {"schema": schema, "description": text, "required": name not in OPTIONAL}
                 for name, (schema, text) in HEADERS.items()
@@ -90,6 +103,11 @@ def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
             "securitySchemes": _security_schemes(base_url),
         },
     }
+
+
+def operation_id(name: str, method: str) -> str:
+    """What an operation is called: as its route, and where that has several, with the method."""
+    return name if len(OPERATIONS[name]) == 1 else f"{name}-{method}"
 
 
 def path_of(pattern: str, operation: Operation) -> str:
@@ -127,9 +145,10 @@ def _operation(name: str, method: str, operation: Operation, handler: type[BaseH
         responses[str(status)] = {"$ref": f"#/components/responses/{_error_name(codes, operation)}"}
     responses = dict(sorted(responses.items()))
     made: dict[str, Any] = {
-        "operationId": name if len(OPERATIONS[name]) == 1 else f"{name}-{method}",
+        "operationId": operation_id(name, method),
         "tags": [operation.tag],
         "summary": operation.summary,
+        "description": _description(name, method, policy, window),
         "responses": responses,
         "security": _security(policy, method, operation),
     }
@@ -137,27 +156,33 @@ def _operation(name: str, method: str, operation: Operation, handler: type[BaseH
     if parameters:
         made["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in parameters]
     if operation.body:
-        kinds = {JSON: ref(operation.body)}
+        examples = BY_SCHEMA[operation.body]
+        content = {JSON: {"schema": ref(operation.body), **shown(examples)}}
         if not operation.document:
-            kinds[FORM] = ref(operation.body + "Form")
-        made["requestBody"] = {
-            "required": True,
-            "content": {kind: {"schema": schema} for kind, schema in kinds.items()},
-        }
+            form = form_of(SCHEMAS[operation.body])
+            forms = {name: as_form(example, form) for name, example in examples.items()}
+            content[FORM] = {"schema": ref(operation.body + "Form"), **shown(forms)}
+        made["requestBody"] = {"required": True, "content": content}
     if window:
         group = GROUPS[window]
         made["x-rate-limit"] = {"group": window, "limit": group.limit, "seconds": group.period // lifetimes.SECOND}
     return made
 
 
+def _description(name: str, method: str, policy: Policy, window: str) -> str:
+    scope = (method != "get" and policy.write_scope) or policy.scope
+    demands = [needs(scope.split())] if scope else []
+    demands += [limit(GROUPS[window])] if window else []
+    return "\n\n".join(filter(None, (DESCRIPTIONS[operation_id(name, method)], " ".join(demands))))
+
+
 def _answer(answer: Answer, *, limited: bool) -> dict[str, Any]:
     names = ("X-Request-Id", *(LIMIT_HEADERS if limited else ()), *answer.headers)
     made: dict[str, Any] = {"description": answer.description, "headers": _headers(names)}
     if answer.kinds:
-        plain = {"schema": TEXT}
-        made["content"] = {
-            kind: {"schema": ref(answer.schema)} if kind in (JSON, HTML) else plain for kind in answer.kinds
-        }
+        whole = {"schema": ref(answer.schema), **shown(BY_SCHEMA[answer.schema])}
+        events = {"schema": TEXT, "example": EVENTS}
+        made["content"] = {kind: whole if kind in (JSON, HTML) else events for kind in answer.kinds}
     return made
 
 
@@ -195,10 +220,11 @@ def _error(codes: tuple[str, ...], operation: Operation) -> dict[str, Any]:
         headers += ["Retry-After"]
     if {"invalid_token", "insufficient_scope"} & {*codes}:
         headers += ["WWW-Authenticate"]
-    content = {JSON: {"schema": _error_schema(codes, sdk=operation.sdk)}}
+    examples = {code: of_error(code, sdk=operation.sdk) for code in codes}
+    content = {JSON: {"schema": _error_schema(codes, sdk=operation.sdk), **shown(examples)}}
     if operation.page:
-        content[HTML] = {"schema": ref("Page")}
-    described = " ".join(CATALOGUE[code].description for code in codes)
+        content[HTML] = {"schema": ref("Page"), **shown(BY_SCHEMA["Page"])}
+    described = "\n\n".join(told(code) for code in codes)
     return {"description": described, "headers": _headers(headers), "content": content}
 
 
@@ -240,8 +266,17 @@ def _security_schemes(base_url: str) -> dict[str, Any]:
     }
     cookie = "__Host-latchkey_session" if base_url.startswith("https://") else "latchkey_session"
     return {
-        "oauth2": {"type": "oauth2", "flows": {"authorizationCode": flow}},
-        "client": {"type": "http", "scheme": "basic", "description": "client_id and client_secret, form-encoded"},
-        "session": {"type": "apiKey", "in": "cookie", "name": cookie},
+        "oauth2": {
+            "type": "oauth2",
+            "description": "An access token, as `Authorization: Bearer …` (RFC 6750).",
+            "flows": {"authorizationCode": flow},
+        },
+        "client": {
+            "type": "http",
+            "scheme": "basic",
+            "description": "`client_id` and `client_secret`, both form-encoded (RFC 6749 2.3.1); or the two in the "
+            "body, never both. A public app sends its `client_id` in the body.",
+        },
+        "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "of the pages; not for apps"},
         "xsrf": {"type": "apiKey", "in": "header", "name": "X-Xsrftoken", "description": "or _xsrf in a form"},
     }

@@ -79,7 +79,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     },
     "decide": {
         "post": Operation(
-            "OAuth",
+            "Consent page",
             "The person's decision",
             {
                 200: Answer("where to go, for a client that asks for JSON", "Redirect"),
@@ -168,10 +168,14 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Hosted documents", "What the app keeps, and its limits", {200: Answer("use and limits", "DocumentUsage")}
         )
     },
-    "credits": {"get": Operation("Credits", "What the person can spend", {200: Answer("the balance", "Balance")})},
+    "credits": {
+        "get": Operation(
+            "Credits and connected apps", "What the person can spend", {200: Answer("the balance", "Balance")}
+        )
+    },
     "apps": {
         "get": Operation(
-            "Credits",
+            "Credits and connected apps",
             "The other apps the person has connected",
             {200: Answer("the apps, newest first", "ConnectedApps")},
         )
@@ -230,8 +234,8 @@ def _query(name: str, schema: Schema, description: str, *, required: bool = Fals
     return {"name": name, "in": "query", "required": required, "schema": schema, "description": description}
 
 
-def _path(name: str, schema: Schema) -> Schema:
-    return {"name": name, "in": "path", "required": True, "schema": schema}
+def _path(name: str, schema: Schema, description: str) -> Schema:
+    return {"name": name, "in": "path", "required": True, "schema": schema, "description": description}
 
 
 def _header(name: str, schema: Schema, description: str) -> Schema:
@@ -239,9 +243,9 @@ def _header(name: str, schema: Schema, description: str) -> Schema:
 
 
 PARAMETERS: dict[str, Schema] = {
-    "collection": _path("collection", exactly(COLLECTION.pattern)),
-    "docId": _path("docId", exactly(DOCUMENT_ID.pattern)),
-    "model": _path("model", FILLED),
+    "collection": _path("collection", exactly(COLLECTION.pattern), "it is there while it has a document"),
+    "docId": _path("docId", exactly(DOCUMENT_ID.pattern), "the id of the document"),
+    "model": _path("model", FILLED, "the id of the model"),
     "prefix": _query("prefix", exactly(PREFIX.pattern), "only ids that begin so"),
     "limit": _query("limit", {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS, "default": 50}, "items a page"),
     "cursor": _query("cursor", TEXT, "nextCursor of the page before"),
@@ -255,10 +259,10 @@ PARAMETERS: dict[str, Schema] = {
     ),
     "client_id": _query("client_id", FILLED, "the app", required=True),
     "redirect_uri": _query("redirect_uri", FILLED, "one of the registered ones, to the letter", required=True),
-    "response_type": _query("response_type", {"const": "code"}, "", required=True),
+    "response_type": _query("response_type", {"const": "code"}, "the authorization code flow", required=True),
     "scope": _query("scope", SCOPE_LIST, "among the app's registered scopes", required=True),
     "state": _query("state", {**FILLED, "maxLength": MAX_STATE}, "32 random bytes are recommended", required=True),
     "code_challenge": _query("code_challenge", exactly(CHALLENGE.pattern), "base64url(SHA-256(code_verifier))"),
     "code_challenge_method": _query("code_challenge_method", {"const": "S256"}, "with code_challenge"),
-    "prompt": _query("prompt", {"enum": sorted(PROMPTS)}, "several with spaces; none stands alone"),
+    "prompt": _query("prompt", {"type": "string", "enum": sorted(PROMPTS)}, "several with spaces; none stands alone"),
 }

@@ -99,6 +99,7 @@ _ASKED_OF_A_MODEL = {
     "metadata": {"type": "object"},
     "output_config": {"type": "object"},
 }
+_HOW: Schema = {"max_tokens": {"type": "integer", "minimum": 1, "maximum": MAX_ASKED}, "stream": FLAG}
 _MESSAGES = {"type": "array", "minItems": 1, "items": ref("AITurn")}
 
 SCHEMAS: dict[str, Schema] = {
@@ -207,14 +208,10 @@ SCHEMAS: dict[str, Schema] = {
     "AIBlock": _BLOCK,
     "AITurn": read({"role": {"enum": ["user", "assistant"]}, "content": ref("AIContent")}),
     "AIRequest": read(
-        {
-            "model": FILLED,
-            "max_tokens": {"type": "integer", "minimum": 1, "maximum": MAX_ASKED},
-            "messages": _MESSAGES,
-        },
-        {"stream": FLAG, **_ASKED_OF_A_MODEL},
+        {"model": FILLED, "max_tokens": _HOW["max_tokens"], "messages": _MESSAGES},
+        {**_HOW, **_ASKED_OF_A_MODEL},
     ),
-    "AICountRequest": read({"model": FILLED, "messages": _MESSAGES}, _ASKED_OF_A_MODEL),
+    "AICountRequest": read({"model": FILLED, "messages": _MESSAGES}, {**_HOW, **_ASKED_OF_A_MODEL}),
     "AIReply": read(
         {
             **{"id": TEXT, "type": {"const": "message"}, "role": {"const": "assistant"}, "model": TEXT},

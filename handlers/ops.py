@@ -16,7 +16,7 @@ from handlers.base import BaseHandler
 from handlers.fallback import quote_nothing
 from handlers.health import HealthHandler
 from handlers.params import Params
-from handlers.policy import OPEN, OPS_POLICIES, check_policies
+from handlers.policy import NOWHERE, OPS_POLICIES, check_policies, policy_of
 from handlers.site import Site
 from store.credits import CURRENCY, SCALE
 from store.operations import person_named
@@ -27,6 +27,10 @@ class Operations(Latchkey):
     """The application. `keys` are the SHA-256 digests of the operator keys."""
 
     keys: tuple[bytes, ...] = ()
+
+    def take_keys(self, keys: Iterable[str]) -> None:
+        """Takes these operator keys, and no others any more."""
+        self.keys = tuple(_digest(key) for key in keys)
 
 
 class OpsHandler(BaseHandler):
@@ -100,12 +104,15 @@ def make_ops_application(site: Site, keys: Iterable[str]) -> Operations:
     """The Tornado application of the operations port. Raises MissingPolicy for a route without a policy."""
     check_policies((name for _, _, name in OPS_ROUTES), OPS_POLICIES)
     application = Operations(
-        [URLSpec(pattern, handler, {"policy": OPS_POLICIES[name]}, name) for pattern, handler, name in OPS_ROUTES],
+        [
+            URLSpec(pattern, handler, {"policy": policy_of(name, OPS_POLICIES)}, name)
+            for pattern, handler, name in OPS_ROUTES
+        ],
         default_handler_class=NothingHandler,
-        default_handler_args={"policy": OPEN},
+        default_handler_args={"policy": NOWHERE},
     )
     application.site = site
-    application.keys = tuple(_digest(key) for key in keys)
+    application.take_keys(keys)
     logging.getLogger("tornado.general").addFilter(quote_nothing)
     return application
 

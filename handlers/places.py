@@ -24,10 +24,14 @@ class Places:
 
     def __init__(self, most: int, each: int | None = None) -> None:
         self._most = most
-        self._each = most if each is None else each
+        self._each = each
         self._people: Counter[str] = Counter()
         self.taken = 0
         """How many are taken."""
+
+    def resize(self, most: int) -> None:
+        """From now on there are so many. Who has a place keeps it."""
+        self._most = most
 
     @contextmanager
     def place(self, person: str) -> Iterator[None]:
@@ -35,7 +39,7 @@ class Places:
         "rate_limited" where the person has as many as a person may."""
         if self.taken >= self._most:
             raise Refused(BUSY.code, BUSY.description, retry_after=later())
-        if self._people[person] >= self._each:
+        if self._each is not None and self._people[person] >= self._each:
             raise Refused("rate_limited", "This is under way as often as it may be at once.", retry_after=later())
         self.taken += 1
         self._people[person] += 1

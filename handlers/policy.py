@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +11,8 @@ class Policy:
     """`scope`: the token must carry one of these (space-separated); empty where no token is asked for. `window`: the
     group of SPEC 8.1 that counts the request. `write_scope`, `write_window`: the same for methods that write, where
     they differ. `xsrf`: a browser with cookies is on the other side. `operator`: an operator key is asked for.
-    `finishes`: it is the last step of something, and has a reserve when there is more to do than can be done."""
+    `finishes`: it is the last step of something, and has a reserve when there is more to do than can be done. `route`:
+    the route's name, once it has been given to one."""
 
     scope: str = ""
     window: str = ""
@@ -20,10 +21,13 @@ class Policy:
     xsrf: bool = False
     operator: bool = False
     finishes: bool = False
+    route: str = ""
 
 
 PAGE = Policy(xsrf=True)
 OPEN = Policy()
+NOWHERE = Policy(route="unmatched")
+"""Of what no route answers."""
 LAST_PAGE = Policy(xsrf=True, finishes=True)
 
 POLICIES: dict[str, Policy] = {
@@ -35,6 +39,7 @@ POLICIES: dict[str, Policy] = {
     "revoke": Policy(window="oauth", finishes=True),
     "metadata": OPEN,
     "openapi": OPEN,
+    "docs": PAGE,
     "usage": Policy(scope="data:read data:write", window="data-read"),
     "document": Policy(scope="data:read", window="data-read", write_scope="data:write", write_window="data-write"),
     "collection": Policy(scope="data:read", window="data-list"),
@@ -85,6 +90,11 @@ POLICIES: dict[str, Policy] = {
     "developer-status": PAGE,
     "developer-delete": PAGE,
     "developer-try": PAGE,
+    "developer-webhooks": PAGE,
+    "developer-webhook-secret": PAGE,
+    "developer-webhook-test": PAGE,
+    "developer-delivery": PAGE,
+    "developer-delivery-again": PAGE,
     "account-confirm": PAGE,
     "account-confirm-options": PAGE,
     "account-session-end": PAGE,
@@ -105,6 +115,17 @@ OPS_POLICIES: dict[str, Policy] = {
     "ops-credits": Policy(operator=True),
     "healthz": OPEN,
 }
+
+
+# The metrics port.
+METRICS_POLICIES: dict[str, Policy] = {
+    "metrics": OPEN,
+}
+
+
+def policy_of(name: str, policies: Mapping[str, Policy] = POLICIES) -> Policy:
+    """The policy of a route, which knows whose it is."""
+    return replace(policies[name], route=name)
 
 
 class MissingPolicy(Exception):

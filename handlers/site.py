@@ -13,15 +13,19 @@ from typing import Any
 
 from handlers.places import Places
 from handlers.studio import Studio
+from metrics.measures import Measures
 from outbound.echo import echo_model
 from outbound.mail import Mailer, Spool
 from outbound.models import Models
 from store.errors import StoreUnavailable
 from store.opened import Store
 from store.passkeys import Party, party_of
+from store.webhook_urls import is_loopback_url
 
 Network = IPv4Network | IPv6Network
 
+# Of which is known whether they are proxies: strangers are many.
+_MOST_PEERS = 1000
 DOWNLOADS_EACH = 2
 """Downloads that one person has under way at once, at most: nobody takes all the places."""
 
@@ -49,14 +53,27 @@ class Site:
     studio: Studio = field(default_factory=Studio)
     ai_calls: Places = field(default_factory=lambda: Places(2048))
     downloads: Places = field(default_factory=lambda: Places(32, DOWNLOADS_EACH))
+    here_alone: bool = True
+    """Nobody but this machine is served, whatever the base URL is."""
+    posts_events: bool = True
+    wake_webhooks: Callable[[], None] = lambda: None
+    """Says to whatever posts events that there is one."""
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
+    measures: Measures = field(default_factory=Measures)
     endings: set[Callable[[], None]] = field(default_factory=set)
     """What ends the requests that go on without their client, when the server waits for them no longer."""
+    peers: dict[str, bool] = field(default_factory=dict)
+    """Whether they are trusted proxies, of those that were asked about."""
 
     @property
     def secure(self) -> bool:
         """Whether browsers reach this server over TLS."""
         return self.base_url.startswith("https://")
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether this server is a developer's own, which nobody else reaches."""
+        return self.here_alone and is_loopback_url(self.base_url)
 
     @property
     def party(self) -> Party | None:
@@ -79,6 +96,19 @@ class Site:
         task = asyncio.ensure_future(quiet())
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+
+    def trusts(self, peer: str | None) -> bool:
+        """Whether the peer of a connection is a trusted proxy. There are few: each is looked for in the networks
+        once."""
+        if not self.trusted_proxies or peer is None:
+            return False
+        found = self.peers.get(peer)
+        if found is None:
+            address = _parse(peer)
+            found = address is not None and any(address in network for network in self.trusted_proxies)
+            if len(self.peers) < _MOST_PEERS:
+                self.peers[peer] = found
+        return found
 
     def cookie(self, name: str) -> str:
         """The name of a cookie: over TLS with the prefix that keeps other hosts from setting it (RFC 6265bis)."""

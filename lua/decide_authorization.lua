@@ -11,6 +11,8 @@
 --- KEYS[10] meta
 --- KEYS[11] index
 --- KEYS[12] usage
+--- KEYS[13] due
+--- KEYS[14] outbox
 --- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] client
 --- ARGV[3] decision: allow or deny
@@ -40,6 +42,7 @@
 local user, session, request, grant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local code, app_users, audit, window = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local docs, meta, index, usage = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local due, outbox = KEYS[13], KEYS[14]
 local member, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local address, agent, terms, spend_limit = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
@@ -64,8 +67,8 @@ if scopes ~= '*' then
   if scopes == '' or not covers(scope, scopes) then return {'invalid_scope', remaining, reset} end
   scope = intersect(scope, scopes)
 end
-local epoch, connected =
-  open_grant(user, grant, app_users, {docs, meta, index, usage}, client, member, scope, fresh_epoch, now)
+local epoch, connected = open_grant(
+  user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, scope, fresh_epoch, now)
 if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
   'terms', terms)

@@ -7,12 +7,15 @@
 --- KEYS[6] meta
 --- KEYS[7] index
 --- KEYS[8] usage
+--- KEYS[9] due
+--- KEYS[10] outbox
 --- ARGV[1] idle: ms
 --- ARGV[2] client
 --- ARGV[3] document: collection/id
 --- ARGV[4] collection
 --- ARGV[5] address
 --- ARGV[6] agent
+--- ARGV[7] member: the person, as the lists of the shard have them
 --- @reply signed_out
 --- @reply not_found
 --- @reply ok
@@ -20,14 +23,18 @@
 --- @include "session"
 --- @include "documents"
 --- @include "audit"
+--- @include "due"
 local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local due, outbox = KEYS[9], KEYS[10]
 local idle, client, document, collection = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
-local address, agent = ARGV[5], ARGV[6]
+local address, agent, member = ARGV[5], ARGV[6], ARGV[7]
 
-if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
 local found = redis.call('EXISTS', grant) == 1 and read_meta(meta, document)
 if not found then return {'not_found'} end
 remove_document(docs, meta, index, usage, document, collection, found.size)
 record(audit, 'document_deleted', client, address, agent)
+told_if_empty(due, outbox, index, client, member, now)
 return {'ok'}

@@ -7,12 +7,15 @@
 --- KEYS[6] meta
 --- KEYS[7] index
 --- KEYS[8] usage
+--- KEYS[9] due
+--- KEYS[10] outbox
 --- ARGV[1] idle: ms
 --- ARGV[2] client
 --- ARGV[3] steps: documents deleted by one call
 --- ARGV[4] begun: '1' after the first step, which is the one that is noted, or empty
 --- ARGV[5] address
 --- ARGV[6] agent
+--- ARGV[7] member: the person, as the lists of the shard have them
 --- @reply signed_out
 --- @reply not_found
 --- @reply more deleted
@@ -21,13 +24,16 @@
 --- @include "session"
 --- @include "documents"
 --- @include "audit"
+--- @include "due"
 --- @include "touch"
 local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local due, outbox = KEYS[9], KEYS[10]
 local idle, client, steps, begun = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local address, agent = ARGV[5], ARGV[6]
+local address, agent, member = ARGV[5], ARGV[6], ARGV[7]
 
-if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
 if redis.call('EXISTS', grant) == 0 then return {'not_found'} end
 local names = redis.call('ZRANGE', index, 0, steps - 1)
 if #names > 0 and begun == '' then record(audit, 'documents_deleted', client, address, agent) end
@@ -47,6 +53,7 @@ if collection then
   redis.call('HDEL', docs, unpack(names))
   redis.call('HDEL', meta, unpack(names))
   redis.call('ZREM', index, unpack(names))
+  told_if_empty(due, outbox, index, client, member, now)
 else
   touch(usage)
 end

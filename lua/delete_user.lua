@@ -13,6 +13,8 @@
 --- KEYS[12] passkeys
 --- KEYS[13] recovery
 --- KEYS[14] picture
+--- KEYS[15] due
+--- KEYS[16] outbox
 --- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
@@ -25,9 +27,11 @@
 --- @include "connected"
 --- @include "step"
 --- @include "touch"
+--- @include "due"
 local user, users, leaving, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local balance, holds, ledger, replies, apps = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local factors, passkeys, recovery, picture = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local due, outbox = KEYS[15], KEYS[16]
 local member, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 redis.call('HDEL', user, 'status')
@@ -42,6 +46,9 @@ for position, client in ipairs(apps_of(leaving)) do
   freed = freed + tonumber(redis.call('HGET', prefix .. 'usage:' .. client, 'bytes') or '0')
   local row = redis.call('HMGET', prefix .. 'grant:' .. client, 'epoch', 'revoked_at')
   if row[1] and not row[2] then left[#left + 1] = client end
+  -- Also to one in its grace window, of which data is kept: that goes now.
+  if row[1] then announce(outbox, 'user.deleted', client, member, '', now_ms()) end
+  take_off_due(due, outbox, prefix .. 'docs:' .. client, client, member)
   for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
     redis.call('UNLINK', prefix .. noun .. ':' .. client)
   end

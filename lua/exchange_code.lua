@@ -6,6 +6,7 @@
 --- KEYS[5] access
 --- KEYS[6] window
 --- KEYS[7] audit
+--- KEYS[8] outbox
 --- ARGV[1] client
 --- ARGV[2] redirect_uri: as the app sends it now
 --- ARGV[3] challenge: base64url(SHA-256(code_verifier)), or empty when no verifier was sent
@@ -15,6 +16,7 @@
 --- ARGV[7] limit
 --- ARGV[8] period: ms
 --- ARGV[9] terms: of the registration as it is now
+--- ARGV[10] member: the person, as the lists of the shard have them
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -28,11 +30,12 @@
 --- @include "issue"
 --- @include "audit"
 --- @include "touch"
-local user, grant, code, family, access, window, audit =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+--- @include "announce"
+local user, grant, code, family, access, window, audit, outbox =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local client, redirect_uri, challenge, registered = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
-local limit, period, terms = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+local limit, period, terms, member = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
@@ -40,6 +43,11 @@ if not status then return {'dead'} end
 if redis.call('EXISTS', family) == 1 then
   if redis.call('HSETNX', family, 'revoked', 'replay') == 1 then
     record(audit, 'code_replayed', client, '', '')
+    local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
+    -- Those of an ended grant, or of an earlier epoch, were dead, and that was told of.
+    if not given[2] and given[1] and given[1] == redis.call('HGET', family, 'epoch') then
+      announce(outbox, 'tokens.revoked', client, member, 'code_replayed', now_ms())
+    end
   else
     touch(family)
   end

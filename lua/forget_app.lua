@@ -1,5 +1,6 @@
 --- Free what a deleted app left in one shard, in bounded steps; its tokens died with its registration.
 --- KEYS[1] app_users
+--- KEYS[2] due
 --- ARGV[1] client
 --- ARGV[2] people: what stands before a member of the list in the keys of that person
 --- ARGV[3] steps: persons freed by one call
@@ -10,7 +11,8 @@
 --- @durable
 --- @include "connected"
 --- @include "step"
-local app_users = KEYS[1]
+--- @include "due"
+local app_users, due = KEYS[1], KEYS[2]
 local client, people, steps = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local freed = 0
@@ -22,6 +24,7 @@ for _, member in ipairs(redis.call('SRANDMEMBER', app_users, steps)) do
   end
   redis.call('HDEL', prefix .. 'user', app_field(client))
   redis.call('SREM', app_users, member)
+  forget_due(due, client, member)
   if freed > STEP_BYTES then break end
 end
 return {redis.call('EXISTS', app_users) == 1 and 'more' or 'done'}

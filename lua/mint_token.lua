@@ -9,6 +9,8 @@
 --- KEYS[8] meta
 --- KEYS[9] index
 --- KEYS[10] usage
+--- KEYS[11] due
+--- KEYS[12] outbox
 --- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] client
 --- ARGV[3] scope
@@ -23,13 +25,14 @@
 --- @include "audit"
 local user, grant, family, access, app_users, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local docs, meta, index, usage = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local due, outbox = KEYS[11], KEYS[12]
 local member, client, scope, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
 
 if redis.call('HGET', user, 'status') ~= 'active' then return {'not_found'} end
 local now = now_ms()
-local epoch, connected =
-  open_grant(user, grant, app_users, {docs, meta, index, usage}, client, member, scope, fresh_epoch, now)
+local epoch, connected = open_grant(
+  user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, scope, fresh_epoch, now)
 issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, now)
 record(audit, 'token_minted', client, '', '')
 return {'ok', connected}

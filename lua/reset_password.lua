@@ -5,6 +5,8 @@
 --- KEYS[4] factors
 --- KEYS[5] passkeys
 --- KEYS[6] recovery
+--- KEYS[7] due
+--- KEYS[8] outbox
 --- ARGV[1] link_id
 --- ARGV[2] password: the raw hash
 --- ARGV[3] prefix: what stands before a noun in the person's keys
@@ -12,6 +14,7 @@
 --- ARGV[5] grace: ms
 --- ARGV[6] address
 --- ARGV[7] agent
+--- ARGV[8] member: the person, as the lists of the shard have them
 --- @reply over
 --- @reply ok claimed left
 --- @derives prefix
@@ -21,9 +24,9 @@
 --- @include "connected"
 --- @include "grant"
 local user, link, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery = KEYS[6]
+local recovery, due, outbox = KEYS[6], KEYS[7], KEYS[8]
 local link_id, password, prefix, fresh_epoch, grace = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local address, agent = ARGV[6], ARGV[7]
+local address, agent, member = ARGV[6], ARGV[7], ARGV[8]
 
 local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end
@@ -39,7 +42,7 @@ if claimed then
     local row = redis.call('HMGET', grant, 'epoch', 'revoked_at')
     if row[1] and not row[2] then
       for _, noun in ipairs({'docs', 'meta', 'index', 'usage'}) do kept[#kept + 1] = prefix .. noun .. ':' .. client end
-      end_grant(grant, kept, fresh_epoch, grace, now)
+      end_grant(grant, kept, due, outbox, client, member, 'address_claimed', fresh_epoch, grace, now)
       left[#left + 1] = client
     end
   end

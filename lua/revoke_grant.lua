@@ -7,12 +7,15 @@
 --- KEYS[6] meta
 --- KEYS[7] index
 --- KEYS[8] usage
+--- KEYS[9] due
+--- KEYS[10] outbox
 --- ARGV[1] client
 --- ARGV[2] fresh_epoch
 --- ARGV[3] grace: ms
 --- ARGV[4] idle: ms
 --- ARGV[5] address
 --- ARGV[6] agent
+--- ARGV[7] member: the person, as the lists of the shard have them
 --- @reply signed_out
 --- @reply not_found
 --- @reply ok until
@@ -23,8 +26,9 @@
 --- @include "touch"
 local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local due, outbox = KEYS[9], KEYS[10]
 local client, fresh_epoch, grace, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local address, agent = ARGV[5], ARGV[6]
+local address, agent, member = ARGV[5], ARGV[6], ARGV[7]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -36,6 +40,7 @@ if given[2] then
   return {'not_found'}
 end
 
-end_grant(grant, {docs, meta, index, usage}, fresh_epoch, grace, now)
+end_grant(grant, {docs, meta, index, usage}, due, outbox, client, member, 'disconnected_by_person', fresh_epoch, grace,
+  now)
 record(audit, 'app_disconnected', client, address, agent)
 return {'ok', now + grace}

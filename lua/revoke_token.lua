@@ -5,17 +5,23 @@
 --- KEYS[4] access
 --- KEYS[5] window
 --- KEYS[6] audit
+--- KEYS[7] outbox
 --- ARGV[1] kind: access or refresh
 --- ARGV[2] client
 --- ARGV[3] limit
 --- ARGV[4] period: ms
+--- ARGV[5] member: the person, as the lists of the shard have them
+--- ARGV[6] known: '1' where the app itself asked, or empty: whoever holds the token may
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset
 --- @durable
 --- @include "window"
 --- @include "audit"
-local presented, grant, family, access, window, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+--- @include "announce"
+local presented, grant, family, access, window, audit, outbox =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local kind, client, limit, period = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local member, known = ARGV[5], ARGV[6]
 
 local now = now_ms()
 -- The figures come from the presented string alone, so that they tell nothing of what became of it.
@@ -37,6 +43,9 @@ elseif redis.call('DEL', access) == 1 then
 end
 if ended then
   take_window(window, limit, period, now)
-  if kind == 'refresh' then record(audit, 'tokens_revoked', client, '', '') end
+  if kind == 'refresh' then
+    record(audit, 'tokens_revoked', client, '', '')
+    if known == '' then announce(outbox, 'tokens.revoked', client, member, 'token_revoked', now) end
+  end
 end
 return {'ok', remaining, reset}

@@ -5,6 +5,7 @@
 --- KEYS[4] access: of the generation after the one presented
 --- KEYS[5] window
 --- KEYS[6] audit
+--- KEYS[7] outbox
 --- ARGV[1] client
 --- ARGV[2] generation: of the token presented
 --- ARGV[3] wanted: scopes asked for, or empty for all of the family
@@ -15,6 +16,7 @@
 --- ARGV[8] refresh_ttl: ms
 --- ARGV[9] limit
 --- ARGV[10] period: ms
+--- ARGV[11] member: the person, as the lists of the shard have them
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -25,14 +27,16 @@
 --- @include "scope"
 --- @include "window"
 --- @include "issue"
---- @include "grant"
+--- @include "epoch"
 --- @include "audit"
 --- @include "touch"
-local user, grant, family, access, window, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+--- @include "announce"
+local user, grant, family, access, window, audit, outbox =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local client, generation, wanted, registered, fresh_epoch =
   ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local retry_ms, access_ttl, refresh_ttl = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local limit, period = tonumber(ARGV[9]), tonumber(ARGV[10])
+local limit, period, member = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
@@ -55,7 +59,10 @@ if revoked or (generation < current and not again) then
   -- RFC 9700 4.14.2: the whole pair dies, since nobody can tell which of the two holders is the thief.
   -- A family from before the present epoch does so once: a single old string must not keep a person out for ever.
   local first = redis.call('HSETNX', family, 'replayed', '1') == 1
-  if connected and (first or line[3] == given[1]) then kill_pair(grant, fresh_epoch) end
+  if connected and (first or line[3] == given[1]) then
+    kill_pair(grant, fresh_epoch)
+    announce(outbox, 'tokens.revoked', client, member, 'refresh_token_replayed', now)
+  end
   if first then record(audit, 'refresh_replayed', client, '', '') else touch(family) end
   return {'replayed'}
 end

@@ -40,7 +40,7 @@ def load_models(path: Path | None, environ: Mapping[str, str] = os.environ, *, e
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
     try:
         top = _Table(content, "", _TOP)
@@ -171,10 +171,10 @@ class _Table:
 
     def seconds(self, name: str, default: float) -> float:
         """A number of seconds above zero."""
-        value = float(self.take(name, (int, float), default))  # type: ignore[arg-type]  # take() has looked
+        value: float = self.take(name, (int, float), default)  # type: ignore[arg-type]  # take() has looked
         if not 0 < value <= MAX_SECONDS:
             raise _Wrong(self._at(name), f"must be more than 0 and at most {MAX_SECONDS:g} seconds")
-        return value
+        return float(value)
 
     def tables(self, name: str, known: tuple[str, ...]) -> list[_Table]:
         """The tables of an array, none without it."""

@@ -12,8 +12,10 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -136,7 +138,7 @@ class Spool:
 
 class Mailer:
     """Sends letters. `sender` is the address they come from; `confirms`: they reach people, so that an address can be
-    asked to be confirmed."""
+    asked to be confirmed. `watch` is told of each letter what it is and what became of it: sent, failed or dropped."""
 
     def __init__(
         self, transport: Transport, sender: str, *, confirms: bool, retries: tuple[float, ...] = RETRIES
@@ -148,11 +150,22 @@ class Mailer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._places = asyncio.Semaphore(AT_ONCE)
         self._closing = asyncio.Event()
+        self.watch: Callable[[str, str], None] = _nobody
+
+    @property
+    def queue(self) -> int:
+        """Mails that wait to be sent."""
+        return len(self._tasks)
+
+    def turn_into(self, other: Mailer) -> None:
+        """From now on mails go as the other one would send them, those that wait for another try too."""
+        self.confirms, self._transport, self._sender = other.confirms, other._transport, other._sender
 
     def post(self, letter: Letter) -> None:
         """Takes a letter, and returns at once. Where too many wait already it is dropped, with a line in the log."""
         if len(self._tasks) >= MOST_WAITING:
             log.warning("mail %s dropped: %d wait already", letter.what, MOST_WAITING)
+            self.watch(letter.what, "dropped")
             return
         task = asyncio.get_running_loop().create_task(self._deliver(letter))
         self._tasks.add(task)
@@ -177,7 +190,8 @@ class Mailer:
                 try:
                     async with self._places:
                         last = last or self._closing.is_set()
-                        return await self._transport.send(message)
+                        await self._transport.send(message)
+                        return self.watch(letter.what, "sent")
                 except Undelivered as failure:
                     if not failure.temporary or last:
                         raise
@@ -187,6 +201,14 @@ class Mailer:
             # An OSError of the spool names a path, others may hold the address.
             reason = str(error) if isinstance(error, Undelivered) else type(error).__name__
             log.warning("mail %s not sent: %s", letter.what, reason)
+            self.watch(letter.what, "failed")
+        except asyncio.CancelledError:  # the server ends
+            self.watch(letter.what, "dropped")
+            raise
+
+
+def _nobody(what: str, outcome: str) -> None:
+    """Is not interested."""
 
 
 def _address(text: str, name: str = "") -> Address:
@@ -203,7 +225,7 @@ def compose(letter: Letter, sender: str) -> EmailMessage:
     message["From"] = _address(sender, "Latchkey")
     message["To"] = _address(letter.to)
     message["Subject"] = letter.subject
-    message["Date"] = format_datetime(localtime())
+    message["Date"] = format_datetime(localtime(datetime.now(UTC)))
     message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2])
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: out-of-office replies stay away
     # Quoted-printable breaks links where somebody reads the file, so it is for lines that mail servers refuse.

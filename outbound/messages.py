@@ -17,6 +17,7 @@ from outbound.failure import UpstreamFailed
 from outbound.models import Limits, Model
 from outbound.tokens import texts_of
 from outbound.watch import Watch
+from tracing import passed_on
 
 log = logging.getLogger("latchkey.upstream")
 
@@ -167,7 +168,7 @@ class MessagesUpstream:
             response = await self._session.post(
                 self._url + path,
                 data=io.BytesIO(encoded(body)),  # in pieces: bytes beyond 1 MiB would hold up everybody else
-                headers=self._headers,
+                headers={**self._headers, **passed_on()},
                 timeout=timeout,
                 allow_redirects=False,
                 read_bufsize=READ_BYTES,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.calling import stub
 from bench.measure import HOST, Unexpected, progress
-from bench.processes import free_port
+from bench.ports import free_ports
 from proof.calling import Clients
 from proof.faults import Kind, Scene, possible
 from proof.history import History, Recorder
@@ -126,7 +126,7 @@ def serving(
     embedded = options.store == "embedded"
     servers, ops = [], []
     for number in range(1 if embedded else options.servers):
-        port, ops_port = free_port(), free_port()
+        port, ops_port = free_ports(2)
         own = [
             *("--ops-port", str(ops_port), "--ops-host", HOST, "--trusted-proxies", HOST),
             *("--password-memory", "8192", "--password-iterations", "1", "--password-queue", "200"),

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from bench.measure import HOST
-from bench.processes import free_port
+from bench.ports import free_port
 
 
 class Wire:

@@ -7,7 +7,7 @@ import logging
 import secrets
 import string
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from time import monotonic
@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.beside import beside
+from store.deliveries import Deliveries
 from store.errors import StoreUnavailable, wrapped
 from store.names import check_client_id
 from store.refused import Refused
@@ -29,6 +30,7 @@ from store.registration import (
     secret_mark,
     tombstone,
 )
+from store.results import unheard
 from store.scripts import Scripts
 
 log = logging.getLogger("latchkey.apps")
@@ -36,6 +38,7 @@ log = logging.getLogger("latchkey.apps")
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
 PURGE_STEP = 100
+SHARDS_AT_ONCE = 256
 
 
 class Apps:
@@ -44,6 +47,7 @@ class Apps:
     def __init__(self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic) -> None:
         self._client = client
         self._scripts = scripts
+        self._deliveries = Deliveries(scripts)
         self._clock = clock
         self.settle = CACHE_SECONDS
         self._cached: OrderedDict[str, tuple[float, Registration | None]] = OrderedDict()
@@ -132,14 +136,14 @@ class Apps:
     async def create(self, registration: Registration, secret: str | None = None) -> tuple[Registration, str | None]:
         """Registers an app. Returns it with its secret, which is shown this once and never stored (None for a public
         app). Raises Refused("invalid_request") when the client id is taken."""
+        now = await self.now()
         with wrapped():
-            seconds, micros = await self._client.time()
             # First the list: cut behind this step, a name stands in it for nothing, which the next attempt passes over.
-            await self._client.zadd(keys.APPS, {registration.client_id: seconds}, nx=True)
+            await self._client.zadd(keys.APPS, {registration.client_id: now // 1000}, nx=True)
         if not registration.public:
             secret = secret or new_secret()
             registration = replace(registration, secrets=(secret_digest(secret),))
-        registration = replace(registration, created_at=seconds * 1000 + micros // 1000)
+        registration = replace(registration, created_at=now)
         if not await self._save(registration.client_id, b"", registration.pack()):
             if owner_left((await self._read(registration.client_id))[0]) is not None:
                 # What an app left behind must never fall to another one of the same name.
@@ -147,11 +151,17 @@ class Apps:
             raise Refused("invalid_request", "This client_id is registered already.")
         return registration, secret
 
+    async def now(self) -> int:
+        """The store's time, in epoch milliseconds."""
+        with wrapped():
+            seconds, micros = await self._client.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
     async def update(self, client_id: str, by: str | None = None, /, **changes: Any) -> Registration:
         """Changes fields of a registration, where `by` is given only of one that this person owns. Raises
         Refused("not_found"), ValueError for what may not register, and as `changed_by_owner`."""
         change = replace if by is None else changed_by_owner
-        return await self._change(client_id, lambda present: change(present, **changes), by)
+        return await self.change(client_id, lambda present: change(present, **changes), by)
 
     async def rotate_secret(
         self, client_id: str, *, drop_old: bool = False, by: str | None = None
@@ -159,17 +169,19 @@ class Apps:
         """Gives the app a new secret; the one before it stays valid unless `drop_old`. Of two live ones the older goes;
         for an owner (`by`), who may be using it, Refused("invalid_request") instead: one is dropped first."""
         secret = new_secret()
-        changed = await self._change(client_id, lambda app: rotated(app, secret, drop_old, by is not None), by)
+        changed = await self.change(client_id, lambda app: rotated(app, secret, drop_old, by is not None), by)
         return changed, secret
 
     async def drop_secret(self, client_id: str, mark: str, *, by: str | None = None) -> Registration:
         """Ends one of two live secrets, named by its mark. Raises Refused("not_found", or "invalid_request" for the
         last one)."""
-        return await self._change(client_id, lambda app: without_secret(app, mark), by)
+        return await self.change(client_id, lambda app: without_secret(app, mark), by)
 
-    async def _change(
+    async def change(
         self, client_id: str, change: Callable[[Registration], Registration], by: str | None = None
     ) -> Registration:
+        """Puts what `change` makes of a registration in its place, where `by` is given only of one that this person
+        owns; `change` runs again when somebody else was quicker. Raises Refused("not_found"), what `change` raises."""
         for _ in range(10):
             packed, present = await self._read(client_id)
             if present is None or by not in (None, present.owner):
@@ -210,16 +222,19 @@ class Apps:
         if not buried and not await self._save(client_id, packed, tombstone(owner or "")):
             raise StoreUnavailable("the registration changed meanwhile")
 
-    async def finish_deletion(self, client_id: str) -> None:
-        """The rest, behind `begin_deletion`; may be begun again."""
+    async def finish_deletion(self, client_id: str, told: Callable[[int, int], None] = unheard) -> None:
+        """The rest, behind `begin_deletion`; may be begun again. `told` hears how many shards are done, and of how
+        many."""
         # A process that has not heard of it may act on its copy a little longer; what comes of that is freed as well.
         await asyncio.sleep(self.settle)
-        for shard in keys.SHARDS:
+        shards = await self._shards_of(client_id)
+        for done, shard in enumerate(shards):
+            told(done, len(shards))
             word = "more"
             while word == "more":
                 reply = await self._scripts.run(
                     "forget_app",
-                    {"app_users": keys.shard_app_users(shard, client_id)},
+                    {**keys.telling(shard), "app_users": keys.shard_app_users(shard, client_id)},
                     client=client_id,
                     people=keys.member_prefix(shard),
                     steps=PURGE_STEP,
@@ -229,6 +244,7 @@ class Apps:
         owner = owner_left(packed)
         if owner is None:
             return  # somebody else finished meanwhile
+        await self._deliveries.forget(client_id)
         # The tombstone outlives the list, and the owner's list the tombstone: a deletion that was cut short is found.
         with wrapped():
             await self._client.zrem(keys.APPS, client_id)
@@ -236,6 +252,19 @@ class Apps:
         if owner:
             with wrapped():
                 await self._client.zrem(keys.person(owner)["apps"], client_id)
+
+    async def _shards_of(self, client_id: str) -> Sequence[str]:
+        """The shards in which the app left something: few, mostly, and to ask is much cheaper than to clear."""
+        found: list[str] = []
+        for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
+            shards = keys.SHARDS[start : start + SHARDS_AT_ONCE]
+            with wrapped():
+                async with self._client.pipeline(transaction=False) as batch:
+                    for shard in shards:
+                        batch.exists(keys.shard_app_users(shard, client_id))
+                    there: Sequence[int] = await batch.execute()
+            found += [shard for shard, one in zip(shards, there, strict=True) if one]
+        return found
 
     async def list(self) -> list[Registration]:
         """Every registration, oldest first."""

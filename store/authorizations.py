@@ -142,6 +142,7 @@ class Authorizations:
             {
                 **session.keys(),
                 **keys.hosted(user, client),
+                **keys.telling(user[:3]),
                 "request": keys.request(user, token.id),
                 "grant": keys.grant(user, client),
                 "code": keys.code(user, code_id),

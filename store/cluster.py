@@ -88,6 +88,11 @@ class Cluster(RedisCluster):
                     raise
                 self.nodes_manager.move_node_to_end_of_cached_nodes(primaries[0].name)
 
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """All there are."""
+        return (*self._lanes.values(), *(lane for waiting in self._waiting.values() for lane in waiting.lanes))
+
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
         """The script's reply."""
         return await self._run(keys_and_args[0], "EVALSHA", sha, numkeys, *keys_and_args)

@@ -12,15 +12,21 @@ __all__ = ["StartupError", "StoreError", "StoreUnavailable", "Unconfirmed", "tra
 
 
 class StoreError(Exception):
-    """A store call failed for a reason that is a defect on our side."""
+    """A store call failed for a reason that is a defect on our side. `word` stands for it where answers are counted."""
+
+    word = "failed"
 
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached or its answer was lost: nothing was done, or the outcome is unknown."""
 
+    word = "unavailable"
+
 
 class Unconfirmed(StoreUnavailable):
     """It was done, but not confirmed by as many replicas as it has to be: a failover may undo it."""
+
+    word = "unconfirmed"
 
 
 class StartupError(Exception):

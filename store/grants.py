@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from store import keys
 from store.authorizations import fresh_epoch
 from store.guard import admitted
+from store.hints import Hints
 from store.lifetimes import APPS_READ, GRACE
 from store.refused import Refused, refuse_signed_out
 from store.results import Caller, Profile, Visitor, Window, profile_of
@@ -45,8 +46,9 @@ class Connected:
 class Grants:
     """What a person sees and ends of the apps' access. `idle` is the idle lifetime of a session in ms."""
 
-    def __init__(self, scripts: Scripts, idle: int) -> None:
+    def __init__(self, scripts: Scripts, hints: Hints, idle: int) -> None:
         self._scripts = scripts
+        self._hints = hints
         self._idle = idle
 
     async def connected(self, caller: Caller, needed: str) -> tuple[list[Connected], Window]:
@@ -90,8 +92,14 @@ class Grants:
         SignedOut, Refused("not_found")."""
         reply = await self._scripts.run(
             "revoke_grant",
-            {**session.keys(), **keys.hosted(session.user, client), "grant": keys.grant(session.user, client)},
+            {
+                **session.keys(),
+                **keys.hosted(session.user, client),
+                **keys.telling(session.user[:3]),
+                "grant": keys.grant(session.user, client),
+            },
             client=client,
+            member=keys.member(session.user),
             fresh_epoch=fresh_epoch(),
             grace=GRACE,
             idle=self._idle,
@@ -100,6 +108,7 @@ class Grants:
         refuse_signed_out(reply)
         if reply.word == "not_found":
             raise Refused("not_found", "This app is not connected.")
+        self._hints.add(session.user)
         return at(reply.number("until"))
 
 

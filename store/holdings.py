@@ -11,6 +11,7 @@ from store import keys
 from store.cipher import Cipher
 from store.documents import Metadata, Usage, metadata_of, usage_of
 from store.grants import at
+from store.hints import Hints
 from store.refused import Refused, refuse_signed_out
 from store.results import Profile, Visitor, profile_of
 from store.scripts import Reply, Scripts, Value
@@ -41,15 +42,21 @@ class Holdings:
     """The person's side of hosted documents. `idle` is the idle lifetime of a session in ms. What takes a session
     raises SignedOut, and Refused("not_found") for an app that keeps nothing for the person."""
 
-    def __init__(self, scripts: Scripts, cipher: Cipher, idle: int) -> None:
+    def __init__(self, scripts: Scripts, cipher: Cipher, hints: Hints, idle: int) -> None:
         self._scripts = scripts
         self._cipher = cipher
+        self._hints = hints
         self._idle = idle
 
     async def _run(self, script: str, session: Session, client: str, missing: str, /, **args: Value) -> Reply:
         reply = await self._scripts.run(
             script,
-            {**session.keys(), **keys.hosted(session.user, client), "grant": keys.grant(session.user, client)},
+            {
+                **session.keys(),
+                **keys.hosted(session.user, client),
+                **keys.telling(session.user[:3]),
+                "grant": keys.grant(session.user, client),
+            },
             idle=self._idle,
             **args,
         )
@@ -109,8 +116,10 @@ class Holdings:
             client=client,
             document=f"{collection}/{document_id}",
             collection=collection,
+            member=keys.member(session.user),
             **visitor.fields(),
         )
+        self._hints.add(session.user)
 
     async def delete_all(self, session: Session, client: str, visitor: Visitor) -> int:
         """Deletes every document of the app in bounded steps and returns how many. Cut short, it can be begun
@@ -125,9 +134,11 @@ class Holdings:
                 client=client,
                 steps=DELETED_AT_ONCE,
                 begun="1" if deleted else "",
+                member=keys.member(session.user),
                 **visitor.fields(),
             )
             word, deleted = reply.word, deleted + reply.number("deleted")
+        self._hints.add(session.user)
         return deleted
 
     async def export(self, session: Session, client: str, visitor: Visitor) -> AsyncGenerator[tuple[Held, ...], None]:

@@ -200,8 +200,13 @@ class Keys:
         """The present ring: the same object until `reload` returns True, so users may cache what they derive."""
         return self._ring
 
+    def replace(self, ring: KeyRing) -> None:
+        """Take up another configured ring."""
+        assert self._file is None
+        self._ring = ring
+
     def reload(self) -> bool:
-        """Take up a changed key file; True when the keys are others now. A configured ring never changes.
+        """Take up a changed key file; True when the keys are others now. A configured ring changes by `replace` alone.
 
         Raises KeyRingError when the file cannot be used; the present ring then stays.
         """

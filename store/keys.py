@@ -15,6 +15,9 @@ APPS = "{apps}:all"
 LEAVING = "{leaving}:all"
 KEYRING = "{keyring}:state"
 APPS_CHANNEL = "latchkey:apps"
+RELAYED = "{webhooks}:sweep"
+DELIVERIES_DUE = "{webhooks}:due"
+DELIVERY_PREFIX = "{webhooks}:delivery:"
 SHARDS = tuple(f"{number:03x}" for number in range(4096))
 
 
@@ -71,6 +74,31 @@ def member_prefix(shard: str) -> str:
 def shard_app_users(shard: str, client: str) -> str:
     """The people of a shard who have connected an app, each as `member` has them."""
     return f"{{{shard}}}:app:{client}:users"
+
+
+def telling(shard: str) -> dict[str, str]:
+    """What a shard has to tell apps: the outbox, and the list of whose hosted data ends when."""
+    return {"outbox": f"{{{shard}}}:outbox", "due": f"{{{shard}}}:due"}
+
+
+def outbox(user: str) -> str:
+    """What apps are to be told of, in the shard of a person."""
+    return f"{{{user[:3]}}}:outbox"
+
+
+def leaving(user: str) -> dict[str, str]:
+    """What the deletion of a person takes away, and where it tells of that."""
+    return {**person(user), **telling(user[:3])}
+
+
+def deliveries(client: str) -> str:
+    """The list of an app's deliveries."""
+    return f"{{webhooks}}:app:{client}"
+
+
+def delivery(delivery_id: str) -> dict[str, str]:
+    """A delivery, and when each is tried next."""
+    return {"delivery": DELIVERY_PREFIX + delivery_id, "due": DELIVERIES_DUE}
 
 
 def prefix(user: str) -> str:
@@ -255,6 +283,12 @@ _ALONE = tuple(
         ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}"),
         ("users", r"\{(?P<shard>[0-9a-f]{3})\}:users"),
         ("app-users", rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:app:{_CLIENT}:users"),
+        ("outbox", r"\{(?P<shard>[0-9a-f]{3})\}:outbox"),
+        ("due", r"\{(?P<shard>[0-9a-f]{3})\}:due"),
+        ("relayed", re.escape(RELAYED)),
+        ("deliveries-due", re.escape(DELIVERIES_DUE)),
+        ("delivery", re.escape(DELIVERY_PREFIX) + _ID),
+        ("deliveries", rf"\{{webhooks\}}:app:{_CLIENT}"),
     )
 )
 _ROWS = tuple(

@@ -11,7 +11,7 @@ from store.lifetimes import DAY, LONGEST_SEALED, MINUTE
 from store.refused import Refused
 from store.scripts import Scripts
 
-LAYOUT = 2
+LAYOUT = 3
 """How the store is laid out, as a number. What an older number means, and how it is left behind: `store/upgrade.py`."""
 
 NOTES_LOST = 3 * 60 * MINUTE

@@ -57,6 +57,11 @@ class Lane(asyncio.Protocol):
         return not self._waiting
 
     @property
+    def queue(self) -> int:
+        """Calls that wait for their answer."""
+        return len(self._waiting)
+
+    @property
     def server(self) -> tuple[str, int] | None:
         """Host and port of the server it is connected to, where that is by TCP."""
         host, port = getattr(self._connection, "host", None), getattr(self._connection, "port", None)

@@ -23,7 +23,9 @@ CONFIRM_LINK = DAY
 RESET_LINK = 60 * MINUTE
 CHANGE_LINK = 60 * MINUTE
 AI_REPLY = DAY  # an idempotency key of an AI call, and the reply under it
+DELIVERY = 30 * DAY  # what was told an app, or was to be
 CREDIT_KEY = 90 * DAY  # an idempotency key of the operator's: payment back ends try again for days
+WEBHOOK_OVERLAP = DAY  # for which the signing secret before the present one signs too
 # Sealed things live at most this long, and a server notes hourly which key it seals with.
 LONGEST_SEALED = 30 * DAY + DAY
 
@@ -49,6 +51,7 @@ REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in
 FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
 MAIL_TO = Group("mail-to", 5, 60 * MINUTE)  # for an address that somebody typed, with an account or without
 MAIL = Group("mail", 5, 60 * MINUTE)  # links of one purpose, for a person
+WEBHOOK_SENT = Group("webhook-sent", 60, 60 * MINUTE)  # events that an owner sends by hand, per person
 PICTURE = Group("picture", 20, 60 * MINUTE)  # pictures a person uploads
 # SPEC 8.1: per (app, user) pair.
 DATA_READ = Group("data-read", 300)

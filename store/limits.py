@@ -13,6 +13,7 @@ from store.lifetimes import (
     SIGN_IN_ACCOUNT,
     SIGN_IN_ADDRESS,
     SIGN_UP_ADDRESS,
+    WEBHOOK_SENT,
     Group,
 )
 from store.refused import let_in
@@ -80,3 +81,7 @@ class Limits:
     async def picture(self, user: str) -> None:
         """A picture that a person uploads."""
         await self._take_key(PICTURE, keys.limit(user, PICTURE.name))
+
+    async def webhook_sent(self, user: str) -> None:
+        """An event that a person has sent to an app of theirs by hand: a test, or one once more."""
+        await self._take_key(WEBHOOK_SENT, keys.limit(user, WEBHOOK_SENT.name))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from store import keys
 from store.addresses import Addresses
 from store.authorizations import fresh_epoch
+from store.hints import Hints
 from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, GRACE, MAIL, RESET_LINK
 from store.numbers import Numbers
 from store.passwords import PasswordHasher
@@ -70,11 +71,13 @@ class Links:
         hasher: PasswordHasher,
         addresses: Addresses,
         numbers: Numbers,
+        hints: Hints,
         idle: int,
     ) -> None:
         self._scripts = scripts
         self._addresses = addresses
         self._numbers = numbers
+        self._hints = hints
         self._sealer = sealer
         self._hasher = hasher
         self._idle = idle
@@ -183,8 +186,9 @@ class Links:
         hashed = await self._hasher.hash(password)
         reply = await self._scripts.run(
             "reset_password",
-            self._keys(token),
+            {**self._keys(token), **keys.telling(token.user[:3])},
             link_id=token.id,
+            member=keys.member(token.user),
             password=hashed,
             prefix=keys.prefix(token.user),
             fresh_epoch=fresh_epoch(),
@@ -195,6 +199,7 @@ class Links:
             raise _over()
         for client in reply.rows("left"):
             self._numbers.disconnected(client.decode())
+            self._hints.add(token.user)
         return reply.number("claimed") == 1
 
     async def change(self, session: Session, text: str, visitor: Visitor) -> Changed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from redis.asyncio import Redis
 
 from store.addresses import Addresses
@@ -12,11 +14,13 @@ from store.cipher import Cipher
 from store.confirming import Confirming
 from store.connect import check_store, confirmed, connect
 from store.credits import Bookkeeping, Credits
+from store.deliveries import Deliveries
 from store.documents import Documents, Quotas
 from store.errors import StartupError, StoreError, wrapped
 from store.factors import Challenges, OwnFactors
 from store.fsck.walk import Fsck
 from store.grants import Grants
+from store.hints import Hints
 from store.holdings import Holdings
 from store.identity import Identity
 from store.keyring import Keys
@@ -26,12 +30,13 @@ from store.limits import Limits
 from store.links import Links
 from store.numbers import Numbers
 from store.operations import Operator
+from store.outbox import Outbox
 from store.owned import OwnedApps
 from store.passwords import PasswordHasher
 from store.people import People
 from store.profiles import Profiles
 from store.reencryption import Reencryption
-from store.scripts import Scripts
+from store.scripts import Scripts, Watch
 from store.seal import Sealer
 from store.second_step import SecondStep
 from store.sessions import Sessions
@@ -39,6 +44,7 @@ from store.tokens import Tokens
 from store.totp import TotpSecrets
 from store.upgrade import Upgrade
 from store.waiting import Wait
+from store.webhooks import Webhooks, WebhookSecrets
 
 
 class Store:
@@ -64,11 +70,16 @@ class Store:
         self.sealer = sealer = Sealer(keys)
         idle = session_idle * 1000
         self.apps = Apps(client, scripts)
+        signing = WebhookSecrets(keys)
+        self.webhooks = Webhooks(self.apps, signing)
         self.numbers = Numbers(scripts)
-        self.owned = OwnedApps(client, scripts, self.apps, idle)
+        hints = Hints()
+        self.deliveries = Deliveries(scripts)
+        self.outbox = Outbox(client, scripts, self.deliveries, hints)
+        self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, idle)
         self.limits = Limits(scripts)
         addresses = Addresses(client, scripts)
-        self.people = People(client, scripts, sealer, hasher, addresses, self.numbers)
+        self.people = People(client, scripts, sealer, hasher, addresses, self.numbers, hints)
         self.sessions = Sessions(scripts, sealer, hasher, idle, session_lifetime * 1000)
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.factors = OwnFactors(scripts, secrets, challenges, idle)
@@ -77,20 +88,22 @@ class Store:
             scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits
         )
         self.leaving = Leaving(self.people, self.factors, self.confirming)
-        self.links = Links(scripts, sealer, hasher, addresses, self.numbers, idle)
+        self.links = Links(scripts, sealer, hasher, addresses, self.numbers, hints, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
-        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers)
+        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints)
         self.identity = Identity(scripts)
         self.profiles = Profiles(scripts, sealer, idle)
-        self.grants = Grants(scripts, idle)
+        self.grants = Grants(scripts, hints, idle)
         self.cipher = Cipher(keys)
         self.documents = Documents(scripts, self.cipher, quotas or Quotas())
-        self.holdings = Holdings(scripts, self.cipher, idle)
+        self.holdings = Holdings(scripts, self.cipher, hints, idle)
         self.credits = Credits(scripts, idle, books or Bookkeeping())
         self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), self.numbers)
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
-        self.reencryption = Reencryption(client, scripts, self.cipher, secrets, keys, self.key_state)
+        self.reencryption = Reencryption(
+            client, scripts, self.cipher, secrets, keys, self.key_state, self.apps, signing
+        )
         self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses)
         self.upgrade = Upgrade(client, scripts, self.key_state)
 
@@ -134,6 +147,19 @@ class Store:
                 raise StartupError(f"the store failed at the first call: {error}") from None
             raise
         return store
+
+    def watched_by(self, watch: Watch | None) -> None:
+        """From now on `watch` is told how long scripts take, or nobody."""
+        self.scripts.watch = watch
+
+    def answers(self) -> Iterator[tuple[str, str, int]]:
+        """Scripts, the words that they have answered in this process, and how often."""
+        return self.scripts.answers()
+
+    @property
+    def queue(self) -> int:
+        """Calls that wait for their answer."""
+        return sum(lane.queue for lane in getattr(self.client, "lanes", ()))  # the store in memory has none
 
     async def ping(self) -> None:
         """Raises StoreUnavailable when the store does not answer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +18,7 @@ from store.names import normalise_email
 from store.passkeys import passkeys_of
 from store.people import People
 from store.refused import Refused
+from store.results import unheard
 from store.scripts import Reply, Scripts
 from store.security import Security
 from store.sessions import ACTIVITY_SHOWN, Activity, activity_of, live_session
@@ -141,14 +142,14 @@ class Operator:
             raise Refused("not_found", "No such person.")
         return person
 
-    async def delete(self, who: str) -> str:
-        """Deletes the person with this e-mail address or user id and returns the user id. Raises
-        Refused("not_found")."""
+    async def delete(self, who: str, told: Callable[[int], None] = unheard) -> str:
+        """Deletes the person with this e-mail address or user id and returns the user id; `told` hears how many apps
+        have been disconnected so far. Raises Refused("not_found")."""
         user = who if is_user_id(who) else await self._people.find(who)
         # A deletion that was cut short has left no row, and goes on.
         if user is None or not await self._people.half_deleted(user):
             user = (await self.find(who)).user
-        await self._people.delete(user)
+        await self._people.delete(user, told)
         return user
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -22,6 +22,7 @@ from store.registration import Registration
 from store.results import Profile, Visitor, profile_of
 from store.scripts import Scripts
 from store.sessions import Session
+from store.webhooks import Changed, Webhooks
 
 
 class Registered(NamedTuple):
@@ -45,10 +46,11 @@ class OwnedApps:
     """What a person does with apps of their own. Apps of others are not there: Refused("not_found"). `idle` is the idle
     lifetime of a session in ms."""
 
-    def __init__(self, client: Redis, scripts: Scripts, apps: Apps, idle: int) -> None:
+    def __init__(self, client: Redis, scripts: Scripts, apps: Apps, webhooks: Webhooks, idle: int) -> None:
         self._client = client
         self._scripts = scripts
         self._apps = apps
+        self._webhooks = webhooks
         self._idle = idle
 
     async def list(self, session: Session) -> Owned:
@@ -130,6 +132,23 @@ class OwnedApps:
         without_secret(present, mark)
         await self._note(session, client_id, "app_secret_ended", visitor)
         await self._apps.drop_secret(client_id, mark, by=session.user)
+
+    async def set_webhook(self, session: Session, client_id: str, url: str, visitor: Visitor) -> Changed:
+        """Names the URL that events of an app are posted to, or none with an empty one. Raises SignedOut, ValueError
+        for a URL that may not be, Refused("not_found")."""
+        _, present = await self.find(session, client_id)
+        replace(present, webhook_url=url)
+        await self._note(session, client_id, "app_webhook_changed", visitor)
+        return await self._webhooks.set_url(client_id, url, by=session.user)
+
+    async def rotate_webhook(self, session: Session, client_id: str, visitor: Visitor) -> Changed:
+        """Gives the webhook of an app a new signing secret. Raises SignedOut, Refused("not_found", or
+        "invalid_request" where it has none)."""
+        _, present = await self.find(session, client_id)
+        if not present.webhook_url:
+            raise Refused("invalid_request", "This app has no webhook URL.")
+        await self._note(session, client_id, "app_webhook_secret_made", visitor)
+        return await self._webhooks.rotate(client_id, by=session.user)
 
     async def delete(self, session: Session, client_id: str, visitor: Visitor) -> None:
         """Ends an app: every token of it is dead. `Apps.finish_deletion` frees the rest. Raises SignedOut,

@@ -7,6 +7,7 @@ crash after any step leaves nothing that works by half.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,11 +16,12 @@ from redis.asyncio import Redis
 from store import keys
 from store.addresses import Addresses
 from store.errors import wrapped
+from store.hints import Hints
 from store.lifetimes import INVITE
 from store.numbers import Numbers
 from store.passwords import PasswordHasher
 from store.refused import Refused
-from store.results import Visitor
+from store.results import Visitor, unheard
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id, new_user_id
 
@@ -58,11 +60,13 @@ class People:
         hasher: PasswordHasher,
         addresses: Addresses,
         numbers: Numbers,
+        hints: Hints,
     ) -> None:
         self._client = client
         self._scripts = scripts
         self._addresses = addresses
         self._numbers = numbers
+        self._hints = hints
         self._sealer = sealer
         self._hasher = hasher
 
@@ -123,10 +127,11 @@ class People:
             return replace(found, rehash=await self._hasher.hash(password))
         return found
 
-    async def delete(self, user: str) -> None:
+    async def delete(self, user: str, told: Callable[[int], None] = unheard) -> None:
         """Deletes an account: its row first, with which every token and session is dead, then what hangs on it in
         bounded steps, then the address that the row named last. Cut short, it is on the list of those that
-        `finish_deletions` goes on with."""
+        `finish_deletions` goes on with. `told` hears how many apps have been disconnected so far."""
+        disconnected = 0
         with wrapped():
             seconds, _ = await self._client.time()
             await self._client.zadd(keys.LEAVING, {user: seconds})
@@ -134,7 +139,7 @@ class People:
         while word == "more":
             reply = await self._scripts.run(
                 "delete_user",
-                keys.person(user),
+                keys.leaving(user),
                 member=keys.member(user),
                 prefix=keys.prefix(user),
                 shard=keys.shard_prefix(user),
@@ -142,7 +147,10 @@ class People:
             )
             for client in reply.rows("left"):
                 self._numbers.disconnected(client.decode())
+                disconnected += 1
+            told(disconnected)
             word = reply.word
+        self._hints.add(user)
         if email := reply.text("email"):
             await self._addresses.release(email, user)
         with wrapped():

@@ -1,4 +1,4 @@
-"""Brings every document, and the secrets of authenticator apps, under the front key while servers run: one
+"""Brings every document, and the secrets of authenticator apps and webhooks, under the front key while servers run: one
 compare-and-set each.
 
 Interrupted, it is simply begun again and skips what is done. One that went all the way is noted in the store: of what
@@ -15,13 +15,16 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
+from store.apps import Apps
 from store.cipher import Cipher
-from store.errors import StoreError, wrapped
+from store.errors import StoreError, StoreUnavailable, wrapped
 from store.holdings import PAST_ALL
 from store.keyring import Keys
 from store.keystate import KeyState
+from store.refused import Refused
 from store.scripts import Scripts
 from store.totp import TotpSecrets
+from store.webhooks import WebhookSecrets
 
 SHARDS_AT_ONCE = 256
 PEOPLE_AT_ONCE = 256
@@ -50,7 +53,15 @@ class Reencryption:
     """The walk over shards, people, apps and documents."""
 
     def __init__(
-        self, client: Redis, scripts: Scripts, cipher: Cipher, secrets: TotpSecrets, ring: Keys, state: KeyState
+        self,
+        client: Redis,
+        scripts: Scripts,
+        cipher: Cipher,
+        secrets: TotpSecrets,
+        ring: Keys,
+        state: KeyState,
+        apps: Apps,
+        signing: WebhookSecrets,
     ) -> None:
         self._client = client
         self._secrets = secrets
@@ -58,6 +69,8 @@ class Reencryption:
         self._cipher = cipher
         self._keys = ring
         self._state = state
+        self._apps = apps
+        self._signing = signing
 
     async def run(self, lag: int) -> AsyncGenerator[Progress, None]:
         """Re-encrypts what is not under the front key, and says after each step how far it is.
@@ -79,6 +92,8 @@ class Reencryption:
             await self._renew_secrets(users, progress)
             progress.done += len(users)
             yield progress
+        await self._renew_signing(progress)
+        yield progress
         if not progress.unreadable:
             await self._state.record_reencryption(front, begun - lag)
 
@@ -130,6 +145,22 @@ class Reencryption:
                     progress.named.append(f"{user} (authenticator app)")
                 continue
             await self._scripts.run("reseal_secret", keys.person(user), expected=sealed, sealed=renewed)
+
+    async def _renew_signing(self, progress: Progress) -> None:
+        """The signing secrets of the apps' webhooks."""
+        for app in await self._apps.list():
+            if all(map(self._signing.is_front, app.webhook_secrets)):
+                continue
+            try:
+                await self._apps.change(app.client_id, self._signing.resealed)
+            except Refused:  # deleted meanwhile
+                continue
+            except StoreUnavailable:
+                raise
+            except StoreError:
+                progress.unreadable += 1
+                if len(progress.named) < MOST_NAMED:
+                    progress.named.append(f"{app.client_id} (webhook)")
 
     async def _people(self) -> AsyncIterator[Sequence[str]]:
         """Every user id, some at a time."""

@@ -14,6 +14,7 @@ import msgpack
 
 from store.names import check_app_name, check_client_id, parse_scope
 from store.redirect_uris import check_redirect_uri
+from store.webhook_urls import check_webhook_url
 
 MAX_REDIRECT_URIS = 20
 _HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
@@ -29,7 +30,8 @@ class InvalidRegistration(ValueError):
 @dataclass(frozen=True, slots=True)
 class Registration:
     """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds; `status` is
-    active, off (by its owner) or disabled (by the operator)."""
+    active, off (by its owner) or disabled (by the operator). `webhook_secrets` are sealed, newest first; of two, the
+    older signs for a day after `webhook_rotated_at` (epoch ms)."""
 
     client_id: str
     name: str
@@ -46,6 +48,9 @@ class Registration:
     status: str = "active"
     owner: str = ""
     created_at: int = 0
+    webhook_url: str = ""
+    webhook_secrets: tuple[bytes, ...] = ()
+    webhook_rotated_at: int = 0
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -68,6 +73,8 @@ class Registration:
             raise InvalidRegistration("status is active, off or disabled")
         if not 0 <= self.refresh_retry_seconds <= MOST_RETRY:
             raise InvalidRegistration(f"refreshRetrySeconds is 0 to {MOST_RETRY}")
+        if self.webhook_url:
+            check_webhook_url(self.webhook_url, loopback=True)  # whether loopback may be is the server's to say
 
     @staticmethod
     def data_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
@@ -109,6 +116,7 @@ class Registration:
             "hostedStorage": self.hosted_storage,
             "issInResponse": self.iss_in_response,
             "refreshRetrySeconds": self.refresh_retry_seconds,
+            "webhookUrl": self.webhook_url,
             "status": self.status,
             "owner": self.owner,
             "createdAt": self.created_at,
@@ -116,7 +124,10 @@ class Registration:
 
     def pack(self) -> bytes:
         """The bytes that are stored."""
-        packed: bytes = msgpack.packb({**self.record(), "secrets": list(self.secrets)})
+        row = {**self.record(), "secrets": list(self.secrets)}
+        if self.webhook_secrets:
+            row |= {"webhookSecrets": list(self.webhook_secrets), "webhookRotatedAt": self.webhook_rotated_at}
+        packed: bytes = msgpack.packb(row)
         return packed
 
     @classmethod
@@ -139,6 +150,10 @@ class Registration:
             status=row["status"],
             owner=row["owner"],
             created_at=row["createdAt"],
+            # Releases before webhooks have written none of these.
+            webhook_url=row.get("webhookUrl", ""),
+            webhook_secrets=tuple(row.get("webhookSecrets", ())),
+            webhook_rotated_at=row.get("webhookRotatedAt", 0),
         )
 
 

@@ -23,9 +23,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import cycle
 from pathlib import Path
+from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -37,7 +41,11 @@ from store.errors import StoreError, Unconfirmed, wrapped
 LUA = Path(__file__).resolve().parent.parent / "lua"
 
 _HEADER = re.compile(r"^---\s+(?:(KEYS|ARGV)\[(\d+)\]\s+(\w+)|@(\w+)\s*(.*?))\s*(?::.*)?$")
+_INCLUDE = re.compile(r'---\s+@include\s+"(\w+)"\s*$')
 Value = str | bytes | int
+Watch = Callable[[str, float], None]
+"""Is told how many seconds a script took; of one call in `TIMED`, since it is reading the clock that costs."""
+TIMED = 8
 
 
 class ScriptError(Exception):
@@ -78,6 +86,15 @@ class Reply(NamedTuple):
         return value
 
 
+@dataclass(slots=True)
+class Word:
+    """What a script answers first, the names of the fields behind it, and how often `Scripts` was answered it."""
+
+    name: str
+    fields: tuple[str, ...]
+    count: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """One operation: its source with includes resolved, and the contract its header states."""
@@ -91,21 +108,24 @@ class Script:
     durable: bool
     derives: tuple[str, ...]
     sha: str = field(init=False)
-    words: Mapping[bytes, tuple[str, tuple[str, ...]]] = field(init=False)
-    """The replies, by their words as they travel."""
 
     def __post_init__(self) -> None:
-        words = {word.encode(): (word, names) for word, names in self.replies.items()}
-        object.__setattr__(self, "words", words)
         object.__setattr__(self, "sha", hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest())
 
 
 def load_scripts(folder: Path = LUA) -> dict[str, Script]:
     """Every `*.lua` of the folder by name. Raises ScriptError for an unknown or circular include or a bad header."""
-    return {path.stem: _load(path) for path in sorted(folder.glob("*.lua"))}
+    includes = {path.stem: path.read_text(encoding="utf-8") for path in (folder / "include").glob("*.lua")}
+    return {path.stem: _load(path, includes) for path in sorted(folder.glob("*.lua"))}
 
 
-def _load(path: Path) -> Script:
+@cache
+def own_scripts() -> Mapping[str, Script]:
+    """Those of `lua/`, read once in a process."""
+    return load_scripts()
+
+
+def _load(path: Path, includes: Mapping[str, str]) -> Script:
     text = path.read_text(encoding="utf-8")
     keys: dict[int, str] = {}
     args: dict[int, str] = {}
@@ -113,7 +133,7 @@ def _load(path: Path) -> Script:
     derives: tuple[str, ...] = ()
     idempotent = durable = False
     for line in text.splitlines():
-        match = _HEADER.match(line)
+        match = line.startswith("---") and _HEADER.match(line)
         if not match:
             continue
         table, position, name, directive, rest = match.groups()
@@ -135,7 +155,7 @@ def _load(path: Path) -> Script:
             raise ScriptError(f"{path.name}: {table} must be numbered from 1 and named once each")
     if not replies:
         raise ScriptError(f"{path.name}: no @reply")
-    source = _resolve(text, path.parent / "include", path.name, [], set())
+    source = _resolve(text, includes, path.name, [], set())
     return Script(
         name=path.stem,
         source=source,
@@ -148,24 +168,24 @@ def _load(path: Path) -> Script:
     )
 
 
-def _resolve(text: str, folder: Path, origin: str, stack: list[str], done: set[str]) -> str:
+def _resolve(text: str, includes: Mapping[str, str], origin: str, stack: list[str], done: set[str]) -> str:
     """Puts each include once, before its first use, in place of the directive; drops the other header lines."""
     lines: list[str] = []
     for line in text.splitlines():
-        match = re.match(r'^---\s+@include\s+"(\w+)"\s*$', line)
+        if not line.startswith("---"):
+            lines.append(line)
+            continue
+        match = _INCLUDE.match(line)
         if not match:
-            if not line.startswith("---"):
-                lines.append(line)
             continue
         name = match.group(1)
         if name in stack:
             raise ScriptError(f"{origin}: circular include of {name}")
         if name in done:
             continue
-        path = folder / f"{name}.lua"
-        if not path.is_file():
+        if name not in includes:
             raise ScriptError(f"{origin}: unknown include {name}")
-        lines.append(_resolve(path.read_text(encoding="utf-8"), folder, origin, [*stack, name], done))
+        lines.append(_resolve(includes[name], includes, origin, [*stack, name], done))
         done.add(name)
     return "\n".join(lines) + "\n"
 
@@ -178,7 +198,22 @@ class Scripts:
     ) -> None:
         self._client = client
         self._durable = client if durable is None else durable
-        self._scripts = load_scripts() if scripts is None else scripts
+        self._scripts = {
+            name: (script, {word.encode(): Word(word, fields) for word, fields in script.replies.items()})
+            for name, script in (own_scripts() if scripts is None else scripts).items()
+        }
+        self.watch: Watch | None = None
+        self._lost: Counter[tuple[str, str]] = Counter()
+        self._timed = cycle((True, *[False] * (TIMED - 1))).__next__
+
+    def answers(self) -> Iterator[tuple[str, str, int]]:
+        """Scripts, the words that they have answered here, or those of StoreErrors, and how often."""
+        for name, (_, words) in self._scripts.items():
+            for word in words.values():
+                if word.count:
+                    yield name, word.name, word.count
+        for (name, lost), count in self._lost.items():
+            yield name, lost, count
 
     async def run(self, name: str, keys: Mapping[str, str], /, **args: Value) -> Reply:
         """Runs one script.
@@ -187,25 +222,36 @@ class Scripts:
         script is idempotent, which is sent once more), Unconfirmed when it ran and too few replicas said so in time,
         StoreError when the answer breaks the script's header.
         """
-        script = self._scripts[name]
+        script, words = self._scripts[name]
         if len(args) != len(script.args):
             raise StoreError(f"{name}: takes {script.args}")
         ordered: list[Value] = [keys[key] for key in script.keys]
         ordered += [args[arg] for arg in script.args]
         client = self._durable if script.durable else self._client
-        with wrapped():
-            try:
+        watch = self.watch
+        began = perf_counter() if watch is not None and self._timed() else 0.0
+        try:
+            with wrapped():
                 try:
-                    answer = await client.evalsha(script.sha, len(script.keys), *ordered)
-                except NoScriptError:
-                    answer = await _load_and_run(client, script, ordered)
-                except (RedisConnectionError, RedisTimeoutError):
-                    if not script.idempotent:
-                        raise
-                    answer = await _run_again(client, script, ordered)
-            except Unconfirmed as doubt:
-                raise Unconfirmed(f"{name} ran, but {doubt}") from None
-        return _reply(script, answer)
+                    try:
+                        answer = await client.evalsha(script.sha, len(script.keys), *ordered)
+                    except NoScriptError:
+                        answer = await _load_and_run(client, script, ordered)
+                    except (RedisConnectionError, RedisTimeoutError):
+                        if not script.idempotent:
+                            raise
+                        answer = await _run_again(client, script, ordered)
+                except Unconfirmed as doubt:
+                    raise Unconfirmed(f"{name} ran, but {doubt}") from None
+            reply = _reply(name, words, answer)
+        except StoreError as error:
+            self._lost[name, error.word] += 1
+            if watch is not None and began:
+                watch(name, perf_counter() - began)
+            raise
+        if watch is not None and began:
+            watch(name, perf_counter() - began)
+        return reply
 
 
 async def _load_and_run(client: Evaluator, script: Script, ordered: list[Value]) -> Any:
@@ -225,11 +271,12 @@ async def _run_again(client: Evaluator, script: Script, ordered: list[Value]) ->
         return await client.eval(script.source, len(script.keys), *ordered)
 
 
-def _reply(script: Script, answer: Any) -> Reply:
+def _reply(name: str, words: Mapping[bytes, Word], answer: Any) -> Reply:
     if not isinstance(answer, list) or not answer or not isinstance(answer[0], bytes):
-        raise StoreError(f"{script.name}: the answer is not a word and its fields")
+        raise StoreError(f"{name}: the answer is not a word and its fields")
     word, *values = answer
-    found = script.words.get(word)
-    if found is None or len(found[1]) != len(values):
-        raise StoreError(f"{script.name}: the answer {word.decode(errors='replace')!r} does not fit the header")
-    return Reply(found[0], dict(zip(found[1], values)))  # noqa: B905  # of one length, as was looked at
+    found = words.get(word)
+    if found is None or len(found.fields) != len(values):
+        raise StoreError(f"{name}: the answer {word.decode(errors='replace')!r} does not fit the header")
+    found.count += 1
+    return Reply(found.name, dict(zip(found.fields, values)))  # noqa: B905  # of one length, as was looked at

@@ -2,7 +2,8 @@
 
     {"apps": [{"client_id": "web", "client_secret": "...", "name": "Web", "redirect_uris": ["https://web.example/cb"],
                "scopes": "profile data:read", "public": false, "pkceRequired": false, "hostedStorage": false,
-               "issInResponse": true, "refreshRetrySeconds": 0, "homepage": ""}],
+               "issInResponse": true, "refreshRetrySeconds": 0, "homepage": "", "webhookUrl": "https://web.example/hook",
+               "webhook_secret": "whsec_..."}],
      "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000}]}
 
 What exists is left as it is, whatever the file says of it. `credits`, in micro-dollars, go to a person who never had
@@ -17,6 +18,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -29,7 +31,8 @@ from store.passwords import check_password
 from store.redirect_uris import check_redirect_uri
 from store.refused import Refused
 from store.registration import Registration
-from store.results import Visitor
+from store.results import Visitor, unheard
+from store.webhooks import check_webhook_secret
 
 log = logging.getLogger("latchkey.seed")
 
@@ -40,7 +43,7 @@ _POLL = 0.1
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
 _APP_FIELDS = (
     *("client_id", "client_secret", "name", "redirect_uris", "scopes", "public", "pkceRequired", "hostedStorage"),
-    *("issInResponse", "refreshRetrySeconds", "homepage"),
+    *("issInResponse", "refreshRetrySeconds", "homepage", "webhookUrl", "webhook_secret"),
 )
 _USER_FIELDS = ("email", "name", "password", "credits")
 CREDITS_REASON = "First credits"
@@ -62,6 +65,7 @@ class SeedReport:
 class _App:
     registration: Registration
     secret: str | None
+    webhook_secret: str | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,17 +77,26 @@ class _User:
     credits: int
 
 
-async def seed(store: Store, path: Path, *, patience: float = PATIENCE) -> SeedReport:
-    """Creates the apps and people of the file that are missing; several servers may do so at once.
+async def seed(
+    store: Store, path: Path, *, patience: float = PATIENCE, told: Callable[[int, int], None] = unheard
+) -> SeedReport:
+    """Creates the apps and people of the file that are missing; several servers may do so at once. `told` hears
+    how many of them it has looked at, and how many there are.
 
     Raises StartupError, which names the place in the file: with nothing written for what the file gets wrong, and
     after `patience` seconds for an e-mail address that is held by an account which is not there. Raises StoreError.
     """
     try:
         apps, users = _read(path)
+        looked_at, size = count(1), len(apps) + len(users)
+
+        def step() -> bool:
+            told(next(looked_at), size)
+            return True
+
         report = SeedReport(
-            tuple([app.registration.client_id for app in apps if await _create_app(store, app)]),
-            tuple([user.email for user in users if await _create_user(store, user, patience)]),
+            tuple([app.registration.client_id for app in apps if step() and await _create_app(store, app)]),
+            tuple([user.email for user in users if step() and await _create_user(store, user, patience)]),
             tuple([user.email for user in users if await _credit(store, user)]),
         )
     except _Invalid as error:
@@ -99,11 +112,14 @@ async def _create_app(store: Store, app: _App) -> bool:
     if await store.apps.find(client_id):
         return False
     try:
-        await store.apps.create(app.registration, app.secret)
+        begun = store.webhooks.begun(app.registration, app.webhook_secret)
+        await store.apps.create(begun.registration, app.secret)
     except Refused:  # another server was quicker
         return False
+    if begun.secret and app.webhook_secret is None:
+        log.info("seed file: %s has no webhook_secret; the command `app rotate-webhook-secret` makes one", client_id)
     if app.secret is None and not app.registration.public:
-        log.info("seed file: %s has no client_secret; `manage.py app rotate-secret` makes one", client_id)
+        log.info("seed file: %s has no client_secret; the command `app rotate-secret` makes one", client_id)
     return True
 
 
@@ -216,8 +232,12 @@ def _app(fields: _Fields) -> _App:
         "iss_in_response": fields.boolean("issInResponse", True),
         "refresh_retry_seconds": fields.whole("refreshRetrySeconds", 0),
         "homepage": fields.text("homepage", ""),
+        "webhook_url": fields.text("webhookUrl", ""),
     }
-    return _App(_checked(fields.place, Registration, **facts), secret)
+    signing = fields.text("webhook_secret") if "webhook_secret" in fields.given else None
+    if signing is not None:
+        _checked(fields.at("webhook_secret"), check_webhook_secret, signing)
+    return _App(_checked(fields.place, Registration, **facts), secret, signing)
 
 
 def _user(fields: _Fields) -> _User:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from copy import copy
 from typing import Any, Final
 
 from redis.asyncio import Redis
@@ -31,10 +32,26 @@ def connect_sentinel(url: str, timeout: float, max_connections: int) -> Client:
     # They are asked one after the other, and all that, with the primary's own answer, must fit into one time limit.
     share = timeout / (len(sentinels) + 1)
     asking = {**connection_options(share), "retry": no_retry(), **tls, **login}
-    manager = Sentinel(sentinels, sentinel_kwargs=asking)
     kept = {**pool_options(timeout, max_connections), **options}
-    # What it inherits has no types.
+    # What these two inherit has no types.
+    manager = Sentinels(sentinels, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
     return _PrimaryClient.on(_PrimaryPool(service, manager, **kept), timeout)  # type: ignore[no-untyped-call]
+
+
+class Sentinels(Sentinel):
+    """The sentinels, in the order in which they are asked."""
+
+    async def discover_master(self, service_name: str) -> tuple[str, int]:
+        """Host and port of the primary. Raises MasterNotFoundError.
+
+        redis-py notes the place of a sentinel before it waits for the answer, and puts it first by that place
+        afterwards. Where two ask at once it so drops one sentinel for good. Here each has a list of its own.
+        """
+        own = copy(self)
+        own.sentinels = list(self.sentinels)
+        found: tuple[str, int] = await super(Sentinels, own).discover_master(service_name)
+        self.sentinels.sort(key=lambda one: one is not own.sentinels[0])
+        return found
 
 
 class _PrimaryPool(SentinelConnectionPool, Pool):

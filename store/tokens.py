@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from store import keys
 from store.authorizations import fresh_epoch
+from store.hints import Hints
 from store.lifetimes import ACCESS_TOKEN, OAUTH, REFRESH_TOKEN
 from store.limits import Limits
 from store.numbers import Numbers
@@ -47,11 +48,12 @@ def s256(verifier: str) -> str:
 class Tokens:
     """What apps do with codes and tokens. The app was authenticated before."""
 
-    def __init__(self, scripts: Scripts, sealer: Sealer, limits: Limits, numbers: Numbers) -> None:
+    def __init__(self, scripts: Scripts, sealer: Sealer, limits: Limits, numbers: Numbers, hints: Hints) -> None:
         self._scripts = scripts
         self._sealer = sealer
         self._limits = limits
         self._numbers = numbers
+        self._hints = hints
 
     def open_access(self, presented: str) -> Token | None:
         """What an access token says, or None for anything forged, mangled or of another kind. No I/O."""
@@ -73,6 +75,7 @@ class Tokens:
                 "code": keys.code(token.user, token.id),
                 "window": keys.limit(token.user, OAUTH.name),
                 "audit": keys.audit(token.user),
+                "outbox": keys.outbox(token.user),
             },
             client=app.client_id,
             redirect_uri=redirect_uri,
@@ -83,8 +86,10 @@ class Tokens:
             limit=OAUTH.limit,
             period=OAUTH.period,
             terms=app.terms,
+            member=keys.member(token.user),
         )
         if reply.word in ("dead", "replayed"):
+            self._hints.add(token.user, reply.word == "replayed")
             raise UnknownUser(_bad_code())
         window = let_in(OAUTH, reply)
         if reply.word == "redirect_mismatch":
@@ -113,6 +118,7 @@ class Tokens:
                 **keys.token(token.user, token.client, token.id, generation),
                 "window": keys.limit(token.user, OAUTH.name),
                 "audit": keys.audit(token.user),
+                "outbox": keys.outbox(token.user),
             },
             client=app.client_id,
             generation=token.generation,
@@ -124,8 +130,10 @@ class Tokens:
             refresh_ttl=REFRESH_TOKEN,
             limit=OAUTH.limit,
             period=OAUTH.period,
+            member=keys.member(token.user),
         )
         if reply.word in ("dead", "replayed"):
+            self._hints.add(token.user, reply.word == "replayed")
             raise UnknownUser(_bad_refresh_token())
         window = let_in(OAUTH, reply)
         if reply.word == "invalid_scope":
@@ -144,6 +152,7 @@ class Tokens:
                 **keys.person(user),
                 **keys.hosted(user, app.client_id),
                 **keys.token(user, app.client_id, token.id, 0),
+                **keys.telling(user[:3]),
                 "app_users": keys.shard_app_users(user[:3], app.client_id),
             },
             member=keys.member(user),
@@ -176,12 +185,16 @@ class Tokens:
                 "presented": keys.presented(token.user, fingerprint(presented)),
                 "window": keys.limit(token.user, OAUTH.name),
                 "audit": keys.audit(token.user),
+                "outbox": keys.outbox(token.user),
             },
             kind="access" if token.kind is Kind.ACCESS else "refresh",
             client=token.client,
             limit=OAUTH.limit,
             period=OAUTH.period,
+            member=keys.member(token.user),
+            known="1" if app is not None else "",
         )
+        self._hints.add(token.user, app is None)
         return let_in(OAUTH, reply)
 
     def _response(

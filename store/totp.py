@@ -5,26 +5,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import re
 import secrets
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.hotp import HOTP
 
-from store.errors import StoreError
-from store.keyring import Keys, SecretKey
+from store.keyring import Keys
+from store.sealed_secrets import SealedSecrets
 
 SECRET_BYTES = 20  # RFC 4226 4: as long as the hash
 STEP = 30_000  # ms
 DIGITS = 6
 RECOVERY_CODES = 10
 _RECOVERY_BYTES = 10  # 80 bits, which nobody guesses from their digest either
-_NONCE_BYTES = 12
 _CODE = re.compile(r"[0-9]{6}")
 _RECOVERY = re.compile(r"[a-z2-7]{16}")
 
@@ -37,40 +33,15 @@ class Typed(NamedTuple):
     digest: str = ""
 
 
-class TotpSecrets:
-    """Seals the secrets of authenticator apps with the ring's keys; the front key seals. The person is associated data,
-    so a secret that is moved opens nowhere."""
+class TotpSecrets(SealedSecrets):
+    """The secrets of authenticator apps, each sealed for its person."""
 
     def __init__(self, keys: Keys) -> None:
-        self._keys = keys
+        super().__init__(keys, b"totp", "the secret of an authenticator app")
 
     def make(self, user: str) -> bytes:
         """A new random secret, sealed."""
         return self.seal(user, secrets.token_bytes(SECRET_BYTES))
-
-    def seal(self, user: str, secret: bytes) -> bytes:
-        """The secret, encrypted: key id, nonce, ciphertext and tag."""
-        key, nonce = self._keys.ring.front, os.urandom(_NONCE_BYTES)
-        return bytes([key.id]) + nonce + _aead(key).encrypt(nonce, secret, user.encode())
-
-    def open(self, user: str, sealed: bytes) -> bytes:
-        """The secret. Raises StoreError when it was damaged, moved, or sealed under a key that is gone."""
-        key = self._keys.ring.by_id(sealed[0]) if len(sealed) > 1 + _NONCE_BYTES else None
-        if key is None:
-            raise StoreError("the secret of an authenticator app is sealed under a key that is not configured")
-        nonce, body = sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
-        try:
-            return _aead(key).decrypt(nonce, body, user.encode())
-        except InvalidTag:
-            raise StoreError("the secret of an authenticator app does not open: it was damaged or moved") from None
-
-    def is_front(self, sealed: bytes) -> bool:
-        """Whether it is sealed under the front key."""
-        return sealed[:1] == bytes([self._keys.ring.front.id])
-
-
-def _aead(key: SecretKey) -> AESGCM:
-    return AESGCM(key.derive(b"totp", 32))
 
 
 def code_at(secret: bytes, step: int) -> str:

@@ -7,6 +7,8 @@ script, a token by one; nobody is served until all are.
 
 Layout 2: the connected apps stand in the person's row, of which fields were renamed; keys of tokens are without the
 client id; the lists of a shard are sets of short ids; the audit trail is one text.
+
+Layout 3: the end of what disconnected apps keep stands in the due list of the shard.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ SAID_EVERY = 10.0
 
 
 class Upgrade:
-    """From layout 1, the only one there was before this."""
+    """From every layout there was before this."""
 
     def __init__(self, client: Redis, scripts: Scripts, state: KeyState) -> None:
         self._client = client
@@ -47,7 +49,7 @@ class Upgrade:
         log.info("bringing the store from layout %d to layout %d", layout, LAYOUT)
         seen, said = 0, time.monotonic()
         async for found in self._keys():
-            steps = (step for key in found for step in self._steps(key))
+            steps = (step for key in found for step in self._steps(key, layout))
             for outcome in await asyncio.gather(*steps, return_exceptions=True):
                 if isinstance(outcome, BaseException):
                     raise outcome
@@ -69,8 +71,14 @@ class Upgrade:
                     found = []
         yield found
 
-    def _steps(self, key: str) -> list[Awaitable[Any]]:
-        """What is to be done about a key."""
+    def _steps(self, key: str, layout: int) -> list[Awaitable[Any]]:
+        """What is to be done about a key of a store of this layout."""
+        match keys.read(key):
+            case keys.Spelt("grant", user=user, client=client):
+                return [self._grant(user, client)]
+        return self._to_layout_2(key) if layout < 2 else []
+
+    def _to_layout_2(self, key: str) -> list[Awaitable[Any]]:
         if moved := keys.token_of_layout_1(key):
             after, noun = moved
             return [self._scripts.run("upgrade_token", {"before": key, "after": after}, noun=noun)]
@@ -82,6 +90,10 @@ class Upgrade:
             case keys.Spelt("app-users"):
                 return [self._scripts.run("upgrade_connected", {"app_users": key})]
         return []
+
+    async def _grant(self, user: str, client: str) -> None:
+        known = {**keys.hosted(user, client), **keys.telling(user[:3]), "grant": keys.grant(user, client)}
+        await self._scripts.run("upgrade_grant", known, client=client, member=keys.member(user))
 
     async def _person(self, user: str) -> None:
         await self._scripts.run("upgrade_person", keys.person_of_layout_1(user))

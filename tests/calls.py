@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from store import keys
 from store.apps import new_client_id
+from store.deliveries import Delivery, Event
 from store.documents import Conditions
 from store.leaving import Typed
 from store.links import Link
@@ -16,7 +17,7 @@ from store.opened import Store
 from store.passkeys import options_for_new, options_for_use, read_answer
 from store.registration import Registration, secret_mark
 from store.results import Caller, Visitor
-from store.seal import Kind
+from store.seal import Kind, new_id
 from tests.authenticator import Authenticator
 from tests.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of
 from tests.holding import connect_app, rotated, stock, write
@@ -99,13 +100,51 @@ async def _(w: World) -> Call:
     return lambda: w.store.apps.drop_secret(w.app.client_id, secret_mark(app.secrets[1]))
 
 
+@call("apps.now")
+async def _(w: World) -> Call:
+    return w.store.apps.now
+
+
+@call("apps.change", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.change(w.app.client_id, lambda app: replace(app, name="Renamed"))
+
+
+HOOK = "https://app.example/hook"
+
+
+@call("webhooks.set_url", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.webhooks.set_url(w.app.client_id, HOOK)
+
+
+@call("webhooks.rotate", "save_app")
+async def _(w: World) -> Call:
+    await w.store.webhooks.set_url(w.app.client_id, HOOK)
+    return lambda: w.store.webhooks.rotate(w.app.client_id)
+
+
+@call("webhooks.wants")
+async def _(w: World) -> Call:
+    w.store.apps.forget()
+    return lambda: w.store.webhooks.wants(w.app.client_id)
+
+
+@call("webhooks.target")
+async def _(w: World) -> Call:
+    await w.store.webhooks.set_url(w.app.client_id, HOOK)
+    w.store.apps.forget()
+    return lambda: w.store.webhooks.target(w.app.client_id)
+
+
 @call("apps.begin_deletion", "save_app")
 async def _(w: World) -> Call:
     return lambda: w.store.apps.begin_deletion(w.app.client_id)
 
 
-@call("apps.finish_deletion", "forget_app", "remove_app")
+@call("apps.finish_deletion", "forget_app", "forget_deliveries", "remove_app")
 async def _(w: World) -> Call:
+    await w.tokens()
     await w.store.apps.begin_deletion(w.app.client_id)
     return lambda: w.store.apps.finish_deletion(w.app.client_id)
 
@@ -155,6 +194,19 @@ async def _(w: World) -> Call:
     return lambda: w.store.owned.drop_secret(w.session, client, secret_mark(app.secrets[1]), VISITOR)
 
 
+@call("owned.set_webhook", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.set_webhook(w.session, client, HOOK, VISITOR)
+
+
+@call("owned.rotate_webhook", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    await w.store.owned.set_webhook(w.session, client, HOOK, VISITOR)
+    return lambda: w.store.owned.rotate_webhook(w.session, client, VISITOR)
+
+
 @call("owned.delete", "note_app", "save_app")
 async def _(w: World) -> Call:
     client = await own_app(w)
@@ -177,7 +229,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.numbers.of(w.app.client_id)
 
 
-@call("apps.delete", "save_app", "forget_app", "remove_app")
+@call("apps.delete", "save_app", "forget_app", "forget_deliveries", "remove_app")
 async def _(w: World) -> Call:
     await w.tokens()
     return lambda: w.store.apps.delete(w.app.client_id)
@@ -285,6 +337,11 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     text = await mailed(w.store.links.to_change(w.user, w.email, f"newer-{w.email}"))
     return lambda: w.store.links.change(w.session, text, VISITOR)
+
+
+@call("limits.webhook_sent", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.webhook_sent(w.user)
 
 
 @call("limits.picture", "take_window")
@@ -684,7 +741,9 @@ async def _(w: World) -> Call:
     return w.store.key_state.note_layout
 
 
-@call("upgrade.run", *(f"upgrade_{what}" for what in ("token", "person", "people", "connected")), "note_layout")
+@call(
+    "upgrade.run", *(f"upgrade_{what}" for what in ("token", "person", "people", "connected", "grant")), "note_layout"
+)
 async def _(w: World) -> Call:
     await w.tokens()
     token = keys.token(w.user, w.app.client_id, f"{w.app.client_id}:an-id", 0)["family"]
@@ -864,11 +923,12 @@ async def _(w: World) -> Call:
 
 @call(
     "reencryption.run",
-    *("note_sealing", "list_stale_documents", "reseal_document", "reseal_secret", "record_reencryption"),
+    *("note_sealing", "list_stale_documents", "reseal_document", "reseal_secret", "save_app", "record_reencryption"),
 )
 async def _(w: World) -> Call:
     await held(w)
     await App.add(w)
+    await w.store.webhooks.set_url(w.app.client_id, HOOK)
     newer = rotated(w.store, 2)
     return lambda: drained(newer.reencryption.run(0))
 
@@ -889,3 +949,105 @@ async def _(w: World) -> Call:
 
 async def drained(found: AsyncIterator[Any]) -> list[Any]:
     return [item async for item in found]
+
+
+async def wanted(client: str) -> bool:
+    """Every app wants to hear of everything."""
+    return True
+
+
+async def told(w: World) -> None:
+    """The app has lost its access, and documents of an earlier one have ended: two events."""
+    await w.tokens()
+    await w.revoke_app()
+    ended = f"{keys.member(w.user)}:{w.app.client_id}"
+    await w.store.client.zadd(keys.telling(w.user[:3])["due"], {ended: 1})
+    w.store.outbox.idle = 0  # what a test has cut short is taken up at once
+
+
+RELAY = ("take_events", "enqueue_delivery", "drop_events")
+
+
+@call("outbox.relay", "announce_ended", *RELAY)
+async def _(w: World) -> Call:
+    await told(w)
+    await w.store.client.delete(keys.RELAYED)
+    return lambda: w.store.outbox.relay(wanted)
+
+
+@call("outbox.sweep", "announce_ended", *RELAY)
+async def _(w: World) -> Call:
+    await told(w)
+    return lambda: w.store.outbox.sweep(wanted)
+
+
+@call("outbox.relay_shards", *RELAY)
+async def _(w: World) -> Call:
+    await told(w)
+    return lambda: w.store.outbox.relay_shards({w.user[:3]}, wanted)
+
+
+def event(w: World) -> Event:
+    """Something to tell the app."""
+    return Event(new_id(), "grant.revoked", w.app.client_id, w.user, 1, {"reason": "disconnected_by_person"})
+
+
+async def claimed(w: World) -> Delivery:
+    """A delivery under way."""
+    await w.store.deliveries.enqueue(event(w))
+    return (await w.store.deliveries.claim(1000, 30))[-1]
+
+
+@call("deliveries.enqueue", "enqueue_delivery")
+async def _(w: World) -> Call:
+    one = event(w)
+    return lambda: w.store.deliveries.enqueue(one)
+
+
+@call("deliveries.claim", "claim_deliveries")
+async def _(w: World) -> Call:
+    await w.store.deliveries.enqueue(event(w))
+    return lambda: w.store.deliveries.claim(10, 30)
+
+
+@call("deliveries.settle", "settle_delivery")
+async def _(w: World) -> Call:
+    one = await claimed(w)
+    return lambda: w.store.deliveries.settle(one.id, one.attempts, delivered=True, status=200)
+
+
+@call("deliveries.put_back", "put_back_delivery")
+async def _(w: World) -> Call:
+    one = await claimed(w)
+    return lambda: w.store.deliveries.put_back(one.id, one.attempts, 5)
+
+
+@call("deliveries.list", "list_deliveries")
+async def _(w: World) -> Call:
+    await claimed(w)
+    return lambda: w.store.deliveries.list(w.app.client_id)
+
+
+@call("deliveries.read", "read_delivery")
+async def _(w: World) -> Call:
+    one = await claimed(w)
+    return lambda: w.store.deliveries.read(w.app.client_id, one.id)
+
+
+@call("deliveries.replay", "replay_delivery")
+async def _(w: World) -> Call:
+    one = await claimed(w)
+    await w.store.deliveries.settle(one.id, one.attempts, delivered=True, status=200)
+    return lambda: w.store.deliveries.replay(w.app.client_id, one.id)
+
+
+@call("deliveries.next_due", "next_delivery")
+async def _(w: World) -> Call:
+    await claimed(w)
+    return lambda: w.store.deliveries.next_due()
+
+
+@call("deliveries.forget", "forget_deliveries")
+async def _(w: World) -> Call:
+    await claimed(w)
+    return lambda: w.store.deliveries.forget(w.app.client_id)

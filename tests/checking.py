@@ -19,6 +19,11 @@ EVERYTHING = (*SPENDING, "data:read", "data:write")
 DOCUMENTS = ("notes/n1", "notes/n2", "notes/n3", "letters/l1")
 
 
+async def told(client: str) -> bool:
+    """Every app wants to hear of everything."""
+    return True
+
+
 @dataclass
 class Furnished:
     """A person who does everything there is to do, and one who has disconnected the app."""
@@ -58,6 +63,11 @@ class Furnished:
         other = await World.make(store)
         await (await Keeper.make(other)).put("notes/n1")
         await other.revoke_app()
+        await store.outbox.relay(told)
+        await store.outbox.relay_shards({other.user[:3]}, told)
+        await store.deliveries.claim(1, 30)
+        await world.tokens(app=(await world.register(f"{world.app.client_id}-left", scopes=EVERYTHING))[0])
+        await store.grants.revoke(world.session, f"{world.app.client_id}-left", VISITOR)
         store.numbers.called(world.app.client_id, limited=False)
         await store.numbers.flush()
         return cls(store, world, keeper, other, made.registration.client_id)
@@ -81,6 +91,16 @@ class Furnished:
     def grant(self) -> str:
         """The key of the grant."""
         return keys.grant(self.world.user, self.world.app.client_id)
+
+    @property
+    def due(self) -> str:
+        """The due list of the person's shard."""
+        return keys.telling(self.world.user[:3])["due"]
+
+    @property
+    def listed(self) -> str:
+        """The deliveries of the app that was disconnected."""
+        return keys.deliveries(self.other.app.client_id)
 
     async def first(self, kind: str, user: str | None = None) -> str:
         """A key of a kind, of the person unless another is named."""

@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import redis
 
-from bench.clusters import HOST, Cluster, Node, free_ports
+from bench.clusters import Cluster, Node
 from bench.engines import wait_until
+from bench.ports import HOST, free_port, free_ports
 from tests.engines import VALKEY, Engine
 
-__all__ = ["HOST", "SERVICE", "Cluster", "Node", "Replicated", "Sentinel", "free_ports"]
+__all__ = ["SERVICE", "Cluster", "Node", "Replicated", "Sentinel"]
 
 SERVICE = "latchkey"
 
@@ -26,7 +27,7 @@ class Sentinel(Engine):
     """A sentinel that watches the server at `port`."""
 
     def __init__(self, binary: str, port: int, quorum: int) -> None:
-        self.port = free_ports(1)[0]
+        self.port = free_port()
         self._watch = [
             f"sentinel monitor {SERVICE} {HOST} {port} {quorum}",
             f"sentinel down-after-milliseconds {SERVICE} {DOWN_MS}",

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,21 @@ ENGINES = tuple(os.environ.get("LATCHKEY_TEST_ENGINES", "memory,valkey,redis,clu
 """What the `store` fixture runs on, in turn; `cluster7` is a cluster of Redis 7. Without `memory` among them, the first
 takes its place where time need not move."""
 
+# What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+APART = {"browser": ("test_browser",), "bench": ("test_bench", "test_timing")}
+"""What files begin with whose tests have a target of `make` of their own: what drives Chromium, and the programs that
+measure."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what speaks HTTP with a server of ours, which runs on both HTTP servers, and what is about one of them."""
+    """Marks what has a target of its own; what speaks HTTP with a server of ours, which runs on both HTTP servers, and
+    what is about one of them."""
     for item in items:
+        for marker, beginnings in APART.items():
+            if item.path.name.startswith(beginnings):
+                item.add_marker(marker)
         if item.path.name.startswith(("test_front_", "test_lanes")):
             item.add_marker("front")
         known = vars(item.module).values() if isinstance(item, pytest.Function) else ()

@@ -142,9 +142,9 @@ class Demo:
 
 
 @contextmanager
-def running(issuer: str, log: Path, *options: str, secret: str = "") -> Iterator[Demo]:
+def running(issuer: str, log: Path, *options: str, secret: str = "", signing: str = "") -> Iterator[Demo]:
     command = [sys.executable, str(PROGRAM), "--latchkey", issuer, "--client-id", "app:1", "--port", "0", *options]
-    environment = {**os.environ, "DEMO_CLIENT_SECRET": secret}
+    environment = {**os.environ, "DEMO_CLIENT_SECRET": secret, "DEMO_WEBHOOK_SECRET": signing}
     with (
         log.open("wb") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True) as process,

@@ -9,7 +9,7 @@ from store.factors import Unproved
 from store.passkeys import Party, decode, options_for_new, options_for_use, read_answer
 from store.refused import Refused, SignedOut
 from store.second_step import Half
-from store.sessions import SecondStepNeeded
+from store.sessions import SecondStepNeeded, Session
 from store.totp import STEP, TotpSecrets, code_at
 from tests.authenticator import Authenticator
 from tests.world import PASSWORD, VISITOR, World
@@ -23,6 +23,10 @@ async def store_now(w: World) -> int:
     """The store's time in ms."""
     seconds, micros = await w.store.client.time()
     return int(seconds) * 1000 + int(micros) // 1000
+
+
+async def is_live(world: World, session: Session) -> bool:
+    return await outcome(world.store.sessions.profile(session)) == "in"
 
 
 class App:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import redis
 
-from tests.clusters import HOST, free_ports
+from bench.ports import HOST, free_port
 from tests.engines import VALKEY, Engine
 from tests.processes import wait_until
 
@@ -27,7 +27,7 @@ class Followed:
             raise
 
     def _start(self, binary: str, *words: str) -> Engine:
-        port = free_ports(1)[0]
+        port = free_port()
         options = ("--port", str(port), "--bind", HOST, "--repl-diskless-sync-delay", "0", *words)
         engine = Engine(binary, append_only=False, options=options)
         self._ports[engine] = port

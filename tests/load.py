@@ -28,7 +28,8 @@ PACE = 0.2
 @dataclass
 class Worker:
     """One app of one person. `rotated` counts the rotations that were acknowledged, `written` has the numbers of the
-    documents that were, `tried` is the last that was sent; `etags` are those that were told, by number."""
+    documents that were, `tried` is the last that was sent; `etags` are those that were told; `strange` are the
+    rotations whose access token the store did not know at a write."""
 
     app: App
     user: str
@@ -38,6 +39,7 @@ class Worker:
     tried: int = 0
     written: set[int] = field(default_factory=set)
     etags: dict[int, int] = field(default_factory=dict)
+    strange: set[int] = field(default_factory=set)
     statuses: Counter[int] = field(default_factory=Counter)
 
     async def round(self) -> None:
@@ -53,7 +55,9 @@ class Worker:
             body="{}",
             headers={"Authorization": f"Bearer {self.tokens['access_token']}", "Content-Type": "application/json"},
         )
-        if self._acknowledged(response):
+        if response.code == 401:
+            self.strange.add(self.rotated)
+        elif self._acknowledged(response):
             self.written.add(self.tried)
             self.etags[self.tried] = int(response.headers["ETag"].strip('"'))
 
@@ -89,6 +93,7 @@ class Worker:
         meta: Any = await self.service.store.client.hgetall(keys.hosted(self.user, self.app.client_id)["meta"])
         kept = {int(name.rpartition(b"/")[2]): int(row.split()[0]) for name, row in meta.items()}
         assert kept == self.etags
+        assert not self.strange
 
 
 async def employ(service: Service, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> list[Worker]:
@@ -133,10 +138,19 @@ async def until_each(workers: Sequence[Worker], rounds: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def check_survival(workers: Sequence[Worker], safe: Sequence[set[int]], open_to_loss: Sequence[set[int]]) -> None:
-    """Documents that were `safe` are there; of the others that were acknowledged those may be missing that were
-    acknowledged between the confirmation of the replica and its taking over."""
-    for worker, sure, unsure in zip(workers, safe, open_to_loss, strict=True):
+def acknowledged(workers: Sequence[Worker]) -> list[tuple[set[int], int]]:
+    """What each has had acknowledged up to now: its documents, and how many rotations."""
+    return [(set(worker.written), worker.rotated) for worker in workers]
+
+
+async def check_survival(
+    workers: Sequence[Worker], safe: list[tuple[set[int], int]], open_to_loss: list[tuple[set[int], int]]
+) -> None:
+    """What was `safe` is there; of the rest that may be missing which was acknowledged between the confirmation of the
+    replica and its taking over: documents, and rotations with the access tokens that they issued."""
+    for worker, (sure, sure_rotations), (unsure, unsure_rotations) in zip(workers, safe, open_to_loss, strict=True):
         there = await worker.documents()
         assert sure <= there <= set(range(1, worker.tried + 1))
         assert worker.written - (unsure - sure) <= there
+        assert worker.strange <= set(range(sure_rotations + 1, unsure_rotations + 1))
+        assert worker.rotated > sure_rotations

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
+import pty
+import re
+import select
+import signal
+import struct
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+import termios
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -127,3 +134,57 @@ def everything(client: Any) -> bytes:
     for key in client.scan_iter():
         found += [key, *readers[client.type(key)](key)]
     return b"\n".join(found)
+
+
+@dataclass
+class Seen:
+    """What a person saw of a command at a terminal."""
+
+    status: int
+    raw: str
+
+    @property
+    def text(self) -> str:
+        """Without colours."""
+        return re.sub(r"\x1b\[[0-9;]*m", "", self.raw)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+
+def at_terminal(*command: str | Path, columns: int = 80, typed: Sequence[tuple[str, str]] = (), **environ: str) -> Seen:
+    """A command at a terminal of so many columns. `typed`: what is typed once something was shown; ^C interrupts."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    plain = {name: value for name, value in clean_environment().items() if name not in ("NO_COLOR", "COLUMNS")}
+    process = subprocess.Popen(
+        [sys.executable, *command],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**plain, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **environ},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    raw, waiting = b"", list(typed)
+    try:
+        while select.select([ours], [], [], 60)[0]:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # how Linux says that nobody has the other end any more
+                break
+            if not piece:
+                break
+            raw += piece
+            while waiting and waiting[0][0].encode() in raw:
+                answer = waiting.pop(0)[1]
+                if answer == "^C":
+                    process.send_signal(signal.SIGINT)
+                else:
+                    os.write(ours, answer.encode())
+        return Seen(process.wait(10), raw.decode().replace("\r\n", "\n"))
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)

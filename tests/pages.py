@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,11 +15,14 @@ from tornado.web import Application, RequestHandler
 
 from handlers.account_credits import by_app
 from handlers.app_form import AppForm
+from handlers.developer_webhooks import WHAT_IS_TOLD
+from handlers.fallback import StaticHandler
 from handlers.plot import bars
 from handlers.scopes import SCOPE_WORDS
 from handlers.snippets import Snippet
 from handlers.spending_plot import plot_of
 from store.credits import Account, Entry, Holding, Spending
+from store.deliveries import Delivery
 from store.numbers import AppNumbers, Day
 
 ROOT = Path(__file__).parent.parent
@@ -244,6 +248,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "message.html": {**message, "status": 400, "onward": ("/account", text), "session_here": True},
         "message.html other": {**message, "status": 403, "sign_out_to": text},
         "message.html short": {**message, "status": 200},
+        "docs.html": {**stranger, "base_url": text},
         "home.html": {**stranger, "signup_open": True},
         "home.html closed": {**stranger, "signup_open": False},
         "home.html signed in": {**known, "signup_open": True},
@@ -253,7 +258,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
 def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The same for the pages of developers."""
     own = Sample(client_id=text, name=text, active=True, status="active", public=False, created_at=1_700_000_000_000)
-    off = Sample(**{**vars(own), "active": False, "status": "off", "public": True})
+    own.webhook_url = text
+    off = Sample(**{**vars(own), "active": False, "status": "off", "public": True, "webhook_url": ""})
     disabled = Sample(**{**vars(off), "status": "disabled"})
     errors = {
         name: [text, text]
@@ -290,9 +296,50 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "developer_app.html wrong": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
         "developer_app.html off": {**page, "app": off, "marks": []},
         "developer_app.html disabled": {**page, "app": disabled, "marks": []},
+        **webhook_pages(text, known),
         "developer_try.html": {**known, "app": own, "steps": [], "wrong": None},
         "developer_try.html done": {**known, "app": own, "steps": steps, "wrong": None},
         "developer_try.html wrong": {**known, "app": off, "steps": [], "wrong": text},
+    }
+
+
+def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same for those of webhooks."""
+    app = Sample(client_id=text, name=text, webhook_url=text)
+    then = 1_700_000_000_000
+    waiting = Delivery(text, text, text, text, then, {text: text}, then, 2, 2, "pending", then + 9**14, then, 500, text)
+    running = replace(waiting, next_attempt_at=None)
+    failed = replace(waiting, state="failed", next_attempt_at=None, last_status=None)
+    done = replace(waiting, state="delivered", next_attempt_at=None, last_status=204)
+    new = replace(waiting, attempts=0, tries=0, last_attempt_at=None, last_status=None, last_error="")
+    page: dict[str, Any] = {
+        **known,
+        "app": app,
+        "url": text,
+        "wrong_url": None,
+        "wrong": None,
+        "secret": None,
+        "two_sign": False,
+        "notice": text,
+        "deliveries": [new, waiting, running, failed, done],
+        "onward": text,
+        "before": "",
+        "told": WHAT_IS_TOLD,
+        "posting": True,
+    }
+    one: dict[str, Any] = {**known, "app": app, "body": text, "most": 12, "notice": None}
+    bare = Sample(client_id=text, name=text, webhook_url="")
+    return {
+        "developer_webhooks.html": page,
+        "developer_webhooks.html first": {**page, "app": bare, "deliveries": [], "onward": None, "notice": None},
+        "developer_webhooks.html new": {**page, "secret": text, "two_sign": True, "notice": None},
+        "developer_webhooks.html wrong": {**page, "wrong_url": text},
+        "developer_webhooks.html refused": {**page, "wrong": text, "posting": False},
+        "developer_webhooks.html older": {**page, "before": text},
+        "developer_delivery.html": {**one, "one": waiting, "notice": text},
+        "developer_delivery.html running": {**one, "one": running},
+        "developer_delivery.html failed": {**one, "one": failed},
+        "developer_delivery.html done": {**one, "one": done},
     }
 
 
@@ -349,7 +396,8 @@ class Connection:
 
 def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
     """The page of `pages(text)[name]`, with `changes` to what the template is given."""
-    app = Application([], template_path=str(ROOT / "templates"), static_path=str(ROOT / "static"))
+    static = {"static_path": str(ROOT / "static"), "static_handler_class": StaticHandler}
+    app = Application([], template_path=str(ROOT / "templates"), **static)
     connection: Any = Connection()
     start, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": "localhost"})
     request = HTTPServerRequest(connection=connection, start_line=start, headers=headers)

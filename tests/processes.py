@@ -118,8 +118,8 @@ class Server:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _address(self) -> str | None:
-        found = re.search(r"^Latchkey listening on (\S+)$", self.out, re.MULTILINE)
-        return found[1] if found else None
+        found = re.search(r'^Latchkey listening on (\S+)$|,"url":"([^"]+)"', self.out, re.MULTILINE)
+        return found[1] or found[2] if found else None
 
 
 def refused(*options: str, environment: Mapping[str, str] | None = None, **given: object) -> tuple[int, str]:

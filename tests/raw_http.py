@@ -29,6 +29,11 @@ def seed_file(directory: Path) -> str:
     return str(path)
 
 
+def all_serve(port: int) -> None:
+    """Has every worker answer something: each of many connections is one's by chance."""
+    assert {status_of(port, "/readyz") for _ in range(16)} == {200}
+
+
 def status_of(port: int, path: str = "/healthz", host: str = "127.0.0.1") -> int:
     """The status of one GET."""
     connection = http.client.HTTPConnection(host, port, timeout=10)

@@ -13,6 +13,7 @@ import pytest
 from handlers import ai_call
 from handlers.ai_call import Call
 from handlers.site import Site
+from metrics.measures import Measures
 from outbound.echo import echo_model
 from outbound.events import EventReader
 from store.lifetimes import AI_MODELS
@@ -108,7 +109,7 @@ async def test_others_have_their_turn_while_a_stream_goes_as_fast_as_it_can(
         hold = await below.hold(8_000, 8_000)
         deadline = asyncio.get_running_loop().time() + 60
         others = asyncio.ensure_future(take_turns())
-        await Call(service.store.calls, hold, model, request, deadline).stream(Swallowing())
+        await Call(service.store.calls, hold, model, request, deadline, Measures()).stream(Swallowing())
         others.cancel()
         return turns
 

@@ -168,7 +168,7 @@ async def test_what_is_forwarded_and_what_never_is(service: Service, upstream: S
         assert sent.request.path == "/v1/messages"
         assert {name.lower() for name in sent.request.headers} == {
             *("host", "x-api-key", "anthropic-version", "content-type", "content-length", "user-agent", "accept"),
-            "accept-encoding",
+            *("accept-encoding", "x-request-id"),
         }
         assert sent.request.headers["X-Api-Key"] == KEY
         assert sent.request.headers["Anthropic-Version"] == "2023-06-01"

@@ -170,6 +170,29 @@ async def test_a_deletion_that_was_cut_short_goes_on(memory_store: Store) -> Non
 
 
 @pytest.mark.gen_test(timeout=60)
+async def test_a_deletion_clears_every_shard_there_is_and_runs_nothing_where_the_app_left_nothing(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worlds = [await World.make(memory_store) for _ in range(4)]
+    for world in worlds:
+        await world.tokens(app=worlds[0].app)
+    cleared = []
+    run = memory_store.apps._scripts.run
+
+    async def noted(script: str, names: Any, **values: Any) -> Any:
+        if script == "forget_app":
+            cleared.append(names["app_users"])
+        return await run(script, names, **values)
+
+    monkeypatch.setattr(memory_store.apps._scripts, "run", noted)
+    client = worlds[0].app.client_id
+    await memory_store.apps.delete(client)
+    assert set(cleared) == {spell.shard_app_users(world.user[:3], client) for world in worlds}
+    for world in worlds:
+        assert not await memory_store.client.exists(spell.grant(world.user, client))
+
+
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.trap(35)
 async def test_an_app_never_inherits_what_one_of_its_name_left_behind(store: Store) -> None:
     world = await World.make(store)

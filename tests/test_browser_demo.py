@@ -87,6 +87,10 @@ def test_the_story(server: Server, app: str, browser: Chromium) -> None:
     assert "Your notes" not in browser.text
     browser.open(app)
     browser.wait_for("Sign in with Latchkey")
+    assert "You are no longer connected" in browser.text, "whether anybody has read the page is not known"
+    browser.open(app)
+    browser.wait_for("Sign in with Latchkey")
+    assert "connected" not in browser.text
 
 
 def test_a_note_that_was_changed_elsewhere_is_not_overwritten(server: Server, app: str, browser: Chromium) -> None:

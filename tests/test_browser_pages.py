@@ -26,7 +26,7 @@ NO_PAGE = {
     *("decide", "signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
     *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
     "account-authenticator-remove",
-    *("developer-end-secret", "developer-status"),
+    *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
     # What a script asks for to use a passkey.
     *(name for _, _, name in ROUTES if name.endswith("-options")),
 }

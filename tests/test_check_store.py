@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ipaddress
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from bench.ports import free_port
 from store.connect import check_store, connect
 from store.errors import StartupError
 from tests.engines import Engine, redis_server, valkey
@@ -23,13 +23,6 @@ from tests.engines import Engine, redis_server, valkey
 def engine() -> Iterator[Engine]:
     with valkey() as engine:
         yield engine
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def check(url: str) -> None:

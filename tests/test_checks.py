@@ -23,6 +23,7 @@ from checks import audit, lock, secret_scan
 from store.keyring import KeyRing, Keys
 from store.registration import new_secret
 from store.seal import Kind, Sealer, Token, new_id, new_user_id
+from store.webhooks import new_webhook_secret
 
 ROOT = Path(__file__).resolve().parent.parent
 HASH = "    --hash=sha256:" + "0" * 64
@@ -232,6 +233,7 @@ def planted() -> dict[str, str]:
     return {
         **found,
         "client_secret": new_secret(),
+        "webhook_secret": new_webhook_secret(),
         "secret_keys": f'export LATCHKEY_SECRET_KEYS="{KeyRing.generate(12)},{KeyRing.generate(7)}"',
         "private_key": key,
         "url": "redis://default:" + new_id() + "@redis.internal:6379",

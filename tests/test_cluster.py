@@ -13,12 +13,13 @@ import pytest
 from redis.asyncio.cluster import ClusterNode
 from redis.exceptions import MovedError
 
+from bench.ports import HOST, free_port, free_ports
 from store import cluster as module
 from store.cluster import Cluster as Client
 from store.connect import check_store, connect
 from store.errors import StartupError, StoreUnavailable, wrapped
 from store.keyring import Keys
-from tests.clusters import HOST, Cluster, Node, free_ports
+from tests.clusters import Cluster, Node
 from tests.engines import redis_server, valkey
 from tests.losing import store_on
 from tests.owners import ROOT
@@ -242,7 +243,7 @@ async def test_when_every_node_it_knew_is_gone_the_configured_ones_are_asked(
         known = client.nodes_manager.startup_nodes
         for node in known.values():
             await node.disconnect()
-        client.nodes_manager.startup_nodes = {"gone": ClusterNode(HOST, free_ports(1)[0])}
+        client.nodes_manager.startup_nodes = {"gone": ClusterNode(HOST, free_port())}
         client.refresh()
         await until(lambda: not client.nodes_manager.startup_nodes.keys() - known.keys())
         assert client.nodes_manager.startup_nodes.keys() == client.nodes_manager.nodes_cache.keys()
@@ -269,12 +270,12 @@ async def test_a_node_that_may_evict_is_refused_by_name(cluster: Cluster) -> Non
 
 async def test_a_cluster_none_of_whose_nodes_answers_is_refused() -> None:
     with pytest.raises(StartupError, match="cannot be reached") as refused:
-        await check(f"redis+cluster://u:hunter2@{HOST}:{free_ports(1)[0]}")
+        await check(f"redis+cluster://u:hunter2@{HOST}:{free_port()}")
     assert "hunter2" not in str(refused.value)
 
 
 async def test_a_server_that_is_no_cluster_is_refused() -> None:
-    port = free_ports(1)[0]
+    port = free_port()
     with valkey(options=("--port", str(port))), pytest.raises(StartupError, match="Cluster mode is not enabled"):
         await check(f"redis+cluster://{HOST}:{port}")
 

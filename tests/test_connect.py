@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import redis.asyncio
 from redis.asyncio import Redis
 
+from bench.ports import free_port
 from store.connect import check_store, connect, unix_url
 from store.errors import StartupError, StoreUnavailable, wrapped
 from store.urls import hosts_of
@@ -32,13 +32,6 @@ def engine(shared: Engine) -> Engine:
     with shared.client() as client:
         client.flushall()
     return shared
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def evalsha(client: Redis, script: str, key: str) -> Any:

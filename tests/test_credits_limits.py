@@ -127,7 +127,8 @@ async def test_a_limit_is_set_for_a_connected_app_that_may_spend(store: Store) -
     assert await refusal_of(app.limit(stranger, 5)) == "not_found"
     await world.revoke_app()
     assert await refusal_of(app.limit(world, 5)) == "not_found"
-    assert set(await every_key(store.client)) == set(before)
+    told = keys.outbox(world.user).encode()  # that the person disconnected the app
+    assert set(await every_key(store.client)) == {*before, told}
     assert "spend_limit_set" in await world.events()
 
 

@@ -343,7 +343,7 @@ async def test_a_deletion_frees_many_replies_in_steps(store: Store) -> None:
     }
     words = []
     while words[-1:] != ["done"]:
-        words.append((await store.scripts.run("delete_user", keys.person(world.user), steps=100, **step)).word)
+        words.append((await store.scripts.run("delete_user", keys.leaving(world.user), steps=100, **step)).word)
         left = await every_key(store.client, f"{keys.reply_prefix(world.user)}*")
         assert len(left) == max(0, 250 - 100 * len(words))
     assert words == ["more", "more", "done"]

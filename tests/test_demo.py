@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 
 import demo
-from commands_credits import dollars
+from commands.credits import dollars
 from store.opened import Store
 from store.registration import Registration
 from store.results import Visitor
+from store.webhooks import new_webhook_secret
 from tests.demo_site import Browser as AppBrowser
 from tests.demo_site import Demo
 from tests.driver import Browser
@@ -153,8 +154,8 @@ def test_a_port_that_is_taken_at_the_last_moment_is_no_reason_not_to_start() -> 
         taken.listen()
         port = taken.getsockname()[1]
         options = ["--latchkey", "http://127.0.0.1:1", "--client-id", "an-app"]
-        assert asyncio.run(demo._start(options, port, "a-secret")) is None
-        process, url = asyncio.run(demo._start(options, 0, "a-secret")) or (None, "")
+        assert asyncio.run(demo._start(options, port, "a-secret", new_webhook_secret())) is None
+        process, url = asyncio.run(demo._start(options, 0, "a-secret", new_webhook_secret())) or (None, "")
         assert process is not None
         assert url.startswith("http://localhost:")
         process.terminate()
@@ -176,6 +177,8 @@ def test_a_disconnected_person_asks_nothing_more() -> None:
             await browser.submit(page, f"/account/apps/{demo.CLIENT_ID}/revoke")
 
         asyncio.run(disconnect())
+        wait_until(lambda: "204 POST /webhooks" in server.log)
+        assert "told of grant.revoked" in server.log
         status, _, page = app.ask("/ask", {"form_token": token[1], "question": "Still there?"})
         assert status == 401
         assert "no longer connected" in page

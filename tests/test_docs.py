@@ -20,14 +20,16 @@ from tornado.web import RequestHandler
 
 import settings
 from demo import CREDITS, EMAIL, NAME, PASSWORD
-from handlers import ROUTES
+from handlers import DELIVERY, ROUTES
 from handlers.errors import CATALOGUE
+from handlers.metrics import METRICS_ROUTES
 from handlers.ops import OPS_ROUTES
 from manage import build_parser
 from outbound.config import load_models
 from outbound.models import Limits
 from store import keys, lifetimes
 from store.names import SCOPES
+from testing.routes import TESTING_ROUTES
 from tests.driver import Browser, answer_of
 from tests.processes import QUICK, Server
 
@@ -48,9 +50,13 @@ FOLDERS = (
         "docs",
         "bench",
         "checks",
+        "deploy",
         "fuzz",
+        "metrics",
         "proof",
         "timing",
+        "testing",
+        "latchkey",
     ),
     ".ci",
 )
@@ -100,16 +106,17 @@ def test_nothing_outside_the_project_is_named(path: Path) -> None:
     text = path.read_text("utf-8")
     for host in re.findall(r"https?://([^\s/:`'\"?)>…]+)", text):
         assert host in ("localhost", "127.0.0.1", "[") or re.search(r"(^|\.)example\.(org|com)$", host), host
-    routes = [*ROUTES, *OPS_ROUTES]
-    served = [re.compile(pattern) for pattern, _, _ in routes]
+    routes = [*ROUTES, *OPS_ROUTES, *METRICS_ROUTES]
+    patterns = [*(pattern for pattern, _, _ in routes), *(path for path, _ in TESTING_ROUTES)]
+    served = [re.compile(pattern) for pattern in patterns]
     for span in spans(text):
         place = span.removeprefix("GET ").removeprefix("POST ").partition("?")[0]
         if not place.startswith("/") or any(mark in place for mark in "*…"):
             continue
-        concrete = place.replace(":client_id", "an-app")
+        concrete = place.replace(":client_id", "an-app").replace(":delivery", "x" * 22)
         known = any(pattern.fullmatch(concrete) for pattern in served)
         # Examples of the next endpoint, and prefixes of those there are.
-        known = known or place == "/api/v1/apps" or any(raw.startswith(place) for raw, _, _ in routes)
+        known = known or place == "/api/v1/apps" or any(raw.startswith(place) for raw in patterns)
         assert known, f"{path.name}: {place} is no path of this server"
 
 
@@ -140,7 +147,7 @@ def test_every_flag_that_is_named_exists(path: Path) -> None:
     known |= set(re.findall(r'"(--[a-z-]+)"', (ROOT / "proof" / "options.py").read_text()))
     known |= set(re.findall(r'add_argument\("(--[a-z-]+)"', (ROOT / "examples" / "demo_app.py").read_text()))
     # Flags of other programs are theirs.
-    text = re.sub(r"\b(redis-server|redis-cli|pip install) [^`\n]*", "", path.read_text("utf-8"))
+    text = re.sub(r"\b(redis-server|redis-cli|pip install|pip wheel) [^`\n]*", "", path.read_text("utf-8"))
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
         assert flag in known, f"{path.name}: {flag}"
 
@@ -150,7 +157,8 @@ def test_every_command_and_target_that_is_named_exists(path: Path) -> None:
     text = path.read_text("utf-8")
     commands = _commands()
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for noun, verb in re.findall(r"manage\.py (?:--\S+ )*([a-z]+) ([a-z-]+)", text):
+    typed = r"(?:manage\.py|(?:^|`|\()\s*latchkey) (?:--[^\s`]+ )*(?!serve|completion)([a-z]+) ([a-z-]+)"
+    for noun, verb in re.findall(typed, text, re.MULTILINE):
         assert f"{noun} {verb}" in commands, f"{path.name}: {noun} {verb}"
     for span in spans(text):
         noun, _, rest = span.partition(" ")
@@ -182,8 +190,8 @@ def _implements(handler: type[RequestHandler], method: str) -> bool:
 def test_every_route_is_documented_and_no_other() -> None:
     documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP))
     served: dict[str, type[RequestHandler]] = {}
-    for pattern, handler, _ in (*ROUTES, *OPS_ROUTES):
-        path = re.sub(r"\(\[A-Z.*?\)", ":client_id", pattern).replace("\\", "")
+    for pattern, handler, _ in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
+        path = re.sub(r"\(\[A-Z.*?\)", ":client_id", pattern.replace(DELIVERY, ":delivery")).replace("\\", "")
         path = path.replace("/picture/([^/]+)", "/picture/:address")
         for name in (":model",) if "/models/" in path else (":collection", ":docId"):
             path = path.replace("([^/]+)", name, 1)
@@ -218,6 +226,8 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
     assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most." in HTTP
     assert lifetimes.REGISTER_APP.period == 60 * lifetimes.MINUTE
+    assert f"has posted by hand, there are {lifetimes.WEBHOOK_SENT.limit} an hour at most." in HTTP
+    assert lifetimes.WEBHOOK_SENT.period == 60 * lifetimes.MINUTE
     assert f"picture` | {lifetimes.PICTURE.limit} an hour | the person" in HTTP
     assert lifetimes.PICTURE.period == 60 * lifetimes.MINUTE
     code, refresh = lifetimes.CODE // lifetimes.SECOND, lifetimes.REFRESH_TOKEN // lifetimes.DAY
@@ -252,6 +262,10 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
         keys.presented(user, "<fingerprint>"),
         keys.shard_users(shard),
         keys.shard_app_users(shard, client),
+        *keys.telling(shard).values(),
+        keys.RELAYED,
+        *keys.delivery(one_id).values(),
+        keys.deliveries(client),
         *keys.person(user).values(),
         *keys.hosted(user, client).values(),
         *keys.idempotency(user, client, "<fingerprint>").values(),
@@ -260,6 +274,11 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
     spelt = {key.replace(keys.prefix(user), "u:") for key in spelt} - {keys.shard_users(user[:3])}
     assert table == spelt
     assert f"`{keys.APPS_CHANNEL}`" in text
+
+
+def test_the_readme_says_where_every_module_is() -> None:
+    listed = README.read_text("utf-8").split("\n## Where things are\n")[1].split("\n## ")[0]
+    assert sorted(path.name for path in ROOT.glob("*.py") if f"`{path.name}`" not in listed) == []
 
 
 def blocks(heading: str, language: str) -> list[str]:
@@ -297,13 +316,16 @@ async def _allow(address: str) -> str:
 
 def terminal(tmp_path: Path, server: Server) -> dict[str, str]:
     """The environment of a terminal in which blocks are pasted. Two things differ from a developer's: the port, and
-    which interpreter `python` is."""
+    which interpreter `python` and `latchkey` are."""
     for program in ("bash", "curl"):
         if shutil.which(program) is None:
             pytest.skip(f"no {program} on this machine")
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
+    command = tmp_path / "latchkey"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m latchkey "$@"\n')
+    command.chmod(0o755)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
     return environment | {"PATH": f"{tmp_path}:{environment['PATH']}", "LATCHKEY_DATA_DIR": str(server.data_dir)}
 

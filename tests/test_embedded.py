@@ -24,10 +24,8 @@ from tests.owners import dies, end_stores, get, owner, put, told
 LONG = "d" * 120
 
 # What a server does on Ctrl-C: it drains, for which it needs the store.
-# What a shell starts in the background ignores Ctrl-C, and so do its children.
 DRAINING = """
-import signal, time
-signal.signal(signal.SIGINT, signal.default_int_handler)
+import time
 try:
     print("waits", flush=True)
     time.sleep(30)

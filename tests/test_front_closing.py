@@ -18,10 +18,10 @@ from tornado.iostream import StreamClosedError
 from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler, stream_request_body
 
-import event_loop
 import front.server
 from front import FrontServer
 from front.files import room_for
+from serving import event_loop
 from tests.fronts import SECONDS, Client, joined, request, running, statuses, until, within
 
 both = pytest.mark.parametrize("front", ["fast", "tornado"])
@@ -146,8 +146,11 @@ class Detaching(Noting):
 
 
 @pytest.fixture
-def notes(io_loop: Any) -> Notes:
-    return Notes()
+def notes(io_loop: Any) -> Iterator[Notes]:
+    notes = Notes()
+    yield notes
+    notes.go_on.set()  # what still waits ends with the test, and not when its loop is collected
+    io_loop.run_sync(lambda: asyncio.sleep(0.01))
 
 
 @pytest.fixture

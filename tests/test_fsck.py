@@ -13,7 +13,7 @@ from store.fsck.invariants import ERROR, INVARIANTS, NAMED
 from store.fsck.kinds import KINDS
 from store.fsck.reading import Reader
 from store.opened import Store
-from tests.checking import DOCUMENTS, Furnished, broken, checked, findings, unmended
+from tests.checking import DOCUMENTS, Furnished, broken, checked, findings, told, unmended
 from tests.conftest import OpenStore, emptied
 from tests.spending import recount
 from tests.world import World, every_key
@@ -172,6 +172,45 @@ async def data_that_stays(f: Furnished) -> None:
     await f.client.persist(keys.hosted(f.other.user, f.other.app.client_id)["docs"])
 
 
+def due_of(f: Furnished) -> tuple[str, str]:
+    """The due list of the person who has disconnected the app, and their entry."""
+    return keys.telling(f.other.user[:3])["due"], f"{keys.member(f.other.user)}:{f.other.app.client_id}"
+
+
+async def not_due(f: Furnished) -> None:
+    await f.client.zrem(*due_of(f))
+
+
+async def due_later(f: Furnished) -> None:
+    due, entry = due_of(f)
+    await f.client.zincrby(due, 10**7, entry)
+
+
+async def live_and_due(f: Furnished) -> None:
+    entry = f"{keys.member(f.world.user)}:{f.world.app.client_id}"
+    await f.client.zadd(f.due, {entry: OLD * 10**6})
+
+
+async def nothing_due(f: Furnished) -> None:
+    await f.client.zadd(f.due, {f"{keys.member(GHOST)}:ghost": OLD * 10**6})
+
+
+async def told_at_the_end(f: Furnished) -> None:
+    await f.store.outbox.sweep(told)
+    due, entry = due_of(f)
+    ends = await f.client.pexpiretime(keys.hosted(f.other.user, f.other.app.client_id)["docs"])
+    assert abs(await f.client.zscore(due, entry) - ends) < 2_000
+
+
+async def waiting(f: Furnished) -> str:
+    (one,) = await f.store.deliveries.list(f.other.app.client_id)
+    return one.id
+
+
+async def is_tried(f: Furnished) -> None:
+    assert await waiting(f) in {one.id for one in await f.store.deliveries.claim(10, 30)}
+
+
 async def ends_with_the_grant(f: Furnished) -> None:
     known = [keys.grant(f.other.user, f.other.app.client_id)]
     known += keys.hosted(f.other.user, f.other.app.client_id).values()
@@ -273,6 +312,15 @@ CASES = [
     case(revoked_for_ever, "grace", proof=ends_with_the_grant),
     case(data_that_stays, "grace", proof=ends_with_the_grant),
     case(lambda f: f.client.pexpire(f.hosted["docs"], 10**7), "grace", proof=lists_all),
+    case(not_due, "due", proof=told_at_the_end),
+    case(due_later, "due", proof=told_at_the_end),
+    case(live_and_due, "due"),
+    case(nothing_due, "due"),
+    case(lambda f: f.client.zadd(f.due, {"nonsense": 1}), "due"),
+    case(lambda f: _then(waiting(f), lambda one: f.client.zrem(keys.DELIVERIES_DUE, one)), "delivery", proof=is_tried),
+    case(lambda f: _then(waiting(f), lambda one: f.client.zrem(f.listed, one)), "delivery"),
+    case(lambda f: f.client.zadd(keys.DELIVERIES_DUE, {"A" * 22: OLD}), "delivery-left"),
+    case(lambda f: f.client.zadd(f.listed, {"A" * 22: OLD}), "delivery-left"),
     case(lambda f: f.client.zrem(f.hosted["index"], "notes/n2"), "documents", proof=lists_all),
     case(index_beside, "documents", proof=lists_all),
     case(without_metadata, "documents usage", proof=lists_all),
@@ -320,7 +368,7 @@ async def test_a_store_with_something_of_everything_in_it_is_sound(store: Store)
     assert findings(report) == []
     assert report.clean
     assert (report.seen, report.people, report.busy) == (len(there), 2, 0)
-    assert (report.apps, report.documents) == (3, len(DOCUMENTS) + 1)
+    assert (report.apps, report.documents) == (4, len(DOCUMENTS) + 1)
 
 
 @pytest.mark.parametrize(("does", "found", "left", "proof", "options"), CASES)

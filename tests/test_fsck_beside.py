@@ -34,6 +34,8 @@ KEYS = int(os.environ.get("LATCHKEY_FSCK_KEYS", "10000"))
 WALKS = 3
 SETTLE = 2.5
 """Seconds; no step of what is done here takes as long."""
+PACE = 0.05
+"""Seconds between two rounds of one writer: looks that take longer are disturbed every time, and count as busy."""
 OWN: dict[str, Any] = {"name": "Mine", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
 Round = Callable[[int], Awaitable[object]]
 
@@ -66,7 +68,7 @@ async def over_and_over(*rounds: Round) -> AsyncIterator[list[int]]:
         while not done.is_set():
             await does(counts[place])
             counts[place] += 1
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(PACE)
 
     tasks = [asyncio.ensure_future(repeat(place, does)) for place, does in enumerate(rounds)]
     try:

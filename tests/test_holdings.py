@@ -86,10 +86,12 @@ async def test_all_are_deleted_in_steps_and_usage_is_right_after_each(store: Sto
     caller = await connect_app(store, world.user, world.app)
     await stock(store, world.user, client, numbered(45, 30, collections=4))
     bound = {**world.session.keys(), **keys.hosted(world.user, client), "grant": keys.grant(world.user, client)}
+    bound |= keys.telling(world.user[:3])
+    told = {"member": keys.member(world.user), **VISITOR.fields()}
     left, word, begun = 45, "more", ""
     while word == "more":
         reply = await store.scripts.run(
-            "delete_holdings", bound, idle=60_000, client=client, steps=7, begun=begun, **VISITOR.fields()
+            "delete_holdings", bound, idle=60_000, client=client, steps=7, begun=begun, **told
         )
         word, begun, left = reply.word, "1", left - reply.number("deleted")
         assert await check_usage(store, world.user, client) == left

@@ -9,6 +9,7 @@ import pytest
 
 import server
 from outbound.models import Models
+from serving import process
 from settings import Settings
 from store import keys as spell
 from store.errors import StartupError
@@ -92,12 +93,12 @@ async def test_a_key_that_never_sealed_is_retired_at_once(memory_store: Store) -
 async def test_a_server_that_cannot_read_its_key_file_goes_on_noting_what_it_seals_with(
     memory_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "KEY_FILE_SECONDS", 0.01)
-    monkeypatch.setattr(server, "KEY_CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(process, "KEY_FILE_SECONDS", 0.01)
+    monkeypatch.setattr(process, "KEY_CHECK_SECONDS", 0.0)
     file = KeyFile.open_or_create(tmp_path / "keys")
     file.path.write_text("unreadable")
     runtime = server.Runtime(Settings(), "memory", Keys(file), [], "", "", None, Models(()))
-    watch = asyncio.ensure_future(server.watch_over(runtime, memory_store, asyncio.Event()))
+    watch = asyncio.ensure_future(process.watch_over(runtime, memory_store, asyncio.Event()))
     while not await memory_store.client.hexists(spell.KEYRING, "sealed_at:1"):
         await asyncio.sleep(0.01)
     watch.cancel()

@@ -17,9 +17,20 @@ import handlers
 from handlers import ROUTES, make_application, ops
 from handlers.base import BaseHandler
 from handlers.errors import CATALOGUE, PUBLIC_NAME
+from handlers.metrics import METRICS_ROUTES, make_metrics_application
 from handlers.ops import OPS_ROUTES, make_ops_application
-from handlers.policy import OPEN, OPS_POLICIES, POLICIES, MissingPolicy, Policy, check_policies
+from handlers.policy import (
+    METRICS_POLICIES,
+    OPEN,
+    OPS_POLICIES,
+    POLICIES,
+    MissingPolicy,
+    Policy,
+    check_policies,
+)
 from handlers.site import Site
+from metrics.exposition import Exposition
+from metrics.memory import Memory
 from outbound.echo import ECHO
 from store import lifetimes
 from store.opened import Store
@@ -27,7 +38,19 @@ from store.registration import Registration
 from tests.driver import ALL_SCOPES, CALLBACK, VERIFIER, Service, answer_of, fields_of, send
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("store", "handlers", "outbound", "front")
+PACKAGES = (
+    "serving",
+    "settings",
+    "commands",
+    "terminal",
+    "store",
+    "handlers",
+    "outbound",
+    "front",
+    "metrics",
+    "testing",
+    "latchkey",
+)
 STORE, HANDLERS = sorted((ROOT / "store").glob("**/*.py")), sorted((ROOT / "handlers").glob("**/*.py"))
 MODULES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in sorted((ROOT / package).glob("**/*.py")))]
 LONGEST = 350
@@ -55,7 +78,15 @@ def imported(path: Path) -> set[str]:
 
 @modules(STORE)
 def test_the_store_knows_nothing_of_http(path: Path) -> None:
-    assert not imported(path) & {"tornado", "handlers", "settings", "settings_types", "outbound", "server", "manage"}
+    assert not imported(path) & {
+        "tornado",
+        "handlers",
+        "settings",
+        "outbound",
+        "metrics",
+        "server",
+        "manage",
+    }
 
 
 @modules(HANDLERS)
@@ -70,9 +101,59 @@ def test_the_front_knows_nothing_of_latchkey(path: Path) -> None:
     assert imported(path) <= {"front", "tornado", "httptools", *sys.stdlib_module_names}
 
 
-@modules([ROOT / "settings.py", ROOT / "settings_types.py"])
+@modules(sorted((ROOT / "metrics").glob("*.py")))
+def test_metrics_know_nothing_of_what_is_measured(path: Path) -> None:
+    assert imported(path) <= {"metrics", "prometheus_client", *sys.stdlib_module_names}
+
+
+@modules(sorted((ROOT / "settings").glob("*.py")))
 def test_settings_depend_on_nothing_of_ours_but_each_other(path: Path) -> None:
     assert not imported(path) & {"redis", "tornado", "handlers", "server", "manage"}
+
+
+@modules(sorted((ROOT / "latchkey").glob("**/*.py")))
+def test_what_is_installed_imports_nothing_of_the_application(path: Path) -> None:
+    ours = {found.stem for found in ROOT.glob("*.py")} | set(PACKAGES) - {"latchkey"}
+    started = {"manage"} if path.name == "command.py" else set()
+    assert imported(path) & ours <= started
+    if path.parent.name == "testing":
+        assert imported(path) <= {"latchkey", "pytest", *sys.stdlib_module_names}
+
+
+def test_one_line_of_the_server_loads_what_tests_of_apps_drive() -> None:
+    loads = [path.relative_to(ROOT).as_posix() for path in MODULES if "testing" in imported(path)]
+    assert [place for place in loads if not place.startswith("testing/")] == ["serving/process.py"]
+    (behind,) = [
+        node
+        for node in ast.walk(parsed(ROOT / "serving" / "process.py"))
+        if isinstance(node, ast.If) and "rehearse" in ast.unparse(node.body[0])
+    ]
+    assert ast.unparse(behind.test) == "settings.testable"
+
+
+@modules([path for path in MODULES if path.parts[len(ROOT.parts)] in ("store", "handlers", "outbound", "front")])
+def test_a_wall_clock_is_read_where_tests_of_apps_can_move_it(path: Path) -> None:
+    """`testing/clock.py` takes the place of names of modules: `time`, `time.time` and `datetime`."""
+    tree = parsed(path)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    read = {ast.unparse(node.func) for node in calls} | {ast.unparse(node) for node in calls}
+    others = {
+        "localtime()",
+        "date.today",
+        "datetime.today",
+        "datetime.utcnow",
+        "time.gmtime",
+        "time.localtime",
+        "time.strftime",
+    }
+    assert not read & others
+    late = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) and node.col_offset]
+    assert not [node.lineno for node in late if ast.unparse(node).split()[1] in ("time", "datetime")]
+    assert not [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import) and "datetime" in [alias.name for alias in node.names]
+    ]
 
 
 def is_key(node: ast.AST) -> bool:
@@ -103,7 +184,9 @@ def test_a_module_is_short_enough_to_read(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LONGEST
 
 
-@pytest.mark.parametrize(("routes", "policies"), [(ROUTES, POLICIES), (OPS_ROUTES, OPS_POLICIES)])
+@pytest.mark.parametrize(
+    ("routes", "policies"), [(ROUTES, POLICIES), (OPS_ROUTES, OPS_POLICIES), (METRICS_ROUTES, METRICS_POLICIES)]
+)
 def test_every_route_has_a_policy_and_every_policy_a_route(
     routes: list[tuple[str, Any, str]], policies: dict[str, Policy]
 ) -> None:
@@ -119,6 +202,7 @@ def test_the_operations_port_asks_for_a_key_but_for_its_health_and_shares_nothin
     assert all(issubclass(handler, ops.OpsHandler) for _, handler, name in OPS_ROUTES if name != "healthz")
     assert {name for name, policy in POLICIES.items() if policy.operator} == set()
     assert {path for path, _, _ in OPS_ROUTES} & {path for path, _, _ in ROUTES} == {"/healthz"}
+    assert not {path for path, _, _ in METRICS_ROUTES} & {path for path, _, _ in (*ROUTES, *OPS_ROUTES)}
 
 
 @pytest.mark.spec("5.6")
@@ -154,6 +238,9 @@ def test_the_application_serves_the_map_and_nothing_else(memory_store: Store) ->
     app = make_ops_application(Site(memory_store, "http://localhost:8080"), ())
     served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
     assert served == {pattern for pattern, _, _ in OPS_ROUTES}
+    app = make_metrics_application(Site(memory_store, "http://localhost:8080"), Exposition(Memory(), {}))
+    served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
+    assert served == {pattern for pattern, _, _ in METRICS_ROUTES}
 
 
 def raised_codes() -> Iterator[tuple[str, str]]:

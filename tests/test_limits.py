@@ -16,7 +16,7 @@ from front import FrontServer
 from front.server import Limits
 from handlers import make_application
 from handlers.site import Site
-from listening import Listening, make_server
+from serving.listening import Listening, make_server
 from settings import Settings
 from store.keyring import KeyRing, Keys
 from store.opened import Store

@@ -189,6 +189,9 @@ async def test_endless_and_hostile_names_are_cut_and_stay_on_one_line(
     await service.web.token(grant_type="refresh_token", refresh_token="x", client_id=endless)
     await send_raw(service.base_url, b"GET /%0aERROR:forged\xc2\x85\xe2\x80\xa8\x1b[31m HTTP/1.1\r\n")
     await send_raw(service.base_url, b"GET /caf\xe9\xff HTTP/1.1\r\n")
+    assert (await send(f"{service.base_url}/static/{endless[:20_000]}")).code == 404
+    for path in ("/signin", "/api/v1/userinfo", "/static/x", "/nothing"):
+        assert (await send_raw(service.base_url, f"{'M' * 5000} {path} HTTP/1.1\r\n".encode()))[0] == 405
     assert log.records
     for record in log.records:
         message = record.getMessage()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from commands_keys import RELOAD_SECONDS
+from commands.keys import RELOAD_SECONDS
 from store import keys
 from store.embedded import running_socket
 from store.keyring import KeyFile
@@ -119,6 +119,7 @@ def test_the_record_of_an_app_has_the_fields_of_the_interface(home: Home) -> Non
         "hostedStorage": True,
         "issInResponse": False,
         "refreshRetrySeconds": 0,
+        "webhookUrl": "",
         "status": "active",
         "owner": "",
         "createdAt": made["createdAt"],

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from commands import Context
-from commands_credits import dollars, grant_credits, show_credits
+from commands.credits import dollars, grant_credits, show_credits
+from commands.outcome import Context
 from opening import open_store
 from settings import Settings
 from store import keys as spell

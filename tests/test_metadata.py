@@ -58,6 +58,13 @@ async def test_a_client_that_knows_only_the_document_gets_through(service: Servi
 
 
 @pytest.mark.gen_test
+async def test_there_is_no_document_of_an_openid_provider(service: Service) -> None:
+    """Clients that look there first go on after a 404, and stop at a document without keys."""
+    response = await send(service.base_url + "/.well-known/openid-configuration")
+    assert response.code == 404
+
+
+@pytest.mark.gen_test
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 async def test_operations_are_told_that_all_is_well(service: Service, path: str) -> None:
     response = await send(service.base_url + path)

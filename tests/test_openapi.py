@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from jsonschema_rs import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from tornado.web import RequestHandler
 
 from handlers import ROUTES
 from handlers.application import Latchkey
-from handlers.errors import CATALOGUE
+from handlers.errors import CATALOGUE, PUBLIC_NAME
 from handlers.openapi import document
 from handlers.openapi_operations import OPERATIONS
+from handlers.openapi_words import DESCRIPTIONS, TAGS
 from handlers.policy import POLICIES
 from store import lifetimes
 from store.names import SCOPES
@@ -102,6 +104,52 @@ def test_everything_that_is_described_is_used() -> None:
     kinds = ("schemas", "parameters", "headers", "responses")
     used = {kind: set(re.findall(rf"#/components/{kind}/([\w.-]+)", text)) for kind in kinds}
     assert {kind: set(DOCUMENT["components"][kind]) for kind in kinds} == used
+
+
+def test_every_operation_is_described_in_its_group_and_the_groups_are_in_order() -> None:
+    made = [operation for _, _, operation in operations()]
+    assert {operation["operationId"] for operation in made} == set(DESCRIPTIONS)
+    assert all(operation["summary"] and operation["description"] for operation in made)
+    assert list(dict.fromkeys(operation["tags"][0] for operation in made)) == list(TAGS)
+    assert all(len(operation["tags"]) == 1 for operation in made)
+    assert [tag["name"] for tag in DOCUMENT["tags"]] == list(TAGS)
+    assert all(parameter["description"] for parameter in DOCUMENT["components"]["parameters"].values())
+    # Errors, scopes and headers of limits stand in the introduction.
+    words = DOCUMENT["info"]["description"]
+    names = {PUBLIC_NAME.get(code, code) for code in CATALOGUE} | set(SCOPES) | {"X-RateLimit-Reset", "Retry-After"}
+    assert [name for name in names if f"`{name}`" not in words] == []
+    assert "BASE_URL" not in words
+
+
+def media() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every body, of requests and answers, and where it is."""
+    for path, method, operation in operations():
+        bodies = {"request": operation.get("requestBody", {}), **operation["responses"]}
+        for what, body in bodies.items():
+            if "$ref" in body:
+                body = DOCUMENT["components"]["responses"][body["$ref"].rpartition("/")[2]]
+            for kind, content in body.get("content", {}).items():
+                yield f"{method} {path} {what} {kind}", content
+
+
+def test_every_body_and_parameter_has_examples_and_each_is_one() -> None:
+    def problems(place: str, schema: dict[str, Any], value: Any) -> Iterator[str]:
+        whole = Draft202012Validator({**schema, "components": DOCUMENT["components"]}, validate_formats=True)
+        yield from (f"{place}: {error.message} of {value}" for error in whole.iter_errors(value))
+
+    found: list[str] = []
+    for place, content in media():
+        examples = (
+            [content["example"]] if "example" in content else [one["value"] for one in content["examples"].values()]
+        )
+        assert examples, place
+        for example in examples:
+            found += problems(place, content["schema"], example)
+            for field in example if "x-www-form-urlencoded" in place else ():
+                assert isinstance(example[field], str | int | bool), f"{place}: {field} cannot be in a form"
+    for name, parameter in DOCUMENT["components"]["parameters"].items():
+        found += problems(name, parameter["schema"], parameter["example"])
+    assert found == []
 
 
 @pytest.mark.gen_test

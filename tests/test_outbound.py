@@ -81,6 +81,10 @@ def test_the_key_comes_from_the_environment(tmp_path: Path) -> None:
         pytest.param(WHOLE.replace("https://models", "ftp://models"), r"upstream\[0\].url", id="another scheme"),
         pytest.param(WHOLE.replace("https://", "https://u:secret@"), r"upstream\[0\].url", id="a password in the URL"),
         pytest.param(UPSTREAM + "total_timeout = 0\n" + MODEL + PRICED, "total_timeout must be more", id="no time"),
+        pytest.param("echo = " + "[" * 5000 + "]" * 5000, "is not TOML", id="nested too deep"),
+        pytest.param(
+            UPSTREAM + f"total_timeout = 1{'0' * 400}\n" + MODEL + PRICED, "more than 0", id="a time for ever"
+        ),
         pytest.param(UPSTREAM + 'total_timeout = "1"\n' + MODEL + PRICED, "must be a number", id="a time as text"),
         pytest.param(UPSTREAM + MODEL, r"models\[0\].prices is empty", id="no price"),
         pytest.param(WHOLE + PRICED, "has two of one version", id="a version twice"),

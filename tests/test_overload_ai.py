@@ -35,6 +35,10 @@ async def test_a_call_too_many_is_sent_away_before_anything_is_held(
         streams.append(await OpenStream.open(spender, question(stream=True), path=path))
         await reached(upstream, number)
     assert (app.in_flight, app.bound, site.ai_calls.taken) == (2, 3, 2)
+    app.admit(4)  # as a reload does
+    assert app.bound == 6
+    app.admit(1)
+    assert app.bound == 3
     held = (await spender.account()).held
     refused = await OpenStream.open(spender, question(stream=True), path=path)
     await refused.begin()

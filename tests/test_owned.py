@@ -246,7 +246,9 @@ async def test_a_deletion_that_broke_off_is_in_its_owners_sight_and_goes_on(
     valkey_engine: Engine, keys: Keys, script: str, lose_request: bool
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
-        apps, client = world.store.apps, (await register(world)).registration.client_id
+        own = (await register(world)).registration
+        apps, client = world.store.apps, own.client_id
+        await world.tokens(("profile",), own)  # else it left nothing to clear
         armed.lose_request = lose_request
         armed.arm(script, times=4)
         with pytest.raises(StoreUnavailable):

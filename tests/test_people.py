@@ -200,6 +200,11 @@ async def everything(store: Store) -> set[str]:
 PASSING = ("code:", "request:", "family:", "access:", "limit:")
 
 
+async def unwanted(client: str) -> bool:
+    """No app has a URL to be told at."""
+    return False
+
+
 async def test_a_deleted_person_leaves_nothing_that_lasts(store: Store) -> None:
     other = await World.make(store)
     await other.tokens()
@@ -223,6 +228,7 @@ async def test_a_deleted_person_leaves_nothing_that_lasts(store: Store) -> None:
     with pytest.raises(SignedOut):
         await store.sessions.profile(session)
     assert await store.people.verify(world.email, PASSWORD) is None
+    await store.outbox.relay_shards({world.user[:3]}, unwanted)
     registrations = {keys.app(world.app.client_id), keys.app("a-second-app")}
     left = await everything(store) - untouched - registrations
     assert all(key.startswith(keys.prefix(world.user)) for key in left)
@@ -240,7 +246,7 @@ async def test_a_deletion_that_was_cut_short_is_dead_at_once_and_goes_on(store: 
         await store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
     once = await store.scripts.run(
         "delete_user",
-        keys.person(world.user),
+        keys.leaving(world.user),
         member=keys.member(world.user),
         prefix=keys.prefix(world.user),
         shard=keys.shard_prefix(world.user),
@@ -287,7 +293,7 @@ async def cut_short(world: World) -> None:
         await world.store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
     args = {"prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user), "steps": 100}
     assert (
-        await world.store.scripts.run("delete_user", keys.person(world.user), member=keys.member(world.user), **args)
+        await world.store.scripts.run("delete_user", keys.leaving(world.user), member=keys.member(world.user), **args)
     ).word == "more"
 
 

@@ -11,7 +11,7 @@ from proof.checker import FSCK, check
 from proof.history import History
 from proof.options import STORES, Options, parse
 from proof.run import run
-from server import HOLD_MARGIN_SECONDS
+from serving.process import HOLD_MARGIN_SECONDS
 from settings import Settings
 
 FAULTS = ("connections", "server", "store", "hang-up")

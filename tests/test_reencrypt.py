@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-import progress
-from progress import Bar
 from store import keys
 from store.keyring import KeyFile, KeyRing, SecretKey
 from store.keystate import NOTES_LOST
@@ -21,6 +19,8 @@ from store.opened import Store
 from store.reencryption import Progress
 from store.refused import Refused
 from store.results import Visitor
+from terminal import progress
+from terminal.progress import Bar
 from tests.holding import check_usage, connect_app, numbered, rotated, stock, write
 from tests.operating import Home, child
 from tests.world import World
@@ -295,6 +295,14 @@ def test_a_bar_is_not_redrawn_for_every_step_nor_beyond_the_line(monkeypatch: py
     drawn = [line for line in terminal.getvalue().split("\r\x1b[K") if line]
     assert 1 <= len(drawn) < 20
     assert {len(line) for line in drawn} == {39}
+
+
+def test_a_bar_is_silent_where_a_line_cannot_be_drawn_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    terminal = Terminal()
+    with Bar(terminal) as bar:
+        bar.show(0.5, "half")
+    assert terminal.getvalue() == ""
 
 
 def test_a_bar_is_silent_elsewhere() -> None:

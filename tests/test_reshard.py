@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import pytest
 from redis.crc import key_slot
 
+from bench.ports import HOST
 from handlers.site import Site
 from store import cluster as module
 from store import keys as spell
 from store.connect import connect
 from store.keyring import Keys
 from tests.calls import CALLS, Call
-from tests.clusters import HOST, Cluster, Node
+from tests.clusters import Cluster, Node
 from tests.conftest import OpenStore
 from tests.driver import Service
 from tests.load import SHARD, at_work, employ, until_each

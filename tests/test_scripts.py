@@ -35,6 +35,9 @@ BARRED = [
     *("redis.replicate_commands", "KEYS *", "'KEYS'", "'SCAN'", "loadstring", "string.rep"),
 ]
 
+# Of these the key is not the first argument.
+BEFORE_KEY = {"XGROUP": r"'CREATE',\s*", "XREADGROUP": r"'STREAMS',\s*"}
+
 each_script = pytest.mark.parametrize("script", [pytest.param(found, id=name) for name, found in SCRIPTS.items()])
 each_file = pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in ALL_FILES])
 
@@ -121,9 +124,10 @@ def test_keys_are_built_only_from_what_the_header_says_derives_them(script: Scri
         roots |= {name} if value in roots else set()
     for name, listed in re.findall(r"for _, (\w+) in ipairs\(\{([\w, ]+)\}\)", body):
         roots |= {name} if set(re.split(r",\s*", listed)) <= roots else set()
-    for command, arguments in re.findall(r"redis\.call\('(\w+)',?\s*([^)]*)", body):
+    for command, arguments in re.findall(r"redis\.p?call\('(\w+)',?\s*([^)]*)", body):
         if command not in ("TIME", "PUBLISH"):
-            assert re.split(r"\W", arguments)[0] in roots, f"{command} {arguments}"
+            key = re.split(BEFORE_KEY[command], arguments)[-1] if command in BEFORE_KEY else arguments
+            assert re.split(r"\W", key)[0] in roots, f"{command} {arguments}"
     assert all(part in roots for part in re.findall(r"(\w+) \.\. (?:'|\w+ \.\. ')?\w+", body) if part in script.args)
 
 
@@ -325,6 +329,8 @@ class Monitor:
                 source = words[1].decode("unicode_escape").encode("latin-1")
                 script, declared = hashlib.sha1(source, usedforsecurity=False).hexdigest(), words[3]
             elif b" lua]" in line and command not in (b"TIME", b"PUBLISH"):
+                if command.decode() in BEFORE_KEY:
+                    words = words[words.index(b"CREATE" if command == b"XGROUP" else b"STREAMS") :]
                 for key in words[1:] if command in (b"DEL", b"UNLINK", b"EXISTS") else words[1:2]:
                     yield script, declared, key
 

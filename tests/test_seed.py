@@ -55,8 +55,11 @@ async def test_apps_and_people_are_created_with_everything_the_file_says(memory_
         "refreshRetrySeconds": 10,
         "homepage": "https://native.example",
     }
-    report = await seed(memory_store, write({"apps": [WEB, native], "users": [ADA]}))
+    told: list[tuple[int, ...]] = []
+    path = write({"apps": [WEB, native], "users": [ADA]})
+    report = await seed(memory_store, path, told=lambda *done: told.append(done))
     assert report == SeedReport(("web", "native"), ("ada@example.com",))
+    assert told == [(1, 3), (2, 3), (3, 3)]
 
     web = await memory_store.apps.find("web")
     assert web is not None

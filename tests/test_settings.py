@@ -12,7 +12,7 @@ import pytest
 import settings
 from settings import SETTINGS, Settings, SettingsError, load
 
-ROOT = Path(settings.__file__).parent
+ROOT = Path(settings.__file__).parent.parent
 SECRET = "correct-horse-battery"
 OPERATOR_KEY = f"{SECRET}-0123456789"
 
@@ -191,6 +191,18 @@ def test_keys_are_refused_as_a_flag(option: str, rest: list[str], capsys: pytest
             {},
             r"^wait_replicas must be 0 here: the embedded store has none \(wait_replicas from --wait-replicas, ",
             id="the embedded store has no replicas to wait for",
+        ),
+        pytest.param(
+            ["--reuse-port"],
+            {},
+            r"^reuse_port needs a store that both servers use, which embedded is not: .*\(reuse_port from --reuse",
+            id="the embedded store has one owner",
+        ),
+        pytest.param(
+            ["--reuse-port", "--redis-url=memory"],
+            {},
+            r"^reuse_port needs a store that both servers use, which memory is not",
+            id="two servers with a store of their own each are not one",
         ),
         pytest.param(
             ["--wait-replicas=1", "--redis-url=redis://h", "--redis-timeout=0.5"],

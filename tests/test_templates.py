@@ -41,7 +41,8 @@ def test_it_loads_only_what_the_content_security_policy_allows(name: str) -> Non
     page = render(name)
     loaded = [link.get("href") for link in page.all("link")] + [image.get("src") for image in page.all("img")]
     loaded += [script.get("src") for script in page.all("script")]
-    known = r"/static/(latchkey\.css|favicon\.svg|\w+\.js)\?v=\w+|/picture/x\.svg"
+    vendored = r"vendor/swagger-ui/swagger-ui(-bundle\.js|\.css)"
+    known = rf"/static/(latchkey\.css|docs\.css|favicon\.svg|\w+\.js|{vendored})\?v=\w+|/picture/x\.svg"
     assert all(re.fullmatch(known, address) for address in loaded)
     assert {form.get("action").split("/")[0] for form in page.all("form")} <= {""}
 
@@ -171,7 +172,8 @@ def test_disconnecting_takes_a_second_step_that_says_what_happens() -> None:
 
 @every_page
 def test_every_class_has_a_rule(name: str) -> None:
-    rules = set(re.findall(r"\.([a-z][a-z-]*)", (ROOT / "static" / "latchkey.css").read_text()))
+    sheets = "".join(path.read_text() for path in (ROOT / "static").glob("*.css"))
+    rules = set(re.findall(r"\.([a-z][a-z-]*)", sheets))
     assert {word for element in render(name).elements for word in element.get("class").split()} <= rules
 
 

@@ -174,6 +174,7 @@ class TestBehindSentinels:
             row = spell.token(worker.user, worker.app.client_id, worker.token.id, 0)["family"]
             assert await service.store.client.hget(row, "generation") == str(worker.token.generation).encode()
             assert worker.token.generation == worker.rotated
+            assert not worker.strange
 
 
 def reads_on(replica: Node, key: str) -> Any:

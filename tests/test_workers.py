@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from listening import bind, for_each_worker
+from serving.listening import bind, for_each_worker
+from serving.workers import INFANCY_SECONDS, INFANT_DEATHS
 from store.datadir import Files, recorded_socket
 from tests.processes import QUICK, Server, children, processes, refused, wait_until
 from tests.raw_http import SignIn, account, listens, seed_file, store_pid
-from workers import INFANCY_SECONDS, INFANT_DEATHS
 
 
 @pytest.fixture

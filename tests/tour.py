@@ -10,6 +10,9 @@ import re
 import tempfile
 
 import demo
+from store.deliveries import Event
+from store.opened import Store
+from store.seal import new_id
 from store.totp import STEP, code_at
 from tests.driver import App, challenge
 from tests.engines import valkey
@@ -45,6 +48,8 @@ def strangers(tour: Tour) -> None:
     """What anybody sees."""
     tour.open("/")
     tour.stop("home.html", "One sign-in")
+    tour.open("/docs")
+    tour.stop("docs.html", "End a token")
     tour.open("/signin")
     tour.stop("signin.html begin", "Sign in with a passkey")
     tour.submit("/signin", email=GRACE, password="not this one")
@@ -164,6 +169,7 @@ def developer(tour: Tour) -> None:
     tour.stop("developer_app.html wrong", "Nothing was deleted")
     tour.submit(OWN, name=" ", redirect_uris="nowhere")
     tour.stop("developer_app.html wrong form", "Nothing was changed")
+    webhooks(tour)
     tour.open(f"{OWN}/try")
     tour.stop("developer_try.html", "See what a person sees")
     tour.submit(f"{OWN}/try")
@@ -185,6 +191,53 @@ def developer(tour: Tour) -> None:
     tour.stand.change(apps_per_person=1)
     tour.open("/developer/apps")
     tour.stop("developer_apps.html full", "Delete one to make room")
+
+
+def webhooks(tour: Tour) -> None:
+    """Where events of the app go, and what became of them."""
+    hooks, store = f"{OWN}/webhooks", tour.stand.store
+    tour.open(hooks)
+    tour.stop("developer_webhooks.html first", "Nothing was to be told yet")
+    tour.submit(hooks, url="http://weather-diary.example/webhooks")
+    tour.stop("developer_webhooks.html wrong", "begins with https")
+    tour.submit(hooks, url="https://weather-diary.example/webhooks/latchkey")
+    tour.stop("developer_webhooks.html new", "this once")
+    tour.submit(f"{hooks}/rotate")
+    tour.stop("developer_webhooks.html rotated", "Two secrets sign")
+    told = tour.stand.run(tell(store, "weather-diary"))
+    tour.submit(f"{hooks}/test")
+    tour.stop("developer_webhooks.html", "A test event is on its way")
+    tour.open(f"{hooks}?before={told['waiting']}")
+    tour.stop("developer_webhooks.html older", "Older deliveries")
+    tour.stand.change(posts_events=False)
+    tour.open(hooks)
+    tour.stop("developer_webhooks.html refused", "leaves it to others")
+    tour.stand.change()
+    for state, words in (
+        ("waiting", "2 of 12"),
+        ("running", "under way"),
+        ("failed", "given up"),
+        ("done", "delivered"),
+    ):
+        tour.open(f"{hooks}/{told[state]}")
+        tour.stop(f"developer_delivery.html {state}".removesuffix(" waiting"), words)
+
+
+async def tell(store: Store, client_id: str) -> dict[str, str]:
+    """An event of each state; their ids."""
+    told, now = {}, await store.apps.now()
+    error = "The receiver's certificate is not valid for this host."
+    for state in ("done", "failed", "running", "waiting"):
+        event = Event(new_id(), "grant.revoked", client_id, "0" * 32, now, {"reason": "disconnected_by_person"})
+        told[state] = event.id
+        await store.deliveries.enqueue(event)
+        await store.deliveries.claim(1, 600)
+        if state == "done":
+            await store.deliveries.settle(event.id, 1, delivered=True, status=204)
+        elif state != "running":
+            again = None if state == "failed" else 120.0
+            await store.deliveries.settle(event.id, 1, delivered=False, error=error, retry_in=again)
+    return told
 
 
 def factors(tour: Tour) -> None:
@@ -333,7 +386,9 @@ def demo_app(tour: Tour) -> None:
     tour.open("/account/apps")
     tour.submit("/account/apps/demo-app/revoke")
     tour.open(app)
-    tour.stop("demo error.html", "no longer connected")
+    tour.stop("demo home.html disconnected", "no longer connected")
+    tour.open(f"{app}/callback?state=another&code=another")
+    tour.stop("demo error.html", "does not belong to a sign-in")
 
 
 def leaving(tour: Tour) -> None:

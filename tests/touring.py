@@ -48,13 +48,13 @@ T = TypeVar("T")
 ALSO = ("target-size", "label-content-name-mismatch", "focus-order-semantics")
 # Between colour schemes nothing changes but colours.
 OF_COLOURS = ("color-contrast", "link-in-text-block")
-_LOOK = """
+LOOK = """
 const told = (node) => `\\n    ${node.html}\\n    ${node.failureSummary}`;
 return axe.run({resultTypes: ["violations"], ...ASKED})
   .then((found) => found.violations.map((one) => `${one.id}: ${one.help}${one.nodes.map(told).join("")}`));
 """
 # Some of what makes the page wider than the window, and of what is higher than the box that it is in.
-_BURST = """
+BURST = """
 const all = [...document.querySelectorAll("body *")], edge = document.documentElement.clientWidth;
 const over = document.documentElement.scrollWidth <= edge ? []
   : all.filter((one) => one.getBoundingClientRect().right > edge + 0.5);
@@ -208,7 +208,7 @@ class Tour:
             "dark": {"runOnly": {"type": "rule", "values": OF_COLOURS}},
         }
         self._axe = axe
-        self._look = {scheme: _LOOK.replace("ASKED", json.dumps(options)) for scheme, options in asked.items()}
+        self._look = {scheme: LOOK.replace("ASKED", json.dumps(options)) for scheme, options in asked.items()}
 
     def open(self, path: str) -> None:
         """Goes to a path of the service, or to an address elsewhere."""
@@ -244,7 +244,7 @@ class Tour:
                 self.browser.screenshot(self.shots / mode / f"{name.replace('.html', '').replace(' ', '-')}.png")
         for width in (MODES["phone"][0], NARROWEST):
             self.browser.show_as(width, "light")
-            burst += [f"{name}, {width} px: {one}" for one in self.browser.run(_BURST)]
+            burst += [f"{name}, {width} px: {one}" for one in self.browser.run(BURST)]
         self.browser.show_as(*MODES["light"])
         route = self.route()
         self.seen.append(Seen(name, route, status, templates, tuple(violations), tuple(burst)))

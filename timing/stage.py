@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from bench.filling import FilledStore
 from bench.measure import HOST, Unexpected, serving
-from bench.processes import free_port
+from bench.ports import free_port
 from bench.rows import http
 from store.apps import new_client_id
 from store.keyring import Keys

@@ -16,7 +16,8 @@ from bench.measure import HOST, Unexpected
 from bench.peers import install
 from bench.peers.install import HERE, NotInstalled
 from bench.peers.stage import STUB, Stage
-from bench.processes import Process, free_port
+from bench.ports import free_port
+from bench.processes import Process
 from bench.rows import Chained, Replayed, Row, Source, bearer, http
 
 SECRET = "a-secret-of-32-characters-or-more"

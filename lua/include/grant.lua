@@ -1,9 +1,11 @@
 --- @include "connected"
+--- @include "due"
+--- @include "epoch"
 --- @include "now"
 -- Makes the grant live with exactly these scopes and ends a grace window, whatever the scopes (SPEC 3.1).
--- `kept` lists the four keys of hosted data, `member` is the person in the lists of the shard. Returns the epoch that
--- tokens are born in, and whether the app was not connected before: '1' or '0'.
-local function open_grant(user, grant, app_users, kept, client, member, scope, fresh_epoch, now)
+-- `kept` lists the four keys of hosted data, the documents first; `member` is the person in the lists of the shard.
+-- Returns the epoch that tokens are born in, and whether the app was not connected before: '1' or '0'.
+local function open_grant(user, grant, app_users, kept, due, outbox, client, member, scope, fresh_epoch, now)
   local row = redis.call('HMGET', grant, 'epoch', 'revoked_at')
   local epoch = row[1]
   local connects = not epoch or row[2]
@@ -13,6 +15,7 @@ local function open_grant(user, grant, app_users, kept, client, member, scope, f
     redis.call('HDEL', grant, 'revoked_at', 'last_used_at')
     redis.call('PERSIST', grant)
     for _, key in ipairs(kept) do redis.call('PERSIST', key) end
+    take_off_due(due, outbox, kept[1], client, member)
   end
   redis.call('HSET', grant, 'scope', scope)
   redis.call('HSETNX', user, app_field(client), '1')
@@ -20,15 +23,13 @@ local function open_grant(user, grant, app_users, kept, client, member, scope, f
   return epoch, connects and '1' or '0'
 end
 
--- Every token of the pair dies at once: none was born in the fresh epoch (SPEC 3.1).
-local function kill_pair(grant, fresh_epoch)
-  redis.call('HSET', grant, 'epoch', fresh_epoch)
-end
-
 -- The app is disconnected: every token dies, and grant and hosted data, the keys in `kept`, end with the grace window.
-local function end_grant(grant, kept, fresh_epoch, grace, now)
+-- The app is told, now and, if there are documents, when those have ended.
+local function end_grant(grant, kept, due, outbox, client, member, reason, fresh_epoch, grace, now)
   kill_pair(grant, fresh_epoch)
   redis.call('HSET', grant, 'revoked_at', int(now))
   redis.call('PEXPIREAT', grant, int(now + grace))
   for _, key in ipairs(kept) do redis.call('PEXPIREAT', key, int(now + grace)) end
+  if redis.call('EXISTS', kept[1]) == 1 then put_due(due, client, member, now + grace) end
+  announce(outbox, 'grant.revoked', client, member, reason, now)
 end

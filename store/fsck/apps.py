@@ -6,12 +6,15 @@ import re
 from typing import Any
 
 from store import keys
+from store.errors import StoreError
 from store.fsck.desk import Desk
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_words, row_of
 from store.keys import Spelt
 from store.lifetimes import EMAIL_RESERVATION
+from store.registration import Registration
+from store.webhooks import WebhookSecrets
 
 DRIFT = 10
 """So many people more or less than there are, or a tenth of them, are still about as many."""
@@ -67,7 +70,20 @@ async def judge_registration(desk: Desk, at: Spelt, key: str, look: Look, seen: 
             write = ("ZADD", owner["apps"], "NX", str(app.created_at), at.client)
             mend = desk.reader.mend(owner["user"], [("1", "EXISTS", owner["user"])], write)
             wrong.append(found("owned", key, f"the list of {app.owner} does not have it", mend))
+    if desk.deep:
+        wrong += signing_secrets(desk, app, key)
     return wrong
+
+
+def signing_secrets(desk: Desk, app: Registration, key: str) -> list[Finding]:
+    """Opens the secrets that sign what is posted to the app."""
+    secrets = WebhookSecrets(desk.ring)
+    for sealed in app.webhook_secrets:
+        try:
+            secrets.open(app.client_id, sealed)
+        except StoreError as error:
+            return [found("content", key, str(error))]
+    return []
 
 
 def reads_of_numbers(at: Spelt) -> list[Read]:

@@ -80,6 +80,12 @@ INVARIANTS = (
         ERROR,
         "lets the data follow the grant",
     ),
+    Invariant(
+        "due",
+        "what is kept for a disconnected app stands in the due list with its end, and nothing else does",
+        ERROR,
+        "follows the documents",
+    ),
     Invariant("granted", "what an app keeps for a person has its grant", ERROR),
     Invariant(
         "documents",
@@ -123,6 +129,8 @@ INVARIANTS = (
     Invariant(
         "numbers-drift", "the count of people of an app, which is about right, is about right", NOTE, "counts again"
     ),
+    Invariant("delivery", "a delivery is listed with its app, and due while it waits", ERROR, "enters it there"),
+    Invariant("delivery-left", "what is due or listed is a delivery; the next look drops others", NOTE, "drops it"),
     Invariant("keyring", "the keys that the store was written with can be told by their check values", ERROR),
     Invariant("keyring-unknown", "every key that the store was written with is configured", NOTE),
     Invariant(

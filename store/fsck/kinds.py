@@ -16,6 +16,7 @@ from store.lifetimes import (
     CONFIRM_LINK,
     CREDIT_KEY,
     DAY,
+    DELIVERY,
     INVITE,
     MAIL,
     MINUTE,
@@ -25,6 +26,7 @@ from store.lifetimes import (
     Group,
 )
 from store.numbers import DAYS_KEPT, NAMES
+from store.outbox import SWEEP_SECONDS
 
 SLACK = MINUTE
 """ms by which the clocks of two hosts may differ, one of which took over from the other."""
@@ -70,6 +72,26 @@ KINDS: dict[str, Kind] = {
     "window": _WINDOW,
     "users": Kind("set"),
     "app-users": Kind("set"),
+    "outbox": Kind("stream"),
+    "due": Kind("zset"),
+    "relayed": Kind("string", int(SWEEP_SECONDS * 1000), value=b"1"),
+    "delivery": Kind(
+        "hash",
+        DELIVERY,
+        {
+            **{
+                "client": rb"[A-Za-z0-9_-]{1,64}",
+                "type": TEXT,
+                "sub": ANY,
+                "details": TEXT,
+                "state": rb"pending|delivered|failed",
+            },
+            **dict.fromkeys(("occurred_at", "created_at", "attempts", "tries"), NUMBER),
+        },
+        others="(next|last)_attempt_at|last_status|last_error",
+    ),
+    "deliveries": Kind("zset", DELIVERY),
+    "deliveries-due": Kind("zset"),
     "user": Kind(
         "hash",
         fields={

@@ -21,7 +21,7 @@ def reads_of_zset(at: Spelt) -> list[Read]:
     return []
 
 
-async def _members(desk: Desk, key: str) -> list[tuple[bytes, int]]:
+async def members_of(desk: Desk, key: str) -> list[tuple[bytes, int]]:
     """The members of a sorted set with their scores, read a piece at a time."""
     members: dict[bytes, int] = {}
     start = 0
@@ -51,7 +51,7 @@ async def _of_set(desk: Desk, key: str) -> list[bytes]:
 async def judge_sessions(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Sessions that are listed and have ended: the next listing drops them."""
     wrong = []
-    for some in in_steps(await _members(desk, key), AT_ONCE):
+    for some in in_steps(await members_of(desk, key), AT_ONCE):
         ids = [in_words(one) for one, _ in some]
         names = [keys.session(at.user, one) for one in ids]
         reads = [("EXISTS", name) for name in names] + [("ZSCORE", key, one) for one in ids]
@@ -109,7 +109,7 @@ async def judge_app_users(desk: Desk, at: Spelt, key: str, look: Look, seen: lis
 async def judge_leaving(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Whom the list of deletions names: an account that is half gone, or one whose deletion is about to begin."""
     wrong = []
-    for one, since in await _members(desk, key):
+    for one, since in await members_of(desk, key):
         user = in_words(one)
         if len(user) != MEMBER + 3 or look.now // 1000 - since < ABOUT_TO_BEGIN:
             continue
@@ -127,7 +127,7 @@ async def judge_leaving(desk: Desk, at: Spelt, key: str, look: Look, seen: list[
 async def judge_owned(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """The apps in a person's list are theirs; the name of one that is being made is there before it."""
     wrong = []
-    for one, since in await _members(desk, key):
+    for one, since in await members_of(desk, key):
         client = in_words(one)
         app, left_by, there = await desk.registration(client)
         owner = app.owner if app else left_by
@@ -142,7 +142,7 @@ async def judge_owned(desk: Desk, at: Spelt, key: str, look: Look, seen: list[An
 async def judge_apps(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """The apps in the list of all are registered."""
     wrong = []
-    for one, since in await _members(desk, key):
+    for one, since in await members_of(desk, key):
         client = in_words(one)
         if since * 1000 + APP_BEGUN > look.now or (await desk.registration(client))[2]:
             continue

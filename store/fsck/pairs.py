@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from store import keys
-from store.fsck import documents
+from store.fsck import documents, telling
 from store.fsck.desk import Desk
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, SLACK, wrong_fields
@@ -16,8 +16,6 @@ from store.lifetimes import DAY, GRACE
 from store.scripts import Reply
 
 TRIES = 5
-TOGETHER = 1000
-"""ms by which what ends together may be apart: an engine tells the time left to the millisecond only."""
 
 
 @dataclass(slots=True)
@@ -66,13 +64,14 @@ async def check(desk: Desk, at: Spelt, key: str) -> list[Finding]:
         if names_wrong:
             wrong.append(found("row", key, f"wrong or missing: {' '.join(sorted(names_wrong)[:9])}"))
         wrong += _members(desk, pair, key) + _grace(desk, pair, key)
+        wrong += await telling.missing(desk, at.user, at.client, key) if "revoked_at" in pair.grant else []
         if not desk.last and "revoked_at" not in pair.grant:
             desk.connected[at.client] += 1
         there = (await desk.registration(at.client))[2]
         if not there and desk.is_sure(key):
             what = f"the app {at.client} is not registered: register the name again and delete it, and all of it goes"
             wrong.append(found("app", key, what))
-    elif max(pair.lefts.values()) >= TOGETHER or -1 in pair.lefts.values():
+    elif max(pair.lefts.values()) >= telling.TOGETHER or -1 in pair.lefts.values():
         wrong.append(found("granted", key, "there is no grant"))
     desk.documents += 0 if desk.last else len(pair.rows)
     return wrong + await documents.judge(desk, pair)
@@ -159,7 +158,7 @@ def _grace(desk: Desk, pair: Pair, key: str) -> list[Finding]:
         return wrong
     until = pair.now + left
     for noun, its in pair.lefts.items():
-        if its != -2 and abs(its - left) > TOGETHER:
+        if its != -2 and abs(its - left) > telling.TOGETHER:
             mend = desk.reader.mend(grant, still, ("PEXPIREAT", named[noun], str(until)))
             wrong.append(found("grace", key, f"{noun} does not end with the revoked grant", mend))
     return wrong

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from store import keys
-from store.fsck import apps, credits, lists, pairs, people
+from store.fsck import apps, credits, lists, pairs, people, telling
 from store.fsck.desk import Desk
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, PAIR, SLACK, Kind, is_known, lifetime, wrong_fields
@@ -40,6 +40,10 @@ BEYOND: dict[str, Beyond] = {
     "all-leaving": Beyond(lists.reads_of_zset, lists.judge_leaving),
     "apps": Beyond(lists.reads_of_zset, lists.judge_owned),
     "all-apps": Beyond(lists.reads_of_zset, lists.judge_apps),
+    "due": Beyond(lists.reads_of_zset, telling.judge_due),
+    "delivery": Beyond(telling.reads_of_delivery, telling.judge_delivery),
+    "deliveries": Beyond(lists.reads_of_zset, telling.judge_deliveries),
+    "deliveries-due": Beyond(lists.reads_of_zset, telling.judge_deliveries),
     "email": Beyond(people.no_reads, apps.judge_email),
     "registration": Beyond(apps.reads_of_registration, apps.judge_registration),
     "days": Beyond(apps.reads_of_numbers, apps.judge_numbers),

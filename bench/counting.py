@@ -1,0 +1,42 @@
+"""`server.py` with a metrics port, whose counting a signal turns off (SIGUSR1) and on again (SIGUSR2): two processes of
+one program differ by as much as counting costs.
+
+    python -m bench.counting [the flags of server.py]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import server
+from handlers.site import Site
+from outbound.webhooks import Webhooks
+from server import Runtime
+from serving import measuring, process
+from serving.listening import Listening
+
+OFF, ON = signal.SIGUSR1, signal.SIGUSR2
+
+
+def measured(
+    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int
+) -> asyncio.Future[None]:
+    """As of serving/measuring.py, with the signals."""
+    applications = [one.application for one in listening]
+
+    def count(on: bool) -> None:
+        for application in applications:
+            application.measures = site.measures if on else None
+        site.store.watched_by(site.measures.took if on else None)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(OFF, count, False)
+    loop.add_signal_handler(ON, count, True)
+    return measuring.measured(runtime, site, webhooks, listening, max_body)
+
+
+if __name__ == "__main__":
+    process.measured = measured
+    sys.exit(server.main())

@@ -1,0 +1,27 @@
+"""The test kit for apps: the whole of Latchkey, in memory, for the tests of an app that signs people in with it.
+
+With pytest the fixture `latchkey` is there as soon as this package is installed:
+
+    def test_whoever_signs_in_is_greeted(latchkey, client):
+        app = latchkey.app(redirect_uris=["http://testserver/callback"])
+        ada = latchkey.person(name="Ada")
+        latchkey.consents(person=ada)
+        ...
+
+docs/testing.md explains it, and how tests in other languages do the same over HTTP.
+"""
+
+from latchkey.testing.process import LatchkeyProcess
+from latchkey.testing.service import Latchkey, LatchkeyError
+from latchkey.testing.values import App, Balance, Person, Redirect, TokenResponse
+
+__all__ = [
+    "App",
+    "Balance",
+    "Latchkey",
+    "LatchkeyError",
+    "LatchkeyProcess",
+    "Person",
+    "Redirect",
+    "TokenResponse",
+]

@@ -1,0 +1,34 @@
+--- Tell of hosted data that is gone with its grace window; expiry itself tells nobody. (SPEC 3.1)
+--- KEYS[1] due
+--- KEYS[2] outbox
+--- ARGV[1] people: what stands before a member of the list in the keys of that person
+--- ARGV[2] steps: pairs looked at by one call
+--- @reply ok looked
+--- @derives people
+--- @include "announce"
+local due, outbox = KEYS[1], KEYS[2]
+local people, steps = ARGV[1], tonumber(ARGV[2])
+
+local now = now_ms()
+local entries = redis.call('ZRANGE', due, '-inf', int(now), 'BYSCORE', 'LIMIT', '0', int(steps), 'WITHSCORES')
+for position = 1, #entries, 2 do
+  local member, client = string.match(entries[position], '^(%x+):(.+)$')
+  local left = -2
+  if member then
+    local prefix = people .. member .. ':'
+    for _, noun in ipairs({'docs', 'meta', 'index', 'usage'}) do
+      local its = redis.call('PTTL', prefix .. noun .. ':' .. client)
+      -- What has no expiry lasts: the grant is live again.
+      left = its == -1 and math.huge or math.max(left, its)
+    end
+  end
+  if left >= 0 and left < math.huge then
+    redis.call('ZADD', due, int(now + left + 1), entries[position])
+  else
+    redis.call('ZREM', due, entries[position])
+    if member and left == -2 then
+      announce(outbox, 'data.deleted', client, member, 'grace_over', tonumber(entries[position + 1]))
+    end
+  end
+end
+return {'ok', #entries / 2}

@@ -1,0 +1,53 @@
+--- Keep an event until the app has it; one that came before is not kept again.
+--- KEYS[1] delivery
+--- KEYS[2] due
+--- KEYS[3] listed: the deliveries of the app
+--- ARGV[1] id
+--- ARGV[2] client
+--- ARGV[3] type
+--- ARGV[4] sub
+--- ARGV[5] occurred_at: ms
+--- ARGV[6] details: JSON
+--- ARGV[7] keep: ms
+--- ARGV[8] most: deliveries in the list; older ones go when they are done
+--- ARGV[9] bound: deliveries in the list, done or not
+--- ARGV[10] prefix: what stands before an id in the key of a delivery
+--- @reply known
+--- @reply ok
+--- @derives prefix
+--- @idempotent
+--- @durable
+--- @include "now"
+--- @include "touch"
+local delivery, due, listed = KEYS[1], KEYS[2], KEYS[3]
+local id, client, type, sub, occurred_at, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local keep, most, bound, prefix = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
+
+if redis.call('EXISTS', delivery) == 1 then
+  touch(delivery)
+  return {'known'}
+end
+local now = now_ms()
+redis.call('HSET', delivery, 'client', client, 'type', type, 'sub', sub, 'occurred_at', occurred_at,
+  'details', details, 'created_at', int(now), 'attempts', '0', 'tries', '0', 'state', 'pending',
+  'next_attempt_at', int(now))
+redis.call('PEXPIREAT', delivery, int(now + keep))
+redis.call('ZADD', due, int(now), id)
+redis.call('ZREMRANGEBYSCORE', listed, '-inf', int(now - keep))
+-- Of several in one millisecond the order is kept too.
+local newest = redis.call('ZRANGE', listed, -1, -1, 'WITHSCORES')
+redis.call('ZADD', listed, int(math.max(now, newest[2] and tonumber(newest[2]) + 1 or 0)), id)
+redis.call('PEXPIREAT', listed, int(now + keep))
+local count = redis.call('ZCARD', listed)
+if count > most then
+  -- A few at a time: whatever is too many goes with those that come after.
+  for _, old in ipairs(redis.call('ZRANGE', listed, 0, 9)) do
+    if count > most and (count > bound or redis.call('HGET', prefix .. old, 'state') ~= 'pending') then
+      redis.call('DEL', prefix .. old)
+      redis.call('ZREM', due, old)
+      redis.call('ZREM', listed, old)
+      count = count - 1
+    end
+  end
+end
+return {'ok'}

@@ -1,0 +1,18 @@
+--- Free the deliveries of an app that is deleted, in bounded steps.
+--- KEYS[1] due
+--- KEYS[2] listed: the deliveries of the app
+--- ARGV[1] prefix: what stands before an id in the key of a delivery
+--- ARGV[2] steps
+--- @reply more
+--- @reply done
+--- @derives prefix
+--- @idempotent
+local due, listed = KEYS[1], KEYS[2]
+local prefix, steps = ARGV[1], tonumber(ARGV[2])
+
+for _, id in ipairs(redis.call('ZRANGE', listed, 0, steps - 1)) do
+  redis.call('DEL', prefix .. id)
+  redis.call('ZREM', due, id)
+  redis.call('ZREM', listed, id)
+end
+return {redis.call('EXISTS', listed) == 1 and 'more' or 'done'}

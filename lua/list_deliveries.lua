@@ -1,0 +1,20 @@
+--- List deliveries of an app, the newest first.
+--- KEYS[1] listed: the deliveries of the app
+--- ARGV[1] prefix: what stands before an id in the key of a delivery
+--- ARGV[2] before: the last id of the page before, or empty
+--- ARGV[3] most
+--- @reply ok rows
+--- @derives prefix
+--- @idempotent
+local listed = KEYS[1]
+local prefix, before, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local from = before == '' and -1 or redis.call('ZREVRANK', listed, before)
+-- What is gone was among the oldest, and nothing follows it.
+if not from then return {'ok', {}} end
+local rows = {}
+for _, id in ipairs(redis.call('ZREVRANGE', listed, from + 1, from + most)) do
+  local row = redis.call('HGETALL', prefix .. id)
+  if #row > 0 then rows[#rows + 1] = {id, row} end
+end
+return {'ok', rows}

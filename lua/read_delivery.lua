@@ -1,0 +1,11 @@
+--- Read a delivery of an app.
+--- KEYS[1] delivery
+--- ARGV[1] client
+--- @reply not_found
+--- @reply ok row
+--- @idempotent
+local delivery = KEYS[1]
+local client = ARGV[1]
+
+if redis.call('HGET', delivery, 'client') ~= client then return {'not_found'} end
+return {'ok', redis.call('HGETALL', delivery)}

@@ -1,0 +1,19 @@
+--- Have a delivery of an app tried again now, whatever became of it; not while an attempt is under way.
+--- KEYS[1] delivery
+--- KEYS[2] due
+--- ARGV[1] id
+--- ARGV[2] client
+--- @reply not_found
+--- @reply running
+--- @reply ok
+--- @include "now"
+local delivery, due = KEYS[1], KEYS[2]
+local id, client = ARGV[1], ARGV[2]
+
+local row = redis.call('HMGET', delivery, 'client', 'state', 'next_attempt_at')
+if row[1] ~= client then return {'not_found'} end
+if row[2] == 'pending' and not row[3] then return {'running'} end
+local now = int(now_ms())
+redis.call('HSET', delivery, 'state', 'pending', 'tries', '0', 'next_attempt_at', now)
+redis.call('ZADD', due, now, id)
+return {'ok'}

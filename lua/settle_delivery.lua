@@ -1,0 +1,31 @@
+--- End an attempt at a delivery: it was taken, or is tried again later, or is given up.
+--- KEYS[1] delivery
+--- KEYS[2] due
+--- ARGV[1] id
+--- ARGV[2] attempt: its number, of the claim
+--- ARGV[3] outcome: delivered, retry or failed
+--- ARGV[4] status: of the answer, or empty
+--- ARGV[5] error: what went wrong, or empty
+--- ARGV[6] retry_in: ms
+--- @reply gone
+--- @reply stale
+--- @reply ok
+--- @include "now"
+local delivery, due = KEYS[1], KEYS[2]
+local id, attempt, outcome, status, error, retry_in = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
+
+local row = redis.call('HMGET', delivery, 'state', 'attempts', 'next_attempt_at')
+if not row[1] then return {'gone'} end
+-- Whoever was too late knows nothing of the attempts after; but what was taken was taken.
+if row[1] ~= 'pending' or (outcome ~= 'delivered' and (row[2] ~= attempt or row[3])) then return {'stale'} end
+redis.call('HSET', delivery, 'last_status', status, 'last_error', error)
+if outcome == 'retry' then
+  local next_attempt = int(now_ms() + retry_in)
+  redis.call('HSET', delivery, 'next_attempt_at', next_attempt)
+  redis.call('ZADD', due, next_attempt, id)
+else
+  redis.call('HSET', delivery, 'state', outcome)
+  redis.call('HDEL', delivery, 'next_attempt_at')
+  redis.call('ZREM', due, id)
+end
+return {'ok'}

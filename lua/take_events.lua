@@ -1,0 +1,18 @@
+--- Take events of a shard, to be moved: those that a relay took and did not move, then new ones.
+--- KEYS[1] outbox
+--- ARGV[1] consumer: the relay
+--- ARGV[2] most
+--- ARGV[3] idle: ms after which a relay that has not ended with an event is taken for dead
+--- @reply ok events
+local outbox = KEYS[1]
+local consumer, most, idle = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+
+if redis.call('EXISTS', outbox) == 0 then return {'ok', {}} end
+-- Fails where there is one already.
+redis.pcall('XGROUP', 'CREATE', outbox, 'relay', '0')
+local events = redis.call('XAUTOCLAIM', outbox, 'relay', consumer, idle, '0-0', 'COUNT', most)[2]
+if #events < most then
+  local read = redis.call('XREADGROUP', 'GROUP', 'relay', consumer, 'COUNT', most - #events, 'STREAMS', outbox, '>')
+  for _, event in ipairs(read and read[1] and read[1][2] or {}) do events[#events + 1] = event end
+end
+return {'ok', events}

@@ -1,0 +1,36 @@
+"""What is posted of an event, and how it is signed: Standard Webhooks 1.0."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+PREFIX = "whsec_"
+
+
+def body_of(type: str, occurred_at: int, client_id: str, sub: str, details: Mapping[str, str]) -> bytes:
+    """The JSON body of an event; the same bytes for each attempt. `occurred_at` is in epoch ms; `sub` is empty where
+    the event is about nobody."""
+    data = {"client_id": client_id, **({"sub": sub} if sub else {}), **details}
+    moment = datetime.fromtimestamp(occurred_at // 1000, UTC).replace(microsecond=occurred_at % 1000 * 1000)
+    timestamp = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return json.dumps({"type": type, "timestamp": timestamp, "data": data}, separators=(",", ":")).encode()
+
+
+def signed(message_id: str, timestamp: int, body: bytes, secrets: Sequence[str]) -> dict[str, str]:
+    """The headers of a message, signed with each of the secrets (`whsec_…`). `timestamp`: of this attempt, in epoch
+    seconds; receivers refuse what is older than five minutes or so."""
+    content = f"{message_id}.{timestamp}.".encode() + body
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(f"v1,{_signature(secret, content)}" for secret in secrets),
+    }
+
+
+def _signature(secret: str, content: bytes) -> str:
+    key = base64.b64decode(secret.removeprefix(PREFIX))
+    return base64.b64encode(hmac.digest(key, content, "sha256")).decode()

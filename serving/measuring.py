@@ -1,0 +1,54 @@
+"""The metrics of a process: what is counted, and the port at which all workers' are read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from handlers.site import Site
+from metrics import declared as of
+from metrics.declared import Kept
+from metrics.keeping import keep
+from outbound.webhooks import Webhooks
+from serving.listening import Listening
+
+if TYPE_CHECKING:
+    from server import Runtime
+
+
+def measured(
+    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int
+) -> asyncio.Future[None]:
+    """Has counted what happens at those that listen, and what the store, the mails and the webhooks do, and opens the
+    metrics port, which joins them. Returns what goes on beside, to be cancelled at the end."""
+    # Slow to import, and needed only where there is such a port.
+    from handlers.metrics import make_metrics_application
+    from metrics.exposition import Exposition, build
+
+    for one in listening:
+        one.application.measures = site.measures
+    site.store.watched_by(site.measures.took)
+    site.measures.scripts = site.store.answers
+    site.mail.watch = site.measures.mailed
+    webhooks.watch = site.measures.posted
+    levels = levels_of(tuple(listening), webhooks)
+    loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
+    application = make_metrics_application(site, Exposition(runtime.memory, build(runtime.settings.http, loop)))
+    listening.append(Listening.start(application, runtime.metrics_sockets, runtime.settings, max_body))
+    return asyncio.ensure_future(keep(site.measures, levels))
+
+
+def levels_of(listening: Sequence[Listening], webhooks: Webhooks) -> Mapping[Kept, Callable[[], float]]:
+    """How to find out what there is of everything at present. The first of those that listen is asked for its site each
+    time: a reload gives it another."""
+    service = listening[0].application
+    return {
+        of.CONNECTIONS: lambda: sum(one.connections for one in listening),
+        of.REQUESTS: lambda: sum(one.application.in_flight for one in listening),
+        of.AI_CALLS: lambda: service.site.ai_calls.taken,
+        of.DOWNLOADS: lambda: service.site.downloads.taken,
+        of.STORE_QUEUE: lambda: service.site.store.queue,
+        of.MAIL_QUEUE: lambda: service.site.mail.queue,
+        of.WEBHOOK_QUEUE: lambda: webhooks.queue,
+    }

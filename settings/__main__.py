@@ -1,0 +1,5 @@
+"""`python -m settings` prints docs/settings.md."""
+
+from settings import document
+
+print(document(), end="")

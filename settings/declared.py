@@ -1,0 +1,219 @@
+"""Every setting of Latchkey, declared once: its default, its check and its documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import settings.types as to
+from settings.types import EMBEDDED, MEMORY, PREFIX, Network, Setting, SettingsError, declare
+
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one process. `Settings()` is the defaults; `load` reads, parses and checks."""
+
+    # fmt: off
+    host: str = declare("Listening", "HOST", "localhost", to.host,
+        "Name or address to listen on; localhost is both loopback addresses.")
+    port: int = declare("Listening", "PORT", "8080", to.whole(0, 65535), "TCP port; 0 picks a free one.")
+    base_url: str = declare("Listening", "URL", "", to.origin,
+        "Origin that browsers and apps see; empty is http://localhost:PORT. Over http:// to any host but loopback, "
+        "everybody on the way can read passwords and tokens: put TLS in front and name the https:// origin.", "both")
+    trusted_proxies: tuple[Network, ...] = declare("Listening", "NETWORKS", "", to.networks,
+        "Addresses and networks, by commas, of the proxies whose forwarded headers are believed.", many=True, live=True)
+    workers: int = declare("Listening", "N", "1", to.whole(1, 256), "Server processes that share the port.")
+    http: str = declare("Listening", "WHICH", "fast", to.one_of("fast", "tornado"),
+        "The HTTP server: fast (parses with llhttp, in C, and is the stricter one) or tornado (Tornado's own).")
+    connections: int = declare("Listening", "N", "4096", to.whole(16, 1_000_000),
+        "Open connections, at most, for each process with the fast HTTP server; then idle ones make room, or new ones "
+        "wait.", live=True)
+    drain_timeout: float = declare("Listening", "SECONDS", "10", to.seconds(0, 3600),
+        "Seconds that running requests get to finish when the server stops.", live=True)
+    drain_delay: float = declare("Listening", "SECONDS", "0", to.seconds(0, 3600),
+        "Seconds between SIGTERM and the moment the server listens no more: it serves on, and /readyz says 503, so "
+        "that balancers take it out first.", live=True)
+    reuse_port: bool = declare("Listening", "", "false", to.boolean,
+        "Let another server of the same user listen on the port too, if it has this set as well: the new one is "
+        "started before the old one is told to stop, and no connection is refused meanwhile (Linux). Only with the "
+        "URL of a store, which both use.")
+    log_level: str = declare("Listening", "LEVEL", "info", to.one_of("debug", "info", "warning", "error"),
+        "Least level that is logged: debug, info, warning or error.", "both", live=True)
+    log_format: str = declare("Listening", "FORM", "console", to.one_of("console", "json"),
+        "How the server logs: console (for people) or json (one JSON object a line, standard output included).",
+        live=True)
+
+    max_head: int = declare("Limits", "BYTES", "65536", to.whole(4096, 2**20),
+        "Largest head of a request (its line and its headers, of which there may be 200), in bytes.", live=True)
+    max_body: int = declare("Limits", "BYTES", "65536", to.whole(1024, 2**26), "Largest request body, in bytes.",
+        live=True)
+    idle_timeout: float = declare("Limits", "SECONDS", "75", to.seconds(1, 3600),
+        "Seconds that a connection is kept without a request; longer than a proxy in front keeps one.", live=True)
+    head_timeout: float = declare("Limits", "SECONDS", "20", to.seconds(1, 3600),
+        "Seconds that the head of a request may take; with the tornado HTTP server it is idle_timeout that counts.",
+        live=True)
+    body_timeout: float = declare("Limits", "SECONDS", "60", to.seconds(1, 3600),
+        "Seconds that the body of a request may take.", live=True)
+    write_timeout: float = declare("Limits", "SECONDS", "60", to.seconds(1, 3600),
+        "Seconds in which a client takes all that is ready for it, or 64 KiB of it, with the fast HTTP server; else it "
+        "is cut.", live=True)
+    slow_memory: int = declare("Limits", "BYTES", "134217728", to.whole(2**20, 2**36),
+        "Bytes that the fast HTTP server holds in each process for clients that have not sent all of a request, or not "
+        "taken all of an answer; beyond it those that have been slow for longest are cut.", live=True)
+    requests: int = declare("Limits", "N", "512", to.whole(1, 100_000),
+        "Requests at work at once in each process, but for AI calls and downloads under way; more are answered 503.",
+        live=True)
+    ai_calls: int = declare("Limits", "N", "2048", to.whole(1, 100_000),
+        "AI calls under way at once in each process; more are answered 503.", live=True)
+    downloads: int = declare("Limits", "N", "32", to.whole(1, 10_000),
+        "Downloads of what is kept of a person under way at once in each process, two of them for one person; more are "
+        "answered 503.", live=True)
+
+    ops_port: int | None = declare("Operations", "PORT", "", to.optional_port,
+        "TCP port of what payment back ends call, apart from everything else; 0 picks a free one, none is off.")
+    ops_host: str = declare("Operations", "HOST", "localhost", to.host,
+        "Name or address of that port. Whoever holds an operator key can give credits: leave it on loopback or on a "
+        "private network.")
+    operator_keys: tuple[str, ...] = declare("Operations", "KEYS", "", to.operator_keys,
+        "Keys of which a caller of that port shows one, by commas, so that one can be replaced: each 32 characters or "
+        "more of A-Z, a-z, 0-9, _ and -.", secret=True, flag=False, many=True, live=True)
+
+    metrics_port: int | None = declare("Metrics", "PORT", "", to.optional_port,
+        "TCP port at which Prometheus finds /metrics, apart from everything else; 0 picks a free one, none is off.")
+    metrics_host: str = declare("Metrics", "HOST", "localhost", to.host,
+        "Name or address of that port. Nobody is asked for a key there: leave it on loopback or on a private network.")
+
+    redis_url: str = declare("Store", "URL", EMBEDDED, to.redis_url,
+        "embedded (a private store in the data directory), memory (nothing is kept; for tests), or a URL: redis://HOST "
+        "or unix:///PATH of one server, redis+sentinel://HOST,HOST/SERVICE of a replicated set (sentinels, and what "
+        "they call it), redis+cluster://HOST,HOST of a cluster (some of its nodes); with TLS rediss. A URL with a "
+        "password belongs in the environment or the file.", "both", secret=True)
+    data_dir: Path = declare("Store", "DIR", "data", to.path,
+        "Directory of the embedded store and of the keys made for it.", "both")
+    redis_timeout: float = declare("Store", "SECONDS", "5", to.seconds(0.01, 300),
+        "Seconds that one call to the store may take.", "both")
+    redis_connections: int = declare("Store", "N", "64", to.whole(1, 10_000),
+        "Connections to the store, at most, for each process; of a cluster, to each node.", "both")
+    wait_replicas: int = declare("Store", "N", "0", to.whole(0, 100),
+        "Replicas that must have a revocation, a rotation or a move of credits before it is answered; with fewer the "
+        "answer is 503. 0 waits for none, and a failover may undo what was answered in the last moment: see "
+        "docs/replication.md.", "both")
+    wait_timeout: float = declare("Store", "SECONDS", "0.5", to.seconds(0.001, 60),
+        "Seconds that the replicas get for that.", "both")
+    secret_keys: str = declare("Store", "KEYS", "", to.secret_keys,
+        "Keys that seal tokens and documents: id:key pairs by commas, newest first. Required with the URL "
+        "of a store; else a file in the data directory is made on first start.",
+        "both", secret=True, flag=False, many=True, live=True)
+
+    signup: str = declare("Accounts", "WHO", "open", to.one_of("open", "invite", "off"),
+        "Who may create an account: open (everybody), invite (who was invited) or off (the operator alone does).",
+        live=True)
+    app_registration: str = declare("Accounts", "WHO", "everybody", to.one_of("everybody", "operator"),
+        "Who may register apps: everybody (who is signed in) or operator (by command alone).", live=True)
+    apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),
+        "Apps that one person may have registered, at most.", live=True)
+    session_idle: int = declare("Accounts", "SECONDS", str(14 * DAY), to.whole(60, 30 * DAY),
+        "Seconds without a request that end a browser session (14 days).")
+    session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),
+        "Seconds after sign-in that end a browser session, used or not (30 days, and no more).")
+    smtp_url: str = declare("Mail", "URL", "", to.smtp_url,
+        "Mail server: smtp://USER:PASSWORD@HOST:587?starttls, smtps://HOST, or smtp://HOST without TLS, which takes no "
+        "password unless it is on this machine. With it an address must be confirmed before an app sees it; without it "
+        "mails are kept in the data directory. A URL with a password belongs in the environment or the file.",
+        secret=True, live=True)
+    mail_from: str = declare("Mail", "ADDRESS", "", to.mail_address,
+        "Address that mails come from; empty is noreply at the host of the base URL.", live=True)
+    smtp_timeout: float = declare("Mail", "SECONDS", "10", to.seconds(0.1, 300),
+        "Seconds that one step of handing over a mail may take.", live=True)
+    webhooks: bool = declare("Webhooks", "", "true", to.boolean,
+        "Post events to apps that have registered a URL for them; off, they are kept until a server posts again.")
+    webhook_posts: int = declare("Webhooks", "N", "64", to.whole(1, 1000),
+        "Posts under way at once in each process; four of them to one app.")
+    webhook_networks: tuple[Network, ...] = declare("Webhooks", "NETWORKS", "", to.networks,
+        "Addresses and networks, by commas, that events may be posted to beside those of the public internet: of "
+        "receivers in your own network. Whoever registers an app reaches them.", many=True)
+
+    password_memory: int = declare("Passwords", "KIB", "19456", to.whole(8192, 262_144),
+        "KiB of memory that one password hash (Argon2id) takes.", "both")
+    password_iterations: int = declare("Passwords", "N", "2", to.whole(1, 16), "Passes of one password hash.", "both")
+    password_workers: int = declare("Passwords", "N", "2", to.whole(1, 256),
+        "Password hashes that run at once in each process; each takes its memory.")
+    password_queue: int = declare("Passwords", "N", "32", to.whole(0, 10_000),
+        "Password hashes that wait, at most; one more is refused as overload.")
+
+    document_size: int = declare("Documents", "BYTES", "262144", to.whole(1024, 2**20),
+        "Largest document, in bytes as it was sent.", live=True)
+    document_limit: int = declare("Documents", "N", "10000", to.whole(1, 1_000_000),
+        "Documents that one app keeps for one person, at most.", live=True)
+    collection_limit: int = declare("Documents", "N", "1000", to.whole(1, 5_000),
+        "Collections that one app keeps for one person, at most.", live=True)
+    storage_limit: int = declare("Documents", "BYTES", "67108864", to.whole(1024, 2**40),
+        "Bytes that one app keeps for one person, at most.", live=True)
+
+    ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
+        "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")
+    ai_config: Path | None = declare("AI calls", "FILE", "", to.optional_path,
+        "TOML file of model servers, models and prices; without it there is the built-in model latchkey-echo alone.",
+        live=True)
+    ai_request_size: int = declare("AI calls", "BYTES", "1048576", to.whole(1024, 2**25),
+        "Largest request of an AI call, in bytes.", live=True)
+
+    seed: Path | None = declare("First start", "FILE", "", to.optional_path,
+        "JSON file of apps, users and their first credits; what is missing is created, at every start.")
+    demo: bool = declare("First start", "", "false", to.boolean,
+        "Add a demo user with credits and a demo app, and serve the demo app; on a loopback host only.")
+    auto_consent: str = declare("Tests of apps", "EMAIL", "", to.mail_address,
+        "Answer every authorization request as if this person were signed in and allowed it; only with the memory "
+        "store on a loopback host: see docs/testing.md.")
+    # fmt: on
+
+    @property
+    def shared_store(self) -> bool:
+        """True when other hosts can use the same store, so that nothing in the data directory is known to all."""
+        return self.redis_url not in (EMBEDDED, MEMORY)
+
+    @property
+    def call_seconds(self) -> float:
+        """The seconds that one call to the store takes at most: one that waits for replicas waits for its turn too."""
+        return self.redis_timeout * (2 if self.wait_replicas else 1)
+
+    @property
+    def testable(self) -> bool:
+        """True when tests of apps may drive the server over HTTP: nothing is kept, and nobody but this machine is
+        served."""
+        return self.redis_url == MEMORY and self.here_alone and self.workers == 1 and not self.demo
+
+    @property
+    def here_alone(self) -> bool:
+        """True when nobody but this machine is served, through no proxy either. The base URL alone does not say so: it
+        is one of loopback wherever none was named."""
+        here = self.host in LOOPBACK_HOSTS and (urlsplit(self.base_url).hostname or "localhost") in LOOPBACK_HOSTS
+        return here and not self.trusted_proxies
+
+    def origin(self, port: int) -> str:
+        """Return `base_url`, or the default origin for the port that is listened on."""
+        return self.base_url or to.origin(f"http://localhost:{port}")
+
+    def sender(self, base_url: str) -> str:
+        """Return `mail_from`, or noreply at the host of the base URL."""
+        host = urlsplit(base_url).hostname or ""
+        literal = f"[IPv6:{host}]" if ":" in host else f"[{host}]" if host.rpartition(".")[2].isdigit() else host
+        return self.mail_from or f"noreply@{literal}"
+
+    def require_keys(self) -> None:
+        """Raise SettingsError when the store is shared and no secret keys are configured.
+
+        Not part of `load`, so that `manage.py keys generate` can make the first ones.
+        """
+        if self.shared_store and not self.secret_keys:
+            raise SettingsError(
+                "secret_keys must be set with the URL of a store, the same on every host: "
+                f"set {PREFIX}SECRET_KEYS to what `manage.py keys generate` prints"
+            )
+
+
+SETTINGS: tuple[Setting, ...] = tuple(Setting(name=item.name, **item.metadata) for item in fields(Settings))

@@ -1,0 +1,200 @@
+"""What apps are told by webhook, until they have it, and for 30 days to be looked at and sent again.
+
+All of it lies in one slot: there is little of it, an event for each app that a person leaves, and so one script finds
+what is due, whichever process asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from store import keys
+from store.lifetimes import DELIVERY
+from store.scripts import Scripts
+
+SHOWN = 200
+"""Deliveries of an app that are kept; older ones go when they are done."""
+MOST = 10_000
+"""Deliveries of an app that are kept, done or not: beyond it the oldest are given up, so that an app whose server is
+gone takes no more than some megabytes."""
+ERROR_LENGTH = 200
+AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What an app is told: of this person (`sub`), at this time (epoch ms). `details` may hold `reason`."""
+
+    id: str
+    type: str
+    client_id: str
+    sub: str
+    occurred_at: int
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """An event on its way to an app, under the event's id. Times are epoch ms. `attempts` were begun in all, `tries`
+    since it was last sent off by hand; `state` is pending, delivered or failed; `next_attempt_at` is None also while an
+    attempt is under way. `last_status` is the HTTP status of the newest attempt that has ended, None where there was
+    no answer; `last_error` says what went wrong with it."""
+
+    id: str
+    client_id: str
+    type: str
+    sub: str
+    occurred_at: int
+    details: dict[str, str]
+    created_at: int
+    attempts: int
+    tries: int
+    state: str
+    next_attempt_at: int | None
+    last_attempt_at: int | None
+    last_status: int | None
+    last_error: str
+
+
+class Deliveries:
+    """Every method raises StoreUnavailable."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    async def enqueue(self, event: Event) -> bool:
+        """Keeps an event, due at once; False for one that was kept before."""
+        reply = await self._scripts.run(
+            "enqueue_delivery",
+            {**keys.delivery(event.id), "listed": keys.deliveries(event.client_id)},
+            id=event.id,
+            client=event.client_id,
+            type=event.type,
+            sub=event.sub,
+            occurred_at=event.occurred_at,
+            details=json.dumps(dict(event.details)),
+            keep=DELIVERY,
+            most=SHOWN,
+            bound=MOST,
+            prefix=keys.DELIVERY_PREFIX,
+        )
+        return reply.word == "ok"
+
+    async def claim(self, most: int, lease_seconds: float) -> list[Delivery]:
+        """Begins an attempt at each of at most so many that are due. They are nobody else's for as long as the lease,
+        in which each is to be settled; where that does not happen they are due again. `attempts` of what is returned is
+        the number of the attempt, which `settle` asks for."""
+        reply = await self._scripts.run(
+            "claim_deliveries",
+            {"due": keys.DELIVERIES_DUE},
+            prefix=keys.DELIVERY_PREFIX,
+            most=most,
+            lease=round(lease_seconds * 1000),
+        )
+        return _deliveries(reply.rows("rows"))
+
+    async def settle(
+        self,
+        delivery_id: str,
+        attempt: int,
+        *,
+        delivered: bool,
+        status: int | None = None,
+        error: str = "",
+        retry_in: float | None = None,
+    ) -> bool:
+        """Ends an attempt. Where it was not `delivered` the next one is due in so many seconds, or it has failed for
+        good (None). False for a delivery that is gone, and for an attempt whose lease was over and that was followed by
+        another; but what was delivered counts as that."""
+        outcome = "delivered" if delivered else "failed" if retry_in is None else "retry"
+        reply = await self._scripts.run(
+            "settle_delivery",
+            keys.delivery(delivery_id),
+            id=delivery_id,
+            attempt=attempt,
+            outcome=outcome,
+            status="" if status is None else status,
+            error=error[:ERROR_LENGTH],
+            retry_in=round((retry_in or 0) * 1000),
+        )
+        return reply.word == "ok"
+
+    async def put_back(self, delivery_id: str, attempt: int, seconds: float) -> bool:
+        """Gives back what was claimed and not attempted: the attempt does not count, and is due again in so many
+        seconds. False as with `settle`."""
+        reply = await self._scripts.run(
+            "put_back_delivery", keys.delivery(delivery_id), id=delivery_id, attempt=attempt, wait=round(seconds * 1000)
+        )
+        return reply.word == "ok"
+
+    async def list(self, client_id: str, before: str | None = None, most: int = 50) -> list[Delivery]:
+        """Deliveries of an app, the newest first; the next page is of those `before` the last id."""
+        reply = await self._scripts.run(
+            "list_deliveries",
+            {"listed": keys.deliveries(client_id)},
+            prefix=keys.DELIVERY_PREFIX,
+            before=before or "",
+            most=most,
+        )
+        return _deliveries(reply.rows("rows"))
+
+    async def read(self, client_id: str, delivery_id: str) -> Delivery | None:
+        """A delivery of this app; None for any other."""
+        reply = await self._scripts.run("read_delivery", keys.delivery(delivery_id), client=client_id)
+        return None if reply.word == "not_found" else _delivery(delivery_id, reply.rows("row"))
+
+    async def replay(self, client_id: str, delivery_id: str) -> bool:
+        """Has a delivery of this app tried again now, whatever became of it; its tries begin anew. False where there is
+        no such delivery, and while an attempt is under way."""
+        reply = await self._scripts.run("replay_delivery", keys.delivery(delivery_id), id=delivery_id, client=client_id)
+        return reply.word == "ok"
+
+    async def next_due(self) -> int | None:
+        """ms until something is due, 0 where it is; None where nothing waits. An attempt under way counts as due when
+        its lease ends."""
+        reply = await self._scripts.run("next_delivery", {"due": keys.DELIVERIES_DUE})
+        return None if reply.word == "none" else reply.number("wait")
+
+    async def forget(self, client_id: str) -> None:
+        """Drops all of an app that is being deleted, in bounded steps."""
+        word = "more"
+        while word == "more":
+            reply = await self._scripts.run(
+                "forget_deliveries",
+                {"due": keys.DELIVERIES_DUE, "listed": keys.deliveries(client_id)},
+                prefix=keys.DELIVERY_PREFIX,
+                steps=AT_ONCE,
+            )
+            word = reply.word
+
+
+def _deliveries(rows: list[Any]) -> list[Delivery]:
+    return [_delivery(delivery_id.decode(), row) for delivery_id, row in rows]
+
+
+def _delivery(delivery_id: str, flat: list[bytes]) -> Delivery:
+    row = {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}
+    details: dict[str, str] = json.loads(row["details"])
+    return Delivery(
+        delivery_id,
+        row["client"],
+        row["type"],
+        row["sub"],
+        int(row["occurred_at"]),
+        details,
+        int(row["created_at"]),
+        int(row["attempts"]),
+        int(row["tries"]),
+        row["state"],
+        _number(row, "next_attempt_at"),
+        _number(row, "last_attempt_at"),
+        _number(row, "last_status"),
+        row.get("last_error", ""),
+    )
+
+
+def _number(row: dict[str, str], name: str) -> int | None:
+    return int(row[name]) if row.get(name) else None

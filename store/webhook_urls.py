@@ -1,0 +1,66 @@
+"""Which URL an app may have events posted to."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
+
+MAX_WEBHOOK_URL_LENGTH = 2000
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "[::1]", "localhost"})
+
+_URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?(?:[/?][!-~]*)?")
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_FORBIDDEN = re.compile(r'[^!-~]|[\\"<>^`{|}#]')
+
+
+class InvalidWebhookUrl(ValueError):
+    """Events may not be posted there; the message says why, for people."""
+
+
+def check_webhook_url(url: str, *, loopback: bool = False) -> None:
+    """Raises InvalidWebhookUrl unless an app may name this URL: https; http only for this machine, and only where
+    `loopback` says so. Where the host's name leads is looked at when it is posted to, since it may change."""
+    if len(url) > MAX_WEBHOOK_URL_LENGTH:
+        raise InvalidWebhookUrl(f"A webhook URL has at most {MAX_WEBHOOK_URL_LENGTH} characters.")
+    if "#" in url:
+        raise InvalidWebhookUrl("A webhook URL has no fragment (#).")
+    if _FORBIDDEN.search(url):
+        raise InvalidWebhookUrl(
+            "A webhook URL is ASCII, without spaces, quotes, brackets and backslashes: write the domain in its xn-- "
+            "form and escape the rest."
+        )
+    if "@" in re.split(r"[/?]", url.partition("://")[2])[0]:
+        raise InvalidWebhookUrl("A webhook URL has no user name or password in it (@).")
+    found = _URL.fullmatch(url)
+    if found is None or int(found[3] or 1) > 65535 or not _is_host(found[2]):
+        raise InvalidWebhookUrl("A webhook URL looks like https://app.example.com/webhooks, the host in lower case.")
+    here = is_loopback_url(url)
+    if here and not loopback:
+        raise InvalidWebhookUrl("This server posts nothing to itself: name an address it reaches over the network.")
+    if found[1] == "http" and not here:
+        raise InvalidWebhookUrl("A webhook URL begins with https://, since events must not be read on the way.")
+
+
+def is_loopback_url(url: str) -> bool:
+    """Whether a URL names the machine itself, by name or by address."""
+    host = urlsplit(url).hostname or ""
+    address = _address(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
+
+
+def _is_host(host: str) -> bool:
+    if host.startswith("["):
+        return _address(host[1:-1]) is not None
+    labels = host.split(".")
+    # A name whose last label is a number is an IPv4 address to many programs, however it is written.
+    if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]):
+        return _address(host) is not None
+    return all(_LABEL.fullmatch(label) for label in labels)
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None

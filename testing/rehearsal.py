@@ -1,0 +1,165 @@
+"""What tests of apps play with: who sits at the browser and what they answer, people, apps, tokens, the clock, the
+store that is away or empty again."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from handlers.site import Site
+from store import keys, lifetimes
+from store.errors import StartupError
+from store.names import normalise_email
+from store.opened import Store
+from store.refused import Refused, SignedOut
+from store.registration import Registration
+from store.results import Visitor
+from store.seed import seed
+from store.sessions import SecondStepNeeded, Session
+from store.tokens import TokenResponse
+from testing.clock import Clock
+
+PER_PAIR = ("data-read", "data-write", "data-list", "credits-read", "apps-read", "ai-models")
+PER_PERSON = ("oauth", "authorize", "ai")
+VISITOR = Visitor("127.0.0.1", "A test")
+Decides = Literal["allow", "deny", "ask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Who sits at the browser, and what they say to an app: they allow all it asks for, or only `scopes`; they deny;
+    or (`ask`) nobody plays them, and the pages are shown. `spend_limit` is as in `Authorizations.decide`."""
+
+    email: str = ""
+    decides: Decides = "ask"
+    scopes: tuple[str, ...] | None = None
+    spend_limit: int | Literal["none", ""] = ""
+
+
+class Rehearsal:
+    """A server in the hands of a test. From the start, and after a reset, the person `allows` sits at the browser and
+    allows everything; nobody does where that is empty. Raises StartupError for an address that is none."""
+
+    def __init__(self, site: Site, seed_file: Path | None, allows: str) -> None:
+        self.store: Store = site.store
+        self.clock = Clock()
+        self._site = site
+        self._seed_file = seed_file
+        try:
+            self._first = self.answer = Answer(normalise_email(allows), "allow") if allows else Answer()
+        except ValueError as error:
+            raise StartupError(f"auto_consent: {error}") from None
+        self._sessions: dict[str, Session] = {}
+        self._making: dict[str, asyncio.Lock] = {}
+
+    async def user(self, email: str) -> str:
+        """The user id of the person with this address, who is made if need be. Raises Refused."""
+        email = normalise_email(email)
+        # Requests that come at once and name the same new person make one.
+        async with self._making.setdefault(email, asyncio.Lock()):
+            credentials = await self.store.people.credentials(email)
+            if credentials is not None:
+                return credentials.user
+            return await self.person(email, email.partition("@")[0], secrets.token_urlsafe(12))
+
+    async def person(self, email: str, name: str, password: str) -> str:
+        """Makes a person, whose address counts as confirmed, and returns the user id. Raises Refused."""
+        return await self.store.people.create(
+            email, name, password, verified=True, event="created_by_operator", visitor=VISITOR
+        )
+
+    async def session(self, email: str) -> Session:
+        """A live session of this person, who is made if need be. Raises Refused where the person has a second step."""
+        user = await self.user(email)
+        session = self._sessions.get(user)
+        if session is not None:
+            try:
+                await self.store.sessions.profile(session)
+            except SignedOut:  # its time is over, say
+                session = None
+        if session is None:
+            credentials = await self.store.people.credentials(normalise_email(email))
+            if credentials is None:
+                raise Refused("not_found", "No such person.")
+            try:
+                started = await self.store.sessions.start(credentials, VISITOR)
+            except SecondStepNeeded:
+                raise Refused("access_denied", "Nobody can be played who has a second step: answer ask.") from None
+            session = self.store.sessions.open(started.cookie)
+            if session is None:
+                raise SignedOut
+            self._sessions[user] = session
+        return session
+
+    async def active_app(self, client_id: str) -> Registration:
+        """The app. Raises Refused("not_found")."""
+        app = await self.store.apps.active(client_id)
+        if app is None:
+            raise Refused("not_found", "No such active app.")
+        return app
+
+    async def tokens(self, email: str, client_id: str, scopes: Sequence[str]) -> TokenResponse:
+        """Tokens as a consent and an exchange would give them. Raises Refused."""
+        app, user = await self.active_app(client_id), await self.user(email)
+        if missing := [scope for scope in scopes if scope not in app.scopes]:
+            raise Refused("invalid_scope", f"The app did not register {' '.join(missing)}.")
+        if app.hosted_storage and not Registration.data_scopes(scopes):
+            raise Refused("invalid_scope", "An app with hosted storage asks for data:read or data:write.")
+        return await self.store.tokens.mint(user, app, scopes)
+
+    async def exhaust(self, email: str, group: str, client_id: str) -> int:
+        """Uses up what is left of a window, as a burst of requests would; returns after how many seconds the next
+        request is let in. Raises Refused for a group that is none, and where one of a pair names no app."""
+        known = {one.name: one for one in vars(lifetimes).values() if isinstance(one, lifetimes.Group)}
+        if group not in PER_PAIR + PER_PERSON:
+            raise Refused("invalid_request", f"group is one of {', '.join(PER_PERSON + PER_PAIR)}.")
+        if group in PER_PAIR:
+            await self.active_app(client_id)
+        window = keys.limit(await self.user(email), group, client_id if group in PER_PAIR else "")
+        figures = {"limit": known[group].limit, "period": known[group].period}
+        reply = await self.store.scripts.run("take_window", {"window": window}, **figures)
+        while reply.word == "ok":
+            reply = await self.store.scripts.run("take_window", {"window": window}, **figures)
+        return reply.number("retry")
+
+    async def travel(self, seconds: float) -> float:
+        """Puts the clock of the whole service forward; returns its time, in seconds since 1970."""
+        await self.store.numbers.flush()  # what was counted until now belongs to the day until now
+        self.clock.forward(seconds)
+        self.store.apps.forget()
+        await self.store.outbox.sweep(self.store.webhooks.wants, await self.shards())
+        self._site.wake_webhooks()
+        return self.clock.now()
+
+    async def shards(self) -> list[str]:
+        """Those with people in them: a few of thousands."""
+        listed = [key async for key in self.store.client.scan_iter(match=keys.shard_users("???"))]
+        return [shard for shard in keys.SHARDS if keys.shard_users(shard).encode() in listed]
+
+    def away(self, away: bool) -> None:
+        """The store goes away, so that everything that needs it is answered 503, or comes back."""
+        self._memory().connected = not away
+
+    async def reset(self) -> None:
+        """As after a start: nothing but the seed in the store, the real time, the first answer."""
+        self.away(False)
+        await self.store.client.flushall()
+        self.clock.back_to_the_present()
+        self.store.apps.forget()
+        self._sessions.clear()
+        self._making.clear()
+        self.answer = self._first
+        await self.begin()
+
+    async def begin(self) -> None:
+        """What a server does with an empty store."""
+        await self.store.key_state.check(self.store.keys.ring)
+        if self._seed_file:
+            await seed(self.store, self._seed_file)
+
+    def _memory(self) -> Any:
+        return self.store.client.connection_pool.connection_kwargs["server"]
