@@ -14,7 +14,7 @@ from store.errors import StoreUnavailable
 from store.keyring import Keys
 from store.lifetimes import GRACE
 from store.opened import Store
-from tests.calls import wanted
+from tests.calls.hooks import wanted
 from tests.engines import Engine, FakeClock
 from tests.hosted import Keeper
 from tests.losing import losing

@@ -12,7 +12,7 @@ from store import keys as spell
 from store.keyring import KeyRing, Keys
 from store.keystate import LAYOUT
 from store.opened import Store
-from tests.calls import wanted
+from tests.calls.hooks import wanted
 from tests.checking import checked, findings
 from tests.engines import FakeClock
 from tests.test_upgrade import DATA, fill

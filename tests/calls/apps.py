@@ -1,0 +1,186 @@
+"""Calls about apps: what they are registered with, who owns them, where they are told of events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from store.registration import secret_mark
+from tests.calls.prepared import Call, call
+from tests.world import CALLBACK, VISITOR, World
+
+
+@call("apps.find")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.find("never-read-before")
+
+
+@call("apps.active")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.active("never-asked-before")
+
+
+@call("apps.create", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.register(f"{w.app.client_id}-more")
+
+
+@call("apps.update", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.update(w.app.client_id, name="Renamed")
+
+
+@call("apps.rotate_secret", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.rotate_secret(w.app.client_id)
+
+
+@call("apps.fresh")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.fresh(w.app.client_id)
+
+
+@call("apps.drop_secret", "save_app")
+async def _(w: World) -> Call:
+    app, _ = await w.store.apps.rotate_secret(w.app.client_id)
+    return lambda: w.store.apps.drop_secret(w.app.client_id, secret_mark(app.secrets[1]))
+
+
+@call("apps.now")
+async def _(w: World) -> Call:
+    return w.store.apps.now
+
+
+@call("apps.change", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.change(w.app.client_id, lambda app: replace(app, name="Renamed"))
+
+
+HOOK = "https://app.example/hook"
+
+
+@call("webhooks.set_url", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.webhooks.set_url(w.app.client_id, HOOK)
+
+
+@call("webhooks.rotate", "save_app")
+async def _(w: World) -> Call:
+    await w.store.webhooks.set_url(w.app.client_id, HOOK)
+    return lambda: w.store.webhooks.rotate(w.app.client_id)
+
+
+@call("webhooks.wants")
+async def _(w: World) -> Call:
+    w.store.apps.forget()
+    return lambda: w.store.webhooks.wants(w.app.client_id)
+
+
+@call("webhooks.target")
+async def _(w: World) -> Call:
+    await w.store.webhooks.set_url(w.app.client_id, HOOK)
+    w.store.apps.forget()
+    return lambda: w.store.webhooks.target(w.app.client_id)
+
+
+@call("apps.begin_deletion", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.begin_deletion(w.app.client_id)
+
+
+@call("apps.finish_deletion", "forget_app", "forget_deliveries", "remove_app")
+async def _(w: World) -> Call:
+    await w.tokens()
+    await w.store.apps.begin_deletion(w.app.client_id)
+    return lambda: w.store.apps.finish_deletion(w.app.client_id)
+
+
+OWN: dict[str, Any] = {"name": "My App", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
+
+
+async def own_app(w: World) -> str:
+    """The client id of an app that the person has registered."""
+    made = await w.store.owned.register(w.session, "a nonce", VISITOR, most=9, **OWN)
+    return made.registration.client_id
+
+
+@call("owned.list", "list_owned")
+async def _(w: World) -> Call:
+    await own_app(w)
+    return lambda: w.store.owned.list(w.session)
+
+
+@call("owned.find", "read_session")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.find(w.session, client)
+
+
+@call("owned.register", "claim_app", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.owned.register(w.session, "a nonce", VISITOR, most=9, **OWN)
+
+
+@call("owned.update", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.update(w.session, client, "app_changed", VISITOR, name="Renamed")
+
+
+@call("owned.rotate", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.rotate(w.session, client, VISITOR)
+
+
+@call("owned.drop_secret", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    app, _ = await w.store.owned.rotate(w.session, client, VISITOR)
+    return lambda: w.store.owned.drop_secret(w.session, client, secret_mark(app.secrets[1]), VISITOR)
+
+
+@call("owned.set_webhook", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.set_webhook(w.session, client, HOOK, VISITOR)
+
+
+@call("owned.rotate_webhook", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    await w.store.owned.set_webhook(w.session, client, HOOK, VISITOR)
+    return lambda: w.store.owned.rotate_webhook(w.session, client, VISITOR)
+
+
+@call("owned.delete", "note_app", "save_app")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.owned.delete(w.session, client, VISITOR)
+
+
+@call("owned.give", "give_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.owned.give(w.user, w.app.client_id)
+
+
+@call("numbers.flush", "add_numbers")
+async def _(w: World) -> Call:
+    w.store.numbers.called(w.app.client_id, limited=False)
+    return w.store.numbers.flush
+
+
+@call("numbers.of", "read_numbers")
+async def _(w: World) -> Call:
+    return lambda: w.store.numbers.of(w.app.client_id)
+
+
+@call("apps.delete", "save_app", "forget_app", "forget_deliveries", "remove_app")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.apps.delete(w.app.client_id)
+
+
+@call("apps.list")
+async def _(w: World) -> Call:
+    return w.store.apps.list

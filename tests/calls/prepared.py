@@ -1,0 +1,55 @@
+"""What is known of each call: how to get ready for it, and the scripts that it runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from store.opened import Store
+from tests.world import World
+
+Call = Callable[[], Awaitable[Any]]
+Prepare = Callable[[World], Awaitable[Call]]
+
+# These are no nouns of the store, and `follow` never returns: tests/test_apps.py has it.
+_NOT_NOUNS = {"client", "keys", "hasher", "scripts", "sealer"}
+_APART = {"apps.follow"}
+
+CALLS: dict[str, Prepared] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """How to get ready for one call of a method, and the scripts that the call runs."""
+
+    method: str
+    scripts: tuple[str, ...]
+    prepare: Prepare
+
+
+def methods_of(store: Store) -> set[str]:
+    """The public asynchronous methods of every noun, as `noun.method`."""
+    return {
+        f"{noun}.{name}"
+        for noun, owner in vars(store).items()
+        if noun not in _NOT_NOUNS
+        for name, method in inspect.getmembers(type(owner))
+        if not name.startswith("_") and (inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method))
+    } - _APART
+
+
+def call(method: str, *scripts: str) -> Callable[[Prepare], Prepare]:
+    """Enters what gets ready for a call of `method`, which runs `scripts`."""
+
+    def enter(prepare: Prepare) -> Prepare:
+        CALLS[method] = Prepared(method, scripts, prepare)
+        return prepare
+
+    return enter
+
+
+async def drained(found: AsyncIterator[Any]) -> list[Any]:
+    """What it gives, to the end."""
+    return [item async for item in found]
