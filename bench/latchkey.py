@@ -36,6 +36,7 @@ QUESTION = {
     "messages": [{"role": "user", "content": "Which key opens every door there is?"}],
 }
 
+LOOKS = 3
 _MARK = "here"
 _SLICES = 100
 
@@ -192,12 +193,18 @@ class Latchkey:
         return [self._row(process, endpoint, source, expected) for endpoint, (source, expected) in made.items()]
 
     def calls(self, row: Row) -> int:
-        """The commands that the store receives for one request, by its own account; those inside a script are none."""
-        first, second = row.source.sample(), row.source.sample()
-        row.look(first)  # loads the script and reads the registration, which is then known for 5 seconds
+        """The commands that the store receives for one request, by its own account; those inside a script are none.
+
+        It is the least of some looks: what the server does besides, now and then, comes on top.
+        """
+        row.look()  # loads the script and reads the registration, which is then known for 5 seconds
+        return min(self._sent(row) for _ in range(LOOKS))
+
+    def _sent(self, row: Row) -> int:
+        request = row.source.sample()
         with self.filled.client.monitor() as monitor:
             self.filled.client.echo(_MARK)
-            row.look(second)
+            row.look(request)
             self.filled.client.echo(_MARK)
             words = (command["command"] for command in monitor.listen() if command["client_type"] != "lua")
             return _between(words, f"ECHO {_MARK}")

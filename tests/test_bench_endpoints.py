@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from bench import aims, capacity, memory, report, results
 from bench.cores import Cores
 from bench.flat import EMPTY, FULL
-from bench.latchkey import CEILING, EVALSHA, SYSTEM, Filling, Latchkey
+from bench.latchkey import CEILING, EVALSHA, LOOKS, SYSTEM, Filling, Latchkey
 from bench.measure import ROOT, Unexpected
 from bench.options import RESULTS
 from bench.peers import __main__ as peers
@@ -84,6 +85,21 @@ def test_a_request_is_one_command_at_the_store_and_an_ai_call_two(latchkey: Latc
     calls = {name: latchkey.calls(row) for name, row in rows.items() if row.system == SYSTEM}
     assert calls.pop("AI call") == 2
     assert set(calls.values()) == {1}
+
+
+def test_what_a_server_does_besides_belongs_to_no_request(
+    latchkey: Latchkey, rows: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, look = count(), Row.look
+
+    def beside(row: Row, request: bytes | None = None) -> int:
+        if next(looks) == 1:  # the first of those that are counted
+            latchkey.filled.client.ping()
+        return look(row, request)
+
+    monkeypatch.setattr(Row, "look", beside)
+    assert latchkey.calls(rows["userinfo"]) == 1
+    assert next(looks) == 1 + LOOKS
 
 
 def test_a_store_is_filled_beside_the_people_who_are_measured(latchkey: Latchkey) -> None:
