@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from urllib.parse import urlsplit
 
 from outbound.mail import Mailer, SmtpServer, Spool
 from outbound.posting import Poster
 from outbound.reachable import Reach
 from outbound.webhooks import Webhooks
 from settings import Settings
-from settings.declared import DAY, LOOPBACK_HOSTS
+from settings.declared import DAY
 from store.credits import Bookkeeping
 from store.documents import Quotas
 from store.errors import StoreError
@@ -76,5 +75,5 @@ def open_mailer(settings: Settings, base_url: str) -> Mailer:
     if settings.smtp_url:
         return Mailer(SmtpServer(settings.smtp_url, settings.smtp_timeout), sender, confirms=True)
     # On a developer's machine the links are for whoever reads the console; elsewhere they give somebody's account away.
-    show = (urlsplit(base_url).hostname or "") in LOOPBACK_HOSTS
-    return Mailer(Spool(settings.data_dir / MAIL_FOLDER, show=show), sender, confirms=False)
+    spool = Spool(settings.data_dir / MAIL_FOLDER, show=settings.here_alone)
+    return Mailer(spool, sender, confirms=False)

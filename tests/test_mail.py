@@ -392,11 +392,21 @@ def test_mails_come_from_the_host_of_the_server_unless_told_otherwise(base_url: 
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
-    [("http://localhost:8080", True), ("http://127.0.0.1:1", True), ("https://id.example.org", False)],
+    ("arguments", "shown"),
+    [
+        ([], True),
+        (["--base-url", "http://127.0.0.1:1"], True),
+        (["--base-url", "https://id.example.org"], False),
+        (["--host", "0.0.0.0"], False),
+        (["--host", "192.0.2.1"], False),
+        (["--trusted-proxies", "127.0.0.1"], False),
+    ],
 )
-def test_only_on_loopback_links_stand_in_the_log(tmp_path: Path, url: str, shown: bool) -> None:
-    made: Any = open_mailer(load(["--data-dir", str(tmp_path)], {}), url)
+def test_only_where_nobody_else_is_served_links_stand_in_the_log(
+    tmp_path: Path, arguments: list[str], shown: bool
+) -> None:
+    settings = load(["--data-dir", str(tmp_path), *arguments], {})
+    made: Any = open_mailer(settings, settings.origin(8080))
     assert (made._transport._show, made._transport._folder, made.confirms) == (shown, tmp_path / "mail", False)
 
 
