@@ -35,10 +35,13 @@ from bench.engines import wait_until
 from bench.ports import free_port
 from settings import Settings
 from settings.declared import DAY
+from store.keyring import KeyRing
 from tests.driver import PASSWORD
+from tests.engines import valkey
 from tests.fronts import Client, request
 from tests.processes import QUICK, Server
 from tests.raw_http import EMAIL, SEED
+from tests.steady import Steady, revocation
 from tests.test_ai_processes import CONFIG
 from tests.upstream import Plan, ScriptedUpstream
 
@@ -268,19 +271,29 @@ async def proxied(which: str, folder: Path, certificate: tuple[str, str]) -> Asy
     with Server(*options, "--ai-config", str(models), "--log-format", "json", *QUICK) as server:
         await asyncio.to_thread(wait_until, lambda: "listening" in server.out)
         backend = int(re.findall(r"127\.0\.0\.1 port (\d+)", server.log)[0])
-        command = await asyncio.to_thread(PROXIES[which], folder, backend, port, certificate)
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, env=home(folder))
         try:
-            await asyncio.to_thread(wait_until, lambda: accepts(port) or process.poll() is not None)
-            assert process.poll() is None, (folder / "log").read_text()
-            token = await asyncio.to_thread(mint, server)
-            trust = ssl.create_default_context(cafile=certificate[0])
-            yield Proxied(port, server, token, upstream, trust, which)
+            async with in_front(which, folder, backend, port, certificate) as trust:
+                token = await asyncio.to_thread(mint, server)
+                yield Proxied(port, server, token, upstream, trust, which)
         finally:
-            process.terminate()
-            process.wait(20)
             await upstream.close()
+
+
+@contextlib.asynccontextmanager
+async def in_front(
+    which: str, folder: Path, backend: int, port: int, certificate: tuple[str, str]
+) -> AsyncIterator[ssl.SSLContext]:
+    """One of the proxies at this port, with that one behind it; what its clients trust."""
+    command = await asyncio.to_thread(PROXIES[which], folder, backend, port, certificate)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=home(folder))
+    try:
+        await asyncio.to_thread(wait_until, lambda: accepts(port) or process.poll() is not None)
+        assert process.poll() is None, (folder / "log").read_text()
+        yield ssl.create_default_context(cafile=certificate[0])
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 def accepts(port: int) -> bool:
@@ -298,6 +311,68 @@ def test_a_proxy_in_front(which: str, tmp_path: Path, certificate: tuple[str, st
             await streams(found)
             await large_bodies(found, session)
             assert "Traceback" not in found.server.log
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("which", PROXIES)
+def test_behind_a_proxy_a_server_is_replaced_and_no_request_is_lost(
+    which: str, tmp_path: Path, certificate: tuple[str, str]
+) -> None:
+    async def replace() -> None:
+        port, shared = free_port(), ("--redis-url", engine.url, "--reuse-port", *QUICK)
+        options = (*shared, "--base-url", f"https://localhost:{port}", "--trusted-proxies", "127.0.0.1")
+        keys = {"LATCHKEY_SECRET_KEYS": KeyRing.generate(1)}
+        backend = free_port()
+        with contextlib.ExitStack() as servers:
+            old = servers.enter_context(Server(*options, port=backend, environment=keys))
+            await asyncio.to_thread(wait_until, lambda: "listening" in old.out)
+            async with in_front(which, tmp_path, backend, port, certificate) as trust:
+                revoke = await revocation(engine.url, keys["LATCHKEY_SECRET_KEYS"], f"https://localhost:{port}")
+                load = Steady(port, (("GET", "/signin", {}), revoke), trust=trust)
+                async with load.at_work():
+                    await load.more(100)
+                    new = servers.enter_context(Server(*options, port=backend, environment=keys))
+                    await asyncio.to_thread(wait_until, lambda: "listening" in new.out)
+                    await load.more(50)
+                    assert await asyncio.to_thread(old.stop) == 0
+                    await load.more(100)
+        assert (load.lost, load.refused) == ([], 0)
+        assert set(load.statuses) == {200}, (load.statuses, (tmp_path / "log").read_text())
+
+    with valkey() as engine:
+        asyncio.run(replace())
+
+
+@pytest.mark.parametrize("which", PROXIES)
+def test_what_meets_a_connection_that_was_just_closed_is_sent_again_but_no_post(
+    which: str, tmp_path: Path, certificate: tuple[str, str]
+) -> None:
+    async def check() -> None:
+        seen: list[str] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            """Answers the first request of a connection, and the next one by closing it."""
+            with contextlib.suppress(asyncio.IncompleteReadError):
+                for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b""):
+                    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                    seen.append(head.partition(" ")[0])
+                    await reader.readexactly(4 if "Content-Length: 4" in head else 0)
+                    writer.write(answer)
+            writer.close()
+
+        async def ask(method: str, body: bytes = b"") -> int:
+            opened = await asyncio.open_connection("127.0.0.1", port, ssl=trust, server_hostname="localhost")
+            async with Client(*opened) as client:
+                client.write(request(method, body=body))
+                return (await client.answer()).status
+
+        port = free_port()
+        backend = await asyncio.start_server(serve, "127.0.0.1", 0)
+        behind = backend.sockets[0].getsockname()[1]
+        async with backend, in_front(which, tmp_path, behind, port, certificate) as trust:
+            assert [await ask("GET"), await ask("GET"), await ask("POST", b"once")] == [200, 200, 502]
+        assert seen == ["GET", "GET", "GET", "POST"]
 
     asyncio.run(check())
 

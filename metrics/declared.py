@@ -56,7 +56,7 @@ CHARGED = Kept("charged", ("server", "model"))
 MAILED = Kept("mailed", ("what", "outcome"))
 POSTED = Kept("posted", ("type", "outcome"))
 LAG = Kept("lag", (), LAGS)
-STARTED = Kept("started")
+DIED = Kept("died")
 CPU = Kept("cpu")
 RESIDENT = Kept("resident", level=True)
 TICKED = Kept("ticked", level=True)
@@ -286,10 +286,10 @@ METRICS: tuple[Metric, ...] = (
         ("worker",),
     ),
     Metric(
-        "latchkey_worker_starts_total",
+        "latchkey_worker_deaths_total",
         "counter",
-        "Starts of server processes: more than there are workers means that some have died.",
-        (STARTED,),
+        "Workers that ended without being told to. Another one is started in the place of each.",
+        (DIED,),
     ),
     Metric(
         "latchkey_worker_cpu_seconds_total",

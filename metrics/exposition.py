@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator
-from importlib import metadata
 from itertools import accumulate
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
@@ -41,12 +40,8 @@ class Exposition(Collector):
         yield InfoMetricFamily(BUILD, BUILD_HELP, value=self._build)
 
 
-def build(front: str, loop: str) -> dict[str, str]:
-    """The labels of the release; `front` is the HTTP server in use, `loop` the event loop."""
-    try:
-        version = metadata.version("latchkey")
-    except metadata.PackageNotFoundError:  # run from its checkout
-        version = "unknown"
+def build(version: str, front: str, loop: str) -> dict[str, str]:
+    """The labels of a release; `front` is the HTTP server in use, `loop` the event loop."""
     return dict(zip(BUILD_LABELS, (version, platform.python_version(), front, loop), strict=True))
 
 

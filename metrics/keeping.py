@@ -23,7 +23,6 @@ async def keep(measures: Measures, levels: Mapping[Kept, Callable[[], float]]) -
     """Counts what was noted, again and again until it is cancelled. `levels` are asked for what there is at present."""
     loop = asyncio.get_running_loop()
     before = measures.reading(of.CPU)  # of the process that this one replaces
-    measures.started()
     look = 0
     try:
         while True:

@@ -114,10 +114,6 @@ class Measures:
         """An attempt to post an event to an app was settled."""
         self._count(of.POSTED, event, outcome)
 
-    def started(self) -> None:
-        """The process serves."""
-        self._count(of.STARTED)
-
     def lagged(self, seconds: float) -> None:
         """A timer of the event loop was late."""
         self._observe(of.LAG, seconds)

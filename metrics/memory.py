@@ -14,7 +14,7 @@ import mmap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from metrics.declared import KEPT, Kept, Labels
+from metrics.declared import DIED, KEPT, Kept, Labels
 
 log = logging.getLogger("latchkey.metrics")
 
@@ -55,9 +55,13 @@ class Memory:
         place.take()
         return place
 
-    def leave(self, number: int) -> None:
-        """The process at a place has died: its levels are no more. To be called by another one."""
-        self._read[number].figures[_TAKEN] = 0.0
+    def leave(self, number: int, *, died: bool = True) -> None:
+        """The process at a place has ended: its levels are no more. To be called by another one, which writes there
+        until the next process does: that it `died`, where nobody had told it to end."""
+        place = self.place(number)
+        if died:
+            place.figures[place.row(DIED)] += 1.0
+        place.figures[_TAKEN] = 0.0
 
     def read(self) -> Iterator[Row]:
         """All rows of all places. Called by one thread at a time."""

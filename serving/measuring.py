@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from handlers.site import Site
+from latchkey import __version__
 from metrics import declared as of
 from metrics.declared import Kept
 from metrics.keeping import keep
@@ -34,7 +35,8 @@ def measured(
     webhooks.watch = site.measures.posted
     levels = levels_of(tuple(listening), webhooks)
     loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
-    application = make_metrics_application(site, Exposition(runtime.memory, build(runtime.settings.http, loop)))
+    exposition = Exposition(runtime.memory, build(__version__, runtime.settings.http, loop))
+    application = make_metrics_application(site, exposition)
     listening.append(Listening.start(application, runtime.metrics_sockets, runtime.settings, max_body))
     return asyncio.ensure_future(keep(site.measures, levels))
 

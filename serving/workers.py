@@ -222,7 +222,7 @@ class _Supervisor:
             if not ended:
                 continue
             worker = self._workers.pop(pid)
-            self._runtime.memory.leave(worker.number)
+            self._runtime.memory.leave(worker.number, died=not self._stopping)
             if self._stopping:
                 continue
             log.error("worker %d ended with status %d", pid, os.waitstatus_to_exitcode(status))

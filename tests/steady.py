@@ -7,30 +7,61 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
+from store.keyring import KeyRing, Keys
+from store.seal import new_id
+from tests.driver import Service
 from tests.fronts import Client, request
+from tests.processes import opened
 
 PAUSE = 0.005
 """Seconds that a client thinks between two requests."""
 
 
+Asked = tuple[str, str, dict[str, str]]
+"""Method, target, and the form that is sent, if any."""
+NUMBER = "the-number"
+"""Stands in a form for another number each time."""
+
+
+HEALTH: Asked = ("GET", "/healthz", {})
+
+
+async def revocation(url: str, ring: str, here: str) -> Asked:
+    """A call of a new app, with its secret, of the server that is `here` and keeps everything at `url`. Nobody but the
+    app may send it again."""
+    async with opened(url, Keys(KeyRing.parse(ring))) as store:
+        app = await Service(here, store).add_app(f"steady-{new_id()}")
+    named = {"client_id": app.client_id, "client_secret": str(app.secret)}
+    return "POST", "/api/oauth/revoke", {**named, "token": f"{NUMBER} of another server"}
+
+
 @dataclass
 class Steady:
-    """Clients of one port. `kept`: half of them keep their connections, the others open one for each request.
-    `until_refused`: who is refused goes home."""
+    """Clients of one port. Half of them keep their connections, the others open one for each request; `asked` are made
+    in turn. `until_refused`: who is refused goes home. `trust`: by TLS."""
 
     port: int
-    path: str = "/healthz"
+    asked: tuple[Asked, ...] = (HEALTH,)
     until_refused: bool = False
+    trust: ssl.SSLContext | None = None
     statuses: Counter[int] = field(default_factory=Counter)
     lost: list[str] = field(default_factory=list)
     refused: int = 0
     last: list[bool] = field(default_factory=list)
     """Of the connections that were kept, whether their last answer said that it was the last."""
     _over: bool = False
+
+    def __post_init__(self) -> None:
+        self._numbers = itertools.count()
+        self._turn = itertools.cycle(self.asked)
+        self._named = {"server_hostname": "localhost"} if self.trust else {}
 
     @property
     def answered(self) -> int:
@@ -54,10 +85,16 @@ class Steady:
             while self.answered < goal:
                 await asyncio.sleep(0.01)
 
+    def _request(self, fields: tuple[str, ...]) -> bytes:
+        method, target, form = next(self._turn)
+        if form:
+            fields += ("Content-Type: application/x-www-form-urlencoded",)
+        return request(method, target, *fields, body=urlencode(form).replace(NUMBER, str(next(self._numbers))).encode())
+
     async def _work(self, *, kept: bool) -> None:
         while not self._over:
             try:
-                client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+                client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust, **self._named))
             except ConnectionRefusedError:
                 self.refused += 1
                 if self.until_refused:
@@ -75,7 +112,7 @@ class Steady:
         told = False
         while not self._over and not told:
             try:
-                client.write(request("GET", self.path, *(() if kept else ("Connection: close",))))
+                client.write(self._request(() if kept else ("Connection: close",)))
                 answer = await client.answer()
             except (ConnectionError, asyncio.IncompleteReadError, TimeoutError) as error:
                 self.lost.append(repr(error))

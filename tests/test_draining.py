@@ -21,7 +21,7 @@ from tests.engines import Engine, valkey
 from tests.fronts import Client, request, statuses
 from tests.processes import QUICK, Server, children, refused
 from tests.raw_http import all_serve, listens, status_of
-from tests.steady import Steady
+from tests.steady import HEALTH, Steady, revocation
 from tests.test_workers import asked, freeze, workers
 
 shapes = pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_server_that_does_not_start_takes_no_connection_from_the_one_that_serv
 def test_one_server_takes_the_place_of_another_and_no_request_is_lost(engine: Engine, shape: tuple[str, ...]) -> None:
     async def replace() -> None:
         with server_on(engine, *shape, "--reuse-port") as old:
-            load = Steady(old.ready().port)
+            load = Steady(old.ready().port, (HEALTH, await revocation(engine.url, RING, old.here)))
             async with load.at_work():
                 await load.more(200)
                 with server_on(engine, *shape, "--reuse-port", port=old.port) as new:

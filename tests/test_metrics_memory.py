@@ -107,6 +107,7 @@ def test_what_replaces_a_worker_goes_on_with_its_counts_and_not_with_its_levels(
     assert samples["latchkey_connections{worker=1}"] == 7
     again = Measures(memory.place(0))
     assert told(memory)["latchkey_connections{worker=0}"] == 0
+    assert told(memory)["latchkey_worker_deaths_total"] == 1
     again.refused("token", "invalid_grant")
     again.refused("revoke", "invalid_client")
     samples = told(memory)

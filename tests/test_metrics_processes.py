@@ -19,6 +19,7 @@ from tornado.ioloop import IOLoop
 from handlers import ROUTES
 from handlers.errors import CATALOGUE
 from handlers.ops import OPS_ROUTES
+from latchkey import __version__
 from outbound.echo import ECHO
 from store.keyring import KeyRing
 from tests.driver import EMAIL, VERIFIER, Service, json_of, send
@@ -318,7 +319,7 @@ def test_counts_add_up_and_never_fall_while_workers_are_killed(running: Pair) ->
         assert seen[health] == sent
         assert {name: value for name, value in counts(last).items() if seen[name] < value} == {}
     after = until(
-        lambda: scraped(server), {"latchkey_worker_starts_total": before["latchkey_worker_starts_total"] + WORKERS}
+        lambda: scraped(server), {"latchkey_worker_deaths_total": before["latchkey_worker_deaths_total"] + WORKERS}
     )
     assert after[health] == sent
     levels = [name for name in after if name.startswith("latchkey_worker_resident_bytes")]
@@ -469,7 +470,8 @@ def test_one_process_alone_has_metrics_too_and_closes_their_port(tmp_path: Path)
     with Server("--redis-url", "memory", *METRICS, *QUICK) as server:
         port = metrics_port(server.ready())
         get(server.port, 3)
-        until(lambda: scraped(server), {answered("healthz", 200): 3, "latchkey_worker_starts_total": 1})
+        samples = until(lambda: scraped(server), {answered("healthz", 200): 3, "latchkey_worker_deaths_total": 0})
+        assert any(f"version={__version__}" in name for name in samples if name.startswith("latchkey_build_info"))
         assert server.out == f"Latchkey listening on {server.url}\n"
         assert server.stop() == 0
         assert not listens(port)
