@@ -22,6 +22,7 @@ from opening import open_keys
 from outbound.config import ConfigError, load_models
 from outbound.models import Models
 from serving import event_loop, notify, workers
+from serving.handover import Handover
 from serving.listening import bind, raise_open_files
 from serving.process import serve
 from serving.reloading import Hangup
@@ -63,6 +64,8 @@ class Runtime:
     reread: Callable[[], Settings] = Settings
     """Reads the settings anew, as they were read first. Raises SettingsError."""
     hangup: Hangup = field(default_factory=Hangup)
+    handover: Handover = field(default_factory=Handover)
+    """What a supervisor gives to its workers when it has read the settings anew."""
 
     async def prepare(self, store: Store) -> Demo | None:
         """Goes on with deletions that broke off; seeds what is missing; starts the demo app where it was asked for."""

@@ -34,12 +34,27 @@ class ConfigError(ValueError):
 
 def load_models(path: Path | None, environ: Mapping[str, str] = os.environ, *, echo_pause: float = 0.0) -> Models:
     """The models that are offered. Raises ConfigError."""
+    return parse_models(path, read_models(path), environ, echo_pause=echo_pause)
+
+
+def read_models(path: Path | None) -> str:
+    """What the file says; nothing where there is none. Raises ConfigError."""
+    try:
+        return path.read_text("utf-8") if path else ""
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+
+
+def parse_models(
+    path: Path | None, text: str, environ: Mapping[str, str] = os.environ, *, echo_pause: float = 0.0
+) -> Models:
+    """The models that are offered by a file that says this. Raises ConfigError."""
     if path is None:
         return Models((echo_model(echo_pause),))
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+        content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
     try:

@@ -2,7 +2,8 @@
 everything stays as it was and the log says why.
 
 One process does that in its place: no connection notices, and what is under way goes on as it began. The supervisor of
-several workers reads everything first, keeps it for workers that it starts later, and passes the signal on.
+several workers reads and checks everything, keeps it for workers that it starts later, hands it to those of now, and
+passes the signal on.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import pickle
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import logs
 from handlers.ops import Operations
 from opening import document_quotas, open_mailer
-from outbound.config import ConfigError, load_models
+from outbound.config import ConfigError, parse_models, read_models
 from outbound.models import Models
+from serving.handover import Handover
 from serving.listening import Listening
 from serving.notify import notify_ready, notify_reloading
 from settings import SETTINGS, Settings, SettingsError, check
@@ -44,14 +47,44 @@ WRONG = (SettingsError, ConfigError, KeyRingError, StartupError, StoreError, OSE
 
 @dataclass(frozen=True)
 class Fresh:
-    """What was read anew, and may be taken up. `ring` and `models` are None where they stay. `changed` names the
-    settings that are others now, `kept` those that are not, since they need a new start."""
+    """What was read anew, and may be taken up. `source` is what the file of AI models says. `ring` and `models` are
+    None where they stay. `changed` names the settings that are others now, `kept` those that are not, since they need a
+    new start."""
 
     settings: Settings
+    source: str
     ring: KeyRing | None
     models: Models | None
     changed: tuple[str, ...]
     kept: tuple[str, ...]
+
+    @classmethod
+    def of(cls, before: Settings, settings: Settings, source: str, kept: tuple[str, ...] = ()) -> Fresh:
+        """What it means to who has had those settings before. Raises ConfigError, KeyRingError."""
+        changed = tuple(item.name for item in SETTINGS if getattr(before, item.name) != getattr(settings, item.name))
+        return cls(
+            settings,
+            source,
+            KeyRing.parse(settings.secret_keys) if "secret_keys" in changed else None,
+            # Also where the file has its old name: it may say something else.
+            parse_models(settings.ai_config, source) if settings.ai_config or "ai_config" in changed else None,
+            changed,
+            kept,
+        )
+
+    def give(self, handover: Handover) -> None:
+        """Hands it to workers. Raises SettingsError where there is too much of it."""
+        try:
+            handover.give(pickle.dumps((self.settings, self.source)))
+        except ValueError as error:
+            raise SettingsError(f"the settings and the file of models are too large: {error}") from None
+
+    @classmethod
+    def take(cls, before: Settings, handover: Handover) -> Fresh | None:
+        """What was handed over last, which has been checked; None where nothing was."""
+        content = handover.take()
+        # It comes from the supervisor, of which this process is a fork.
+        return None if content is None else cls.of(before, *pickle.loads(content))  # noqa: S301
 
 
 def read_anew(before: Settings, reread: Callable[[], Settings]) -> Fresh:
@@ -67,15 +100,7 @@ def read_anew(before: Settings, reread: Callable[[], Settings]) -> Fresh:
     kept = tuple(item.name for item in differ if not item.live or item.name in stay)
     settings = replace(wanted, **{name: getattr(before, name) for name in kept})
     check(settings)
-    changed = tuple(item.name for item in differ if item.name not in kept)
-    return Fresh(
-        settings,
-        KeyRing.parse(settings.secret_keys) if "secret_keys" in changed else None,
-        # Also where the file has its old name: it may say something else.
-        load_models(settings.ai_config) if settings.ai_config or "ai_config" in changed else None,
-        changed,
-        kept,
-    )
+    return Fresh.of(before, settings, read_models(settings.ai_config), kept)
 
 
 def keep(fresh: Fresh, runtime: Runtime) -> None:
@@ -147,9 +172,18 @@ class Reloads:
     async def reload(self) -> None:
         """Once. Raises one of WRONG, and nothing has changed then."""
         runtime = self._runtime
-        fresh = read_anew(runtime.settings, runtime.reread)
-        if fresh.ring is not None:
-            await self._store.key_state.check(fresh.ring)
+        fresh: Fresh | None
+        if self._alone:
+            fresh = read_anew(runtime.settings, runtime.reread)
+            if fresh.ring is not None:
+                await self._store.key_state.check(fresh.ring)
+        else:
+            fresh = Fresh.take(runtime.settings, runtime.handover)
+        if fresh is not None:
+            self._take_up(fresh)
+
+    def _take_up(self, fresh: Fresh) -> None:
+        runtime = self._runtime
         mailer = None
         if {"smtp_url", "mail_from", "smtp_timeout"} & set(fresh.changed):
             mailer = open_mailer(fresh.settings, runtime.base_url)

@@ -126,7 +126,7 @@ class _Supervisor:
         self._tell_all(number)
 
     def _reload(self) -> None:
-        """Reads the settings anew for the workers of later, and tells those of now to do so."""
+        """Reads the settings anew, keeps them for the workers of later, and hands them to those of now."""
         self._reload_asked = False
         runtime = self._runtime
         notify.notify_reloading()
@@ -134,6 +134,7 @@ class _Supervisor:
             fresh = read_anew(runtime.settings, runtime.reread)
             if fresh.ring is not None:
                 asyncio.run(_check_keys(runtime, fresh.ring))
+            fresh.give(runtime.handover)
         except Exception as error:  # whatever it is, the workers serve on
             refuse(error)
         else:

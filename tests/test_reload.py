@@ -44,11 +44,11 @@ from tests.driver import Service, send
 from tests.engines import valkey
 from tests.mailbox import LETTER, Mailbox, mailer, until
 from tests.processes import QUICK, ROOT, Server, children
-from tests.raw_http import status_of
+from tests.raw_http import all_serve, status_of
 from tests.spender import MODEL, OpenStream, Spender, text_of
 from tests.steady import Steady
 from tests.test_ai_processes import CONFIG
-from tests.test_workers import workers
+from tests.test_workers import freeze, workers
 from tests.upstream import TEXT, Plan, ScriptedUpstream
 
 LIVE = {item.name for item in SETTINGS if item.live}
@@ -353,6 +353,23 @@ def test_a_server_takes_up_its_file_and_drops_nobody(tmp_path: Path, count: str)
             assert "Traceback" not in running.log
 
     asyncio.run(reload())
+
+
+@pytest.mark.parametrize("later", ["signup = 5", 'signup = "open"'], ids=["a mistake", "something else"])
+def test_a_worker_that_comes_late_takes_up_what_the_others_have(tmp_path: Path, later: str) -> None:
+    config = config_file(tmp_path, signup="open")
+    with Server("--config", config, "--workers", "2", *QUICK) as running:
+        all_serve(port := running.ready().port)
+        late = workers(running)[0]
+        freeze(late)
+        config_file(tmp_path, signup="off")
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "settings were read anew" in running.log)
+        Path(config).write_text(later)
+        os.kill(late, signal.SIGCONT)
+        wait_until(lambda: all(status_of(port, "/signup") == 403 for _ in range(24)))
+        assert "nothing was reloaded" not in running.log
+        assert late in workers(running)
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
