@@ -1,8 +1,9 @@
 """The operator's command line: apps, people, tokens and secret keys, beside a running server or without one.
 
 `python manage.py --help` names the commands; where Latchkey is installed, `latchkey` is the same. With `--json` a
-command prints one JSON object. Exit status: 0, 1 for a command that was refused or failed and for a check that found
-faults, 2 for arguments and settings that cannot be used, 130 for one that was interrupted.
+command prints one JSON object, and on standard error one a line. Exit status: 0, 1 for a command that was refused or
+failed and for a check that found faults, 2 for arguments and settings that cannot be used, 130 for one that was
+interrupted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from commands.parser import PROGRAM, build_parser
 from settings import SettingsError, from_namespace
 from terminal.parser import NoCommand, UsageError
+from terminal.streams import reopen
 from terminal.tables import coloured, show, word
 
 __all__ = ["build_parser", "main", "start"]
@@ -29,6 +31,7 @@ def start(argv: Sequence[str], program: str = PROGRAM) -> int:
         return server.main(argv[1:], f"{program} serve")
     # An embedded store that was started for the command is stopped on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    reopen()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # the streams of a command are text
     return main(argv, program=program)

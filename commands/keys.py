@@ -26,9 +26,9 @@ RELOAD_SECONDS = 3.0
 
 ROTATE_BY_HAND = (
     "The secret keys are configured, so they rotate in three steps. First append what `manage.py keys generate` prints "
-    "to LATCHKEY_SECRET_KEYS behind the others, on every host, and restart every server. Then, when all run with it, "
-    "move it to the front on every host and restart again. Last, 31 days later, bring the documents under it with "
-    "`manage.py keys reencrypt` and `manage.py keys retire` the old one."
+    "to LATCHKEY_SECRET_KEYS behind the others, on every host, and restart every server, or reload it where they stand "
+    "in its file. Then, when all have it, move it to the front on every host and do the same again. Last, 31 days "
+    "later, bring the documents under it with `manage.py keys reencrypt` and `manage.py keys retire` the old one."
 )
 
 
@@ -107,7 +107,7 @@ async def retire_key(context: Context, args: Namespace) -> Outcome:
     """Drops a key under which nothing that was sealed can live any more. Raises Refused, KeyRingError, OSError."""
     if isinstance(context.keys, KeyRing):
         await _forget(context, context.keys, args.id)
-        note = f"Now remove key {args.id} from LATCHKEY_SECRET_KEYS on every host and restart every server."
+        note = f"Now remove key {args.id} from LATCHKEY_SECRET_KEYS on every host, and restart or reload every server."
         return Outcome({"id": args.id, "retired": True}, note=note)
     with _sole_writer(context, context.keys) as file:
         await _forget(context, file.ring, args.id)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import logs
 from commands.outcome import Context, Outcome
 from opening import open_keys, open_store
 from settings import Settings
@@ -34,6 +35,8 @@ def told(error: Exception) -> tuple[str, str]:
     match error:
         case Refused():
             return error.code, error.description
+        case UnicodeError():
+            return "invalid_request", "What was typed is not UTF-8."
         case UnknownScope():
             return "invalid_scope", str(error)
         case KeyRingError():
@@ -47,7 +50,10 @@ def told(error: Exception) -> tuple[str, str]:
 
 def run(args: argparse.Namespace, settings: Settings) -> Outcome:
     """Carries the command out. What it asks, it asks before it holds the store. Raises FAILURES, UsageError."""
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    if getattr(args, "json", False):  # each line of standard error, too
+        logs.configure(settings.log_level, logs.JSON)
+    else:
+        logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     command = named(args.run)
     if args.ask:
         confirm(args.ask.format(**vars(args)), args.yes)

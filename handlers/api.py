@@ -105,7 +105,7 @@ class ApiHandler(BaseHandler):
         authentic = _is_authentic(app, secret)
         if app is None or not (authentic or (optional and secret is None)):
             await self.refuse_unknown(Refused("invalid_client"))
-        else:
+        elif authentic:  # anybody may name another one's app
             self.counted_app = app.client_id
         return app
 

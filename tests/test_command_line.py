@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,7 +17,9 @@ import manage
 from commands.parser import SECTIONS, build_parser
 from commands.run import named
 from settings import SETTINGS
+from store.keyring import KeyRing
 from terminal.parser import HelpFormatter, Parser, folded
+from tests.engines import valkey
 from tests.operating import ROOT, Home, at_terminal, child, clean_environment
 
 MANAGE = ROOT / "manage.py"
@@ -114,7 +117,7 @@ def test_help_of_a_command_shows_its_own_flags_and_settings_when_asked(capsys: p
 
 
 def test_every_command_stands_in_a_section() -> None:
-    assert [name for names in SECTIONS.values() for name in names].sort() == list(build_parser().commands).sort()
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(build_parser().commands)
     said = build_parser().format_help()
     for name in build_parser().commands:
         assert re.search(rf"^  {name} ", said, re.MULTILINE), name
@@ -330,3 +333,33 @@ def test_ctrl_c_in_long_work_leaves_a_clean_line(home: Home) -> None:
 
 def test_the_widest_help_can_be_read() -> None:
     assert HelpFormatter("latchkey", width=500).width == 100
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "status", "said"),
+    [
+        pytest.param("app list", ">&-", 0, "", id="no output"),
+        pytest.param("app list", "2>&-", 0, "", id="no errors"),
+        pytest.param("app delete web", "<&-", 1, "give --yes", id="nobody to ask"),
+        pytest.param("user create --email a@b.example --name A --password-stdin", "<&-", 2, "empty", id="no password"),
+        pytest.param("app list", "<&- >&- 2>&-", 0, "", id="nothing"),
+    ],
+)
+def test_streams_may_be_closed(home: Home, words: str, closed: str, status: int, said: str) -> None:
+    home.app("web")
+    command = f"exec {sys.executable} {MANAGE} --data-dir {home.data_dir} {words} {closed}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=clean_environment())
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    assert said in done.stderr
+
+
+def test_with_json_every_line_of_standard_error_is_json() -> None:
+    with valkey() as engine:
+        with engine.client() as client:
+            client.config_set("lazyfree-lazy-expire", "no")
+        command = [sys.executable, MANAGE, "--json", "--redis-url", engine.url, "app", "delete", "none", "--yes"]
+        environment = {**clean_environment(), "LATCHKEY_SECRET_KEYS": KeyRing.generate(1)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    warned, failed = map(json.loads, done.stderr.splitlines())
+    assert (warned["level"], failed["error"]) == ("warning", "not_found")
+    assert (done.returncode, done.stdout) == (1, "")

@@ -258,3 +258,15 @@ async def test_without_a_port_nothing_is_noted(service: Service, app: Latchkey, 
     await service.tokens()
     assert site.measures._answers == []
     assert seen.risen(ANSWERED, "latchkey_store_call_seconds_count") == {}
+
+
+async def test_nobody_but_the_app_itself_adds_to_its_requests(service: Service, seen: Seen) -> None:
+    web, called = service.web, "latchkey_app_requests_total"
+    seen.risen()
+    assert (await web.revoke("none", client_id=web.client_id)).code == 200
+    assert seen.risen(called) == {}
+    assert (await web.revoke("none", client_id=web.client_id, client_secret=str(web.secret))).code == 200
+    assert seen.risen(called) == {f"{called}{{client_id={web.client_id}}}": 1}
+    native = service.native
+    assert (await native.revoke("none", client_id=native.client_id)).code == 200
+    assert seen.risen(called) == {f"{called}{{client_id={native.client_id}}}": 1}

@@ -57,7 +57,8 @@ export function configure(server, client, secret, report = console.error) {
     events: {
       async signOut({ token }) {
         const body = new URLSearchParams({ token: token.refresh_token });
-        await fetch(server.revocation_endpoint, { method: "POST", body, signal: AbortSignal.timeout(10_000) });
+        const answer = await fetch(server.revocation_endpoint, { method: "POST", body, signal: AbortSignal.timeout(10_000) });
+        if (!answer.ok) report("the token was not revoked"); // try again later: it lives until then
       },
     },
     logger: {

@@ -47,7 +47,8 @@ class LatchkeyStrategy extends OAuth2Strategy {
 
   async revoke(account) { // the library has nothing for it
     const body = new URLSearchParams({ token: account.refreshToken });
-    await fetch(this.server.revocation_endpoint, { method: "POST", body, signal: AbortSignal.timeout(10_000) });
+    const answer = await fetch(this.server.revocation_endpoint, { method: "POST", body, signal: AbortSignal.timeout(10_000) });
+    if (!answer.ok) throw new Error("the token was not revoked"); // try again later: it lives until then
   }
 }
 
