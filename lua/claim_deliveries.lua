@@ -9,16 +9,26 @@
 local due = KEYS[1]
 local prefix, most, lease = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
+-- Rows of another form hold up no others: what is no row is not due, and a counter that is no number begins anew.
+local function pending(row)
+  return redis.call('TYPE', row).ok == 'hash' and redis.call('HGET', row, 'state') == 'pending'
+end
+
+local function count(row, name)
+  if type(redis.pcall('HINCRBY', row, name, 1)) == 'table' then redis.call('HSET', row, name, '1') end
+end
+
 local now, rows = now_ms(), {}
 for _, id in ipairs(redis.call('ZRANGE', due, '-inf', int(now), 'BYSCORE', 'LIMIT', '0', int(most))) do
-  if redis.call('HGET', prefix .. id, 'state') == 'pending' then
+  local row = prefix .. id
+  if pending(row) then
     redis.call('ZADD', due, int(now + lease), id)
-    redis.call('HINCRBY', prefix .. id, 'attempts', 1)
-    redis.call('HINCRBY', prefix .. id, 'tries', 1)
-    redis.call('HSET', prefix .. id, 'last_attempt_at', int(now))
+    count(row, 'attempts')
+    count(row, 'tries')
+    redis.call('HSET', row, 'last_attempt_at', int(now))
     -- While an attempt is under way, there is no next one.
-    redis.call('HDEL', prefix .. id, 'next_attempt_at')
-    rows[#rows + 1] = {id, redis.call('HGETALL', prefix .. id)}
+    redis.call('HDEL', row, 'next_attempt_at')
+    rows[#rows + 1] = {id, redis.call('HGETALL', row)}
   else
     redis.call('ZREM', due, id)
   end

@@ -14,7 +14,8 @@ local from = before == '' and -1 or redis.call('ZREVRANK', listed, before)
 if not from then return {'ok', {}} end
 local rows = {}
 for _, id in ipairs(redis.call('ZREVRANGE', listed, from + 1, from + most)) do
-  local row = redis.call('HGETALL', prefix .. id)
-  if #row > 0 then rows[#rows + 1] = {id, row} end
+  local kind = redis.call('TYPE', prefix .. id).ok
+  -- What is no row counts as one without fields: a page has as many as were asked for, but for the last one.
+  if kind ~= 'none' then rows[#rows + 1] = {id, kind == 'hash' and redis.call('HGETALL', prefix .. id) or {}} end
 end
 return {'ok', rows}

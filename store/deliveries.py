@@ -6,14 +6,18 @@ what is due, whichever process asks.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from store import keys
+from store.errors import StoreError
 from store.lifetimes import DELIVERY
 from store.scripts import Scripts
+
+log = logging.getLogger("latchkey.deliveries")
 
 SHOWN = 200
 """Deliveries of an app that are kept; older ones go when they are done."""
@@ -22,6 +26,8 @@ MOST = 10_000
 gone takes no more than some megabytes."""
 ERROR_LENGTH = 200
 AT_ONCE = 100
+LARGEST = 10**14
+"""No number of a row is larger: as a time (epoch ms) it lies in the year 5138."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,7 @@ class Deliveries:
     async def claim(self, most: int, lease_seconds: float) -> list[Delivery]:
         """Begins an attempt at each of at most so many that are due. They are nobody else's for as long as the lease,
         in which each is to be settled; where that does not happen they are due again. `attempts` of what is returned is
-        the number of the attempt, which `settle` asks for."""
+        the number of the attempt, which `settle` asks for. What cannot be read is given up."""
         reply = await self._scripts.run(
             "claim_deliveries",
             {"due": keys.DELIVERIES_DUE},
@@ -94,7 +100,20 @@ class Deliveries:
             most=most,
             lease=round(lease_seconds * 1000),
         )
-        return _deliveries(reply.rows("rows"))
+        found = []
+        for delivery_id, flat in reply.rows("rows"):
+            one = _readable(delivery_id.decode(), flat)
+            if one is None:
+                await self._give_up(delivery_id.decode(), flat)
+            else:
+                found.append(one)
+        return found
+
+    async def _give_up(self, delivery_id: str, flat: list[bytes]) -> None:
+        """Where the store does not take it now, the next claim tries it again."""
+        attempt = int(dict(zip(flat[::2], flat[1::2], strict=True))[b"attempts"])
+        with contextlib.suppress(StoreError):
+            await self.settle(delivery_id, attempt, delivered=False, error="It could not be read.")
 
     async def settle(
         self,
@@ -131,20 +150,28 @@ class Deliveries:
         return reply.word == "ok"
 
     async def list(self, client_id: str, before: str | None = None, most: int = 50) -> list[Delivery]:
-        """Deliveries of an app, the newest first; the next page is of those `before` the last id."""
-        reply = await self._scripts.run(
-            "list_deliveries",
-            {"listed": keys.deliveries(client_id)},
-            prefix=keys.DELIVERY_PREFIX,
-            before=before or "",
-            most=most,
-        )
-        return _deliveries(reply.rows("rows"))
+        """Deliveries of an app that can be read, the newest first; the next page is of those `before` the last id."""
+        found: list[Delivery] = []
+        while True:
+            asked = most - len(found)
+            reply = await self._scripts.run(
+                "list_deliveries",
+                {"listed": keys.deliveries(client_id)},
+                prefix=keys.DELIVERY_PREFIX,
+                before=before or "",
+                most=asked,
+            )
+            rows = reply.rows("rows")
+            found += [one for delivery_id, flat in rows if (one := _readable(delivery_id.decode(), flat))]
+            # A page that is short of what was passed over would look like the last one.
+            if len(rows) < asked or len(found) == most:
+                return found
+            before = rows[-1][0].decode()
 
     async def read(self, client_id: str, delivery_id: str) -> Delivery | None:
-        """A delivery of this app; None for any other."""
+        """A delivery of this app; None for any other, and for one that cannot be read."""
         reply = await self._scripts.run("read_delivery", keys.delivery(delivery_id), client=client_id)
-        return None if reply.word == "not_found" else _delivery(delivery_id, reply.rows("row"))
+        return None if reply.word == "not_found" else _readable(delivery_id, reply.rows("row"))
 
     async def replay(self, client_id: str, delivery_id: str) -> bool:
         """Has a delivery of this app tried again now, whatever became of it; its tries begin anew. False where there is
@@ -171,30 +198,43 @@ class Deliveries:
             word = reply.word
 
 
-def _deliveries(rows: list[Any]) -> list[Delivery]:
-    return [_delivery(delivery_id.decode(), row) for delivery_id, row in rows]
+def _readable(delivery_id: str, flat: list[bytes]) -> Delivery | None:
+    try:
+        return _delivery(delivery_id, flat)
+    except (LookupError, ValueError):
+        log.error("the delivery %s cannot be read", delivery_id)
+        return None
 
 
 def _delivery(delivery_id: str, flat: list[bytes]) -> Delivery:
     row = {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}
     details: dict[str, str] = json.loads(row["details"])
+    if not isinstance(details, dict):
+        raise ValueError("details")
     return Delivery(
         delivery_id,
         row["client"],
         row["type"],
         row["sub"],
-        int(row["occurred_at"]),
+        _number(row["occurred_at"]),
         details,
-        int(row["created_at"]),
-        int(row["attempts"]),
-        int(row["tries"]),
+        _number(row["created_at"]),
+        _number(row["attempts"]),
+        _number(row["tries"]),
         row["state"],
-        _number(row, "next_attempt_at"),
-        _number(row, "last_attempt_at"),
-        _number(row, "last_status"),
+        _number_or_none(row, "next_attempt_at"),
+        _number_or_none(row, "last_attempt_at"),
+        _number_or_none(row, "last_status"),
         row.get("last_error", ""),
     )
 
 
-def _number(row: dict[str, str], name: str) -> int | None:
-    return int(row[name]) if row.get(name) else None
+def _number(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= LARGEST:
+        raise ValueError("a number")
+    return number
+
+
+def _number_or_none(row: dict[str, str], name: str) -> int | None:
+    return _number(row[name]) if row.get(name) else None

@@ -8,10 +8,12 @@ import pytest
 
 from store import keys
 from store.deliveries import Delivery, Event
+from store.keyring import Keys
 from store.lifetimes import DAY
 from store.opened import Store
 from store.seal import new_id
-from tests.engines import FakeClock
+from tests.engines import Engine, FakeClock
+from tests.losing import losing
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -32,6 +34,11 @@ async def kept(store: Store, number: int = 1, client: str = APP) -> list[str]:
 
 async def claim(store: Store, most: int = 10) -> dict[str, Delivery]:
     return {one.id: one for one in await store.deliveries.claim(most, 30)}
+
+
+def row_of(delivery_id: str) -> str:
+    """Its key."""
+    return keys.delivery(delivery_id)["delivery"]
 
 
 async def state(store: Store, delivery_id: str) -> tuple[str, int, int]:
@@ -57,6 +64,66 @@ async def test_a_delivery_is_claimed_by_one_alone(store: Store) -> None:
     claimed = [one.id for some in found for one in some]
     assert sorted(claimed) == sorted(ids)
     assert {one.attempts for some in found for one in some} == {1}
+
+
+@pytest.mark.parametrize(
+    ("command", "field", "value"),
+    [
+        pytest.param("HDEL", "details", (), id="a field is missing"),
+        pytest.param("HDEL", "client", (), id="nobody knows whose it is"),
+        pytest.param("HSET", "details", ("[",), id="no JSON"),
+        pytest.param("HSET", "details", ("[]",), id="other JSON"),
+        pytest.param("HSET", "sub", (b"\xff",), id="no text"),
+        pytest.param("HSET", "occurred_at", ("yesterday",), id="no number"),
+        pytest.param("HSET", "created_at", ("9" * 15,), id="a number that is no time"),
+        pytest.param("HSET", "attempts", ("-7",), id="a number that counts nothing"),
+    ],
+)
+async def test_a_delivery_that_nobody_can_read_holds_up_no_other(
+    store: Store, command: str, field: str, value: tuple[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, bad, last = await kept(store, 3)
+    row = row_of(bad)
+    await store.client.execute_command(command, row, field, *value)
+    assert (await claim(store)).keys() == {first, last}
+    assert f"the delivery {bad} cannot be read" in caplog.text
+    # It is never due again, and stays to be looked at and put right.
+    assert await store.client.hget(row, "state") == b"failed"
+    assert await store.client.zscore(keys.DELIVERIES_DUE, bad) is None
+    assert [one.id for one in await store.deliveries.list(APP)] == [last, first]
+    assert [one.id for one in await store.deliveries.list(APP, most=2)] == [last, first], "a page has as many as ever"
+    assert await store.deliveries.read(APP, bad) is None
+
+
+async def test_a_counter_that_is_no_number_begins_anew(store: Store) -> None:
+    ids = await kept(store, 3)
+    await store.client.hset(row_of(ids[0]), mapping={"attempts": "many", "tries": "9" * 30})
+    await store.client.hdel(row_of(ids[1]), "tries")
+    found = await claim(store)
+    assert {(one.attempts, one.tries) for one in found.values()} == {(1, 1)}
+    assert found.keys() == set(ids)
+    assert await store.deliveries.settle(ids[0], 1, delivered=True, status=204)
+
+
+async def test_what_lies_in_the_place_of_a_delivery_holds_up_no_other(store: Store) -> None:
+    first, bad, last = await kept(store, 3)
+    await store.client.set(row_of(bad), "nonsense")
+    assert (await claim(store)).keys() == {first, last}
+    assert await store.client.zscore(keys.DELIVERIES_DUE, bad) is None
+    assert [one.id for one in await store.deliveries.list(APP, most=2)] == [last, first]
+
+
+async def test_what_cannot_be_read_is_given_up_later_where_the_store_is_away(valkey_engine: Engine, keys: Keys) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        first, bad, last = await kept(world.store, 3)
+        row = row_of(bad)
+        await world.store.client.hdel(row, "details")
+        armed.arm("settle_delivery")
+        armed.lose_request = True
+        assert {one.id for one in await world.store.deliveries.claim(10, 0)} == {first, last}
+        assert await world.store.client.hget(row, "state") == b"pending"
+        assert (await claim(world.store)).keys() == {first, last}
+        assert await world.store.client.hget(row, "state") == b"failed"
 
 
 async def test_what_was_delivered_is_over(store: Store) -> None:
