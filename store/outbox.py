@@ -19,7 +19,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from redis.asyncio import Redis
@@ -52,8 +52,8 @@ Wanted = Callable[[str], Awaitable[bool]]
 
 
 class Outbox:
-    """Every method raises StoreUnavailable; what was not moved then, or for an app about which `wanted` raises anything
-    else, is moved by a later sweep."""
+    """Every method raises StoreUnavailable. What was not moved then is moved by a later sweep; so is what concerns an
+    app about which `wanted` raises anything else, or a shard about which the store does."""
 
     def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, hints: Hints) -> None:
         self._client = client
@@ -78,7 +78,7 @@ class Outbox:
             shards = every[start : start + SHARDS_AT_ONCE]
             # Most shards have nothing to tell, and of one that has not, one question is enough.
             asked = await self._batch([("EXISTS", *keys.telling(shard).values()) for shard in shards])
-            some = [shard for shard, found in zip(shards, asked, strict=True) if found]
+            some = [shard for shard, found in zip(shards, asked, strict=True) if _answer(found)]
             if not some:
                 continue
             with wrapped():
@@ -87,16 +87,23 @@ class Outbox:
             waiting = await self._batch([("EXISTS", keys.telling(shard)["outbox"]) for shard in some])
             firsts = await self._batch([("ZRANGE", keys.telling(shard)["due"], 0, 0, "WITHSCORES") for shard in some])
             for shard, events, first in zip(some, waiting, firsts, strict=True):
-                ended = bool(first) and _score(first) <= now
-                if ended:
-                    await self._tell_of_ended(shard)
-                if events or ended:
-                    moved += await self._relay_shard(shard, wanted)
+                ended = False
+                with _by_itself(shard):
+                    ended = _ends(_answer(first), now)
+                    if ended:
+                        await self._tell_of_ended(shard)
+                with _by_itself(shard):
+                    if _answer(events) or ended:
+                        moved += await self._relay_shard(shard, wanted)
         return moved
 
     async def relay_shards(self, shards: Collection[str], wanted: Wanted) -> int:
         """Moves what is in the outboxes of these shards. Returns how many events were moved."""
-        return sum([await self._relay_shard(shard, wanted) for shard in shards])
+        moved = 0
+        for shard in shards:
+            with _by_itself(shard):
+                moved += await self._relay_shard(shard, wanted)
+        return moved
 
     @contextlib.asynccontextmanager
     async def relaying(self, wanted: Wanted, moved: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
@@ -164,12 +171,32 @@ class Outbox:
         return moved
 
     async def _batch(self, commands: list[tuple[str | int, ...]]) -> list[Any]:
+        """What `_answer` is asked for, of each command."""
         with wrapped():
             async with self._client.pipeline(transaction=False) as batch:
                 for command in commands:
                     batch.execute_command(*command)
-                found: list[Any] = await batch.execute()
+                found: list[Any] = await batch.execute(raise_on_error=False)
         return found
+
+
+@contextlib.contextmanager
+def _by_itself(shard: str) -> Iterator[None]:
+    """What is wrong in a shard holds up no other. Raises StoreUnavailable."""
+    try:
+        yield
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        log.error("what apps are told of in %s waits: %s", shard, error)
+
+
+def _answer(found: Any) -> Any:
+    """The answer to one command of a batch. Raises StoreUnavailable, StoreError."""
+    if isinstance(found, Exception):
+        with wrapped():
+            raise found
+    return found
 
 
 def _event(shard: str, entry: bytes, fields: list[bytes]) -> Event:
@@ -183,6 +210,6 @@ def _event(shard: str, entry: bytes, fields: list[bytes]) -> Event:
     return Event(digest, row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
 
 
-def _score(first: list[Any]) -> float:
-    """Of the first entry of a sorted set, however the client reads it."""
-    return float(first[0][1] if isinstance(first[0], (list, tuple)) else first[1])
+def _ends(first: list[Any], now: int) -> bool:
+    """Whether the first entry of a sorted set, however the client reads it, has a score that is past."""
+    return bool(first) and float(first[0][1] if isinstance(first[0], (list, tuple)) else first[1]) <= now

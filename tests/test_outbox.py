@@ -471,6 +471,30 @@ async def test_an_entry_that_nobody_can_read_holds_up_no_other(store: Store, cap
     assert "cannot be read" in caplog.text
 
 
+@pytest.mark.parametrize("place", ["outbox", "due"])
+async def test_a_shard_in_which_something_else_lies_holds_up_no_other(
+    store: Store, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the due list alone is none, the shard's own outbox is emptied all the same."""
+    bad = await keeping(store)
+    while (world := await keeping(store)).user[:3] == bad.user[:3]:
+        pass
+    shards = [bad.user[:3], world.user[:3]]
+    await store.client.zadd(keys.telling(shards[1])["due"], {f"{keys.member(world.user)}:gone": 1})
+    for one in (bad, world):
+        await one.revoke_app()
+    await store.client.set(keys.telling(shards[0])[place], "nonsense")
+    assert await store.outbox.sweep(wanted, shards) == (3 if place == "due" else 2)
+    assert f"in {shards[0]} waits: store: ResponseError, WRONGTYPE" in caplog.text
+    assert [one.type for one in await store.deliveries.list("gone")] == ["data.deleted"]
+    assert await told(world) == [REVOKED]
+    await world.tokens()
+    await world.revoke_app()
+    caplog.clear()
+    assert await store.outbox.relay_shards(shards, wanted) == 1
+    assert ("WRONGTYPE" in caplog.text) is (place == "outbox")
+
+
 async def test_an_app_whose_registration_cannot_be_read_holds_up_no_other(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
