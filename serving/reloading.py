@@ -95,8 +95,9 @@ def read_anew(before: Settings, reread: Callable[[], Settings]) -> Fresh:
     # Keys that were in a file and are configured now, or the other way round, come from somewhere else.
     moved = bool(before.secret_keys) != bool(wanted.secret_keys)
     stay = {"secret_keys"} if moved else set()
-    if before.testable and wanted.trusted_proxies:
-        stay.add("trusted_proxies")  # what tests of apps drive was loaded for a server behind no proxy
+    if before.here_alone and wanted.trusted_proxies:
+        # At the start the server was opened to its own machine: it posts events there, and tests of apps may drive it.
+        stay.add("trusted_proxies")
     kept = tuple(item.name for item in differ if not item.live or item.name in stay)
     settings = replace(wanted, **{name: getattr(before, name) for name in kept})
     check(settings)

@@ -52,6 +52,8 @@ from tests.test_workers import freeze, workers
 from tests.upstream import TEXT, Plan, ScriptedUpstream
 
 LIVE = {item.name for item in SETTINGS if item.live}
+PUBLIC = Settings(base_url="https://id.example.com")
+"""Of a server that others reach."""
 OLD_RING, NEW_RING = KeyRing.generate(1), KeyRing.generate(2)
 OPERATOR_KEY = "k" * 40
 
@@ -68,8 +70,8 @@ class Reloading:
     """A service that takes up settings. `wanted` is what is read anew."""
 
     def __init__(self, site: Site, app: Any, http_server: HTTPServer, ring: Keys) -> None:
-        self.wanted = Settings()
-        self.runtime = server.Runtime(Settings(), "memory", ring, [], "", site.base_url, None, Models(()))
+        self.wanted = PUBLIC
+        self.runtime = server.Runtime(PUBLIC, "memory", ring, [], "", site.base_url, None, Models(()))
         self.runtime.reread = lambda: self.wanted
         self.store: Store = site.store
         self.main = Listening(app, http_server, [])
@@ -235,12 +237,32 @@ def test_what_is_wrong_is_refused(reread: Callable[[], Settings], error: type[Ex
         read_anew(BEFORE, reread)
 
 
-def test_a_server_in_the_hands_of_tests_never_comes_behind_a_proxy() -> None:
-    before = Settings(redis_url="memory")
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        pytest.param(Settings(redis_url="memory"), ("trusted_proxies",), id="in the hands of tests"),
+        pytest.param(Settings(), ("trusted_proxies",), id="that posts events to its own machine"),
+        pytest.param(Settings(host="0.0.0.0"), (), id="that others reach"),
+        pytest.param(Settings(trusted_proxies=(ip_network("10.0.0.1"),)), (), id="behind another proxy"),
+    ],
+)
+def test_only_a_server_that_others_reach_comes_behind_a_proxy(before: Settings, kept: tuple[str, ...]) -> None:
     wanted = replace(before, trusted_proxies=(ip_network("127.0.0.1"),), signup="off")
     fresh = read_anew(before, lambda: wanted)
-    assert (fresh.changed, fresh.kept) == (("signup",), ("trusted_proxies",))
-    assert fresh.settings.testable
+    assert fresh.kept == kept
+    assert set(fresh.changed) == {"signup", "trusted_proxies"} - set(kept)
+    assert (fresh.settings.here_alone, fresh.settings.testable) == (before.here_alone, before.testable)
+
+
+@pytest.mark.gen_test
+async def test_a_server_that_is_here_alone_says_that_a_proxy_needs_a_new_start(
+    reloading: Reloading, caplog: pytest.LogCaptureFixture
+) -> None:
+    reloading.runtime.settings = reloading.wanted = Settings()
+    await reloading.take(trusted_proxies=(ip_network("127.0.0.1"),), signup="off")
+    assert "need a new start: trusted_proxies" in caplog.text
+    assert (reloading.site.here_alone, reloading.site.trusted_proxies) == (True, ())
+    assert reloading.site.signup == "off"
 
 
 def test_keys_that_are_none_are_refused() -> None:
