@@ -21,8 +21,8 @@ from outbound.reachable import Reach
 from outbound.retries import ATTEMPTS, PAUSES
 from outbound.signing import body_of, signed
 from outbound.webhooks import EACH_APP
-from store.deliveries import SHOWN
-from store.lifetimes import DAY, DELIVERY, WEBHOOK_OVERLAP
+from store.deliveries import MOST, SHOWN
+from store.lifetimes import ACCESS_TOKEN, DAY, DELIVERY, MINUTE, WEBHOOK_OVERLAP
 from store.webhooks import new_webhook_secret
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,6 +115,14 @@ def test_the_table_has_every_event_and_every_reason() -> None:
         assert any(f"'{reason}'" in one.read_text() or f'"{reason}"' in one.read_text() for one in written), reason
 
 
+def test_of_a_revocation_it_says_which_tokens_are_told_of() -> None:
+    """`tests/test_outbox.py` has what is told."""
+    [row] = [line for line in TEXT.splitlines() if "`token_revoked`" in line]
+    assert "holds a refresh token" in row
+    assert ACCESS_TOKEN == 60 * MINUTE
+    assert "revoked an access token alone, which lasts an hour at most" in WORDS
+
+
 def test_the_numbers_are_those_of_the_code() -> None:
     hours = [pause // 3600 for pause in PAUSES[5:]]
     assert PAUSES[:5] == (5, 30, 120, 600, 1800)
@@ -123,6 +131,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     assert f"{ATTEMPTS} attempts in three days" in WORDS
     assert f"within {WHOLE_SECONDS:g} seconds" in WORDS
     assert f"for {DELIVERY // DAY} days" in WORDS
-    assert f"the newest {SHOWN} are kept" in WORDS
+    assert f"the newest {SHOWN} are kept, and whatever else still waits, {MOST:,} in all" in WORDS
+    assert "none is lost" not in WORDS
     assert {1: "one", 4: "four"}[EACH_APP] in "At most four posts to one app"
     assert f"For {WEBHOOK_OVERLAP // (60 * 60 * 1000)} hours both sign" in WORDS
