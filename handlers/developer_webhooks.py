@@ -12,6 +12,7 @@ from store.registration import Registration
 from store.results import Profile
 from store.seal import new_id
 from store.webhook_urls import InvalidWebhookUrl, check_webhook_url
+from store.webhooks import newest_mark
 
 PAGE = 20
 TEST = "ping"
@@ -57,6 +58,7 @@ class WebhooksPage(PageHandler):
             wrong_url=wrong if typed is not None else None,
             wrong=wrong if typed is None else None,
             secret=secret,
+            mark=newest_mark(app),
             two_sign=len(self.store.webhooks.live_secrets(app, now)) > 1,
             notice=self.notice(NOTICES),
             deliveries=found[:PAGE],
@@ -98,15 +100,20 @@ class SigningSecretHandler(WebhooksPage):
     """Makes a new signing secret."""
 
     async def post(self, client_id: str) -> None:
-        """Answers with the page on which it stands this once."""
+        """Answers with the page on which it stands this once. Sent again it is refused: the newest one has another mark
+        then."""
         self.check_same_origin()
-        profile, app = await self.own(client_id)
+        profile, _ = await self.own(client_id)
+        params = self.body()
+        mark, ends = params.require("mark"), params.get("ends")
         try:
-            app, secret = await self.store.owned.rotate_webhook(self.require_session(), client_id, self.visitor)
+            app, secret = await self.store.owned.rotate_webhook(
+                self.require_session(), client_id, self.visitor, mark=mark, ends=ends
+            )
         except Refused as refusal:
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
-            return await self.show_webhooks(profile, app, wrong=refusal.description)
+            return await self.show_webhooks(*await self.own(client_id), wrong=refusal.description)
         await self.show_webhooks(profile, app, secret=secret)
 
 

@@ -141,14 +141,16 @@ class OwnedApps:
         await self._note(session, client_id, "app_webhook_changed", visitor)
         return await self._webhooks.set_url(client_id, url, by=session.user)
 
-    async def rotate_webhook(self, session: Session, client_id: str, visitor: Visitor) -> Changed:
-        """Gives the webhook of an app a new signing secret. Raises SignedOut, Refused("not_found", or
-        "invalid_request" where it has none)."""
+    async def rotate_webhook(
+        self, session: Session, client_id: str, visitor: Visitor, *, mark: str, ends: str | None
+    ) -> Changed:
+        """Gives the webhook of an app a new signing secret, if the newest still has this mark; of two that sign one
+        `ends` ("newer" or "older"). Raises SignedOut, Refused("not_found", or "invalid_request" as
+        `Webhooks.rotated`)."""
         _, present = await self.find(session, client_id)
-        if not present.webhook_url:
-            raise Refused("invalid_request", "This app has no webhook URL.")
+        self._webhooks.rotated(present, await self._apps.now(), mark, ends)
         await self._note(session, client_id, "app_webhook_secret_made", visitor)
-        return await self._webhooks.rotate(client_id, by=session.user)
+        return await self._webhooks.rotate(client_id, by=session.user, mark=mark, ends=ends)
 
     async def delete(self, session: Session, client_id: str, visitor: Visitor) -> None:
         """Ends an app: every token of it is dead. `Apps.finish_deletion` frees the rest. Raises SignedOut,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import secrets as random
 import string
 from collections.abc import Callable
@@ -78,10 +79,13 @@ class Webhooks:
         an app that this person owns. Raises Refused("not_found"), ValueError for a URL that may not be."""
         return await self._change(client_id, lambda app, _: self.begun(replace(app, webhook_url=url)), by)
 
-    async def rotate(self, client_id: str, *, by: str | None = None) -> Changed:
-        """Gives the app a new signing secret; the one before it signs too for a day. Raises Refused("not_found", or
-        "invalid_request" where there is no URL)."""
-        return await self._change(client_id, self._rotated, by)
+    async def rotate(
+        self, client_id: str, *, by: str | None = None, mark: str | None = None, ends: str | None = "older"
+    ) -> Changed:
+        """Gives the app a new signing secret; the one before it signs too for a day. Where two sign already, one of
+        them `ends` at once: the "older" or the "newer". With a `mark` only if the newest still has it, so that what is
+        sent twice is done once. Raises Refused("not_found", or as `rotated`)."""
+        return await self._change(client_id, lambda app, now: self.rotated(app, now, mark, ends), by)
 
     def live_secrets(self, app: Registration, now: int) -> tuple[bytes, ...]:
         """The sealed secrets that sign at a time (epoch ms), newest first."""
@@ -103,11 +107,19 @@ class Webhooks:
         live = self.live_secrets(app, await self._apps.now()) if len(app.webhook_secrets) > 1 else app.webhook_secrets
         return Target(app.webhook_url, tuple(self._secrets.open(client_id, one).decode() for one in live))
 
-    def _rotated(self, app: Registration, now: int) -> Changed:
+    def rotated(self, app: Registration, now: int, mark: str | None, ends: str | None) -> Changed:
+        """The registration with a new secret in front, at a time (epoch ms). Raises Refused("invalid_request") where
+        there is no URL, the newest secret has another mark, or two sign and it is not said which of them ends."""
         if not app.webhook_url:
             raise Refused("invalid_request", "This app has no webhook URL.")
+        if mark not in (None, newest_mark(app)):
+            raise Refused("invalid_request", "Another secret was made since this page was opened. Nothing was changed.")
+        two_sign = len(self.live_secrets(app, now)) > 1
+        if two_sign and ends not in ("newer", "older"):
+            raise Refused("invalid_request", "Two secrets sign. Say which of them ends: nothing was changed.")
+        kept = app.webhook_secrets[1:2] if two_sign and ends == "newer" else app.webhook_secrets[:1]
         secret = new_webhook_secret()
-        sealed = (self._secrets.seal(app.client_id, secret.encode()), *app.webhook_secrets[:1])
+        sealed = (self._secrets.seal(app.client_id, secret.encode()), *kept)
         return Changed(replace(app, webhook_secrets=sealed, webhook_rotated_at=now), secret)
 
     async def _change(self, client_id: str, change: Callable[[Registration, int], Changed], by: str | None) -> Changed:
@@ -121,6 +133,11 @@ class Webhooks:
 
         registration = await self._apps.change(client_id, changed, by)
         return Changed(registration, made[-1])
+
+
+def newest_mark(app: Registration) -> str:
+    """By what the newest signing secret is named on pages: of its sealed form, it tells nothing of the secret."""
+    return hashlib.sha256(b"".join(app.webhook_secrets[:1])).hexdigest()[:8]
 
 
 def new_webhook_secret() -> str:

@@ -319,6 +319,7 @@ def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "wrong_url": None,
         "wrong": None,
         "secret": None,
+        "mark": text,
         "two_sign": False,
         "notice": text,
         "deliveries": [new, waiting, running, failed, done],

@@ -19,7 +19,7 @@ from store.deliveries import Event
 from store.lifetimes import WEBHOOK_SENT
 from store.opened import Store
 from store.seal import new_id
-from tests.driver import Browser, Service
+from tests.driver import Browser, Service, fields_of
 from tests.hooked import USER, engine_on, until
 from tests.receiver import Receiver, answering
 
@@ -60,6 +60,13 @@ def text_of(page: HTTPResponse) -> str:
 
 def secrets_on(page: HTTPResponse) -> list[str]:
     return re.findall(r"whsec_[A-Za-z0-9]{44}", page.body.decode())
+
+
+async def signing(service: Service) -> tuple[str, ...]:
+    """The secrets that sign, the newest first."""
+    target = await service.store.webhooks.target("own")
+    assert target is not None
+    return target.secrets
 
 
 async def name_url(browser: Browser, url: str) -> HTTPResponse:
@@ -139,10 +146,36 @@ async def test_a_new_secret_is_shown_once_and_both_sign(service: Service) -> Non
     rotated = await browser.submit(await browser.get(HOOKS), f"{HOOKS}/rotate")
     [second] = secrets_on(rotated)
     assert "Two secrets sign" in text_of(rotated)
-    target = await service.store.webhooks.target("own")
-    assert target is not None
-    assert target.secrets == (second, first)
+    assert await signing(service) == (second, first)
     assert secrets_on(await browser.get(HOOKS)) == []
+
+
+@pytest.mark.gen_test
+async def test_the_same_form_makes_one_secret_and_the_deployed_one_signs_on(service: Service) -> None:
+    browser = await owner(service)
+    [first] = secrets_on(await name_url(browser, URL))
+    page = await browser.get(HOOKS)
+    [second] = secrets_on(await browser.submit(page, f"{HOOKS}/rotate"))
+    for ends in ({}, {"ends": "older"}):  # the page of the answer, loaded anew; the second click of two
+        again = await browser.submit(page, f"{HOOKS}/rotate", **ends)
+        assert again.code == 400
+        assert "Another secret was made" in text_of(again)
+        assert secrets_on(again) == []
+    page = await browser.get(HOOKS)
+    assert await signing(service) == (second, first)
+    for wrong in ({}, {"ends": "both"}):
+        refused = await browser.submit(page, f"{HOOKS}/rotate", **wrong)
+        assert refused.code == 400
+        assert "Say which of them ends" in text_of(refused)
+    assert await signing(service) == (second, first)
+    without = {name: value for name, value in fields_of(page, f"{HOOKS}/rotate").items() if name != "mark"}
+    refused = await browser.send(f"{HOOKS}/rotate", "POST", form={**without, "ends": "older"})
+    assert refused.code == 400
+    assert "mark is missing" in text_of(refused)
+    [third] = secrets_on(await browser.submit(page, f"{HOOKS}/rotate", ends="newer"))
+    assert await signing(service) == (third, first), "as when nobody kept the second"
+    [fourth] = secrets_on(await browser.submit(await browser.get(HOOKS), f"{HOOKS}/rotate", ends="older"))
+    assert await signing(service) == (fourth, third)
 
 
 @pytest.mark.gen_test
@@ -152,7 +185,7 @@ async def test_without_a_url_there_is_nothing_to_rotate_and_nothing_to_send(serv
     xsrf = re.search(r'name="_xsrf" value="([^"]+)"', page.body.decode())
     assert xsrf
     for action, words in (("rotate", "has no webhook URL"), ("test", "Name a URL first")):
-        answer = await browser.send(f"{HOOKS}/{action}", "POST", form={"_xsrf": xsrf[1]})
+        answer = await browser.send(f"{HOOKS}/{action}", "POST", form={"_xsrf": xsrf[1], "mark": "00000000"})
         assert answer.code == 400
         assert words in text_of(answer)
     assert await service.store.deliveries.list("own") == []

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgpack
 import pytest
 
 from store import keys
 from store.errors import StoreError
 from store.keyring import Keys
+from store.lifetimes import WEBHOOK_OVERLAP
 from store.opened import Store
 from store.refused import Refused
 from store.registration import Registration
-from store.webhooks import WebhookSecrets
+from store.webhooks import Changed, WebhookSecrets, newest_mark
 from tests.checking import broken, checked
+from tests.engines import FakeClock
 from tests.holding import rotated
 from tests.test_reencrypt import walk
+from tests.world import refusal_of
 
 APP = Registration("web", "Web", ("https://web.example/cb",), ("profile",))
 URL = "https://web.example/hook"
@@ -66,6 +71,35 @@ async def test_of_three_secrets_the_newest_two_are_kept(memory_store: Store) -> 
         assert secret
         made.append(secret)
     assert await signing(memory_store) == (made[2], made[1])
+
+
+@pytest.mark.gen_test
+async def test_of_two_that_sign_it_is_said_which_one_ends(clock: FakeClock, memory_store: Store) -> None:
+    first = await hooked(memory_store)
+    await memory_store.webhooks.rotate("web", ends=None)
+    for ends in (None, "both"):
+        assert await refusal_of(memory_store.webhooks.rotate("web", ends=ends)) == "invalid_request"
+    _, third = await memory_store.webhooks.rotate("web", ends="newer")
+    assert await signing(memory_store) == (third, first)
+    clock.advance(WEBHOOK_OVERLAP / 1000 - 1)
+    assert await signing(memory_store) == (third, first), "for a day from then on"
+    clock.advance(2)
+    _, fourth = await memory_store.webhooks.rotate("web", ends="newer")
+    assert await signing(memory_store) == (fourth, third), "one alone signed, and it is not the one that ends"
+
+
+@pytest.mark.gen_test
+async def test_with_a_mark_one_secret_is_made_however_often_it_is_asked_for(store: Store) -> None:
+    first = await hooked(store)
+    app, _ = await store.apps.fresh("web")
+    assert app is not None
+    mark = newest_mark(app)
+    assert mark not in first
+    asked = [store.webhooks.rotate("web", mark=mark, ends="older") for _ in range(5)]
+    made = await asyncio.gather(*asked, return_exceptions=True)
+    [changed] = [one for one in made if isinstance(one, Changed)]
+    assert {str(one) for one in made if one is not changed} == {"invalid_request"}
+    assert await signing(store) == (changed.secret, first)
 
 
 @pytest.mark.gen_test

@@ -203,7 +203,7 @@ def webhooks(tour: Tour) -> None:
     tour.submit(hooks, url="https://weather-diary.example/webhooks/latchkey")
     tour.stop("developer_webhooks.html new", "this once")
     tour.submit(f"{hooks}/rotate")
-    tour.stop("developer_webhooks.html rotated", "Two secrets sign")
+    tour.stop("developer_webhooks.html rotated", "Which one ends?")
     told = tour.stand.run(tell(store, "weather-diary"))
     tour.submit(f"{hooks}/test")
     tour.stop("developer_webhooks.html", "A test event is on its way")

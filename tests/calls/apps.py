@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from store.registration import secret_mark
+from store.webhooks import newest_mark
 from tests.calls.prepared import Call, call
 from tests.world import CALLBACK, VISITOR, World
 
@@ -150,7 +151,10 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     client = await own_app(w)
     await w.store.owned.set_webhook(w.session, client, HOOK, VISITOR)
-    return lambda: w.store.owned.rotate_webhook(w.session, client, VISITOR)
+    app, _ = await w.store.apps.fresh(client)
+    assert app is not None
+    mark = newest_mark(app)
+    return lambda: w.store.owned.rotate_webhook(w.session, client, VISITOR, mark=mark, ends=None)
 
 
 @call("owned.delete", "note_app", "save_app")
