@@ -73,6 +73,7 @@ class Webhooks:
         self._lines: Counter[str] = Counter()
         self._put_back: Counter[str] = Counter()
         self._look = asyncio.Event()
+        self._claiming = asyncio.Lock()
         self._stopping = False
         self.watch: Callable[[str, str], None] = unwatched
         """Told the type of each event that an attempt was settled of, and the outcome."""
@@ -84,7 +85,8 @@ class Webhooks:
         return len(self._tasks)
 
     def start(self) -> None:
-        """Begins."""
+        """Begins, also again after `leave_off`."""
+        self._stopping = False
         self._runner = asyncio.get_running_loop().create_task(self._run())
 
     def wake(self) -> None:
@@ -100,13 +102,27 @@ class Webhooks:
             await asyncio.wait({self._runner}, timeout=CLAIM_SECONDS)
             await _cancel({self._runner})
 
-    async def close(self, seconds: float) -> None:
+    async def leave_off(self, seconds: float) -> None:
         """Gives what is under way so many seconds; the rest is posted again by others, when its lease ends."""
         await self.stop()
         if self._tasks:
             _, late = await asyncio.wait(tuple(self._tasks), timeout=seconds)
             await _cancel(late)
+
+    async def close(self, seconds: float) -> None:
+        """As `leave_off`, for good."""
+        await self.leave_off(seconds)
         await self._poster.close()
+
+    async def bring_out(self, seconds: float) -> None:
+        """Posts what is due, and waits until nothing is under way, at most so many seconds; for later attempts it does
+        not wait. Raises StoreUnavailable."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + seconds
+        await self._take()
+        while self._tasks and (left := ends - loop.time()) > 0:
+            await asyncio.wait(tuple(self._tasks), timeout=left)
+            await self._take()
 
     async def _run(self) -> None:
         while not self._stopping:
@@ -126,17 +142,19 @@ class Webhooks:
 
     async def _take(self) -> bool:
         """Takes what there is room for; whether there may be more at once."""
-        room = min(AT_ONCE, self._taken_most - len(self._tasks))
-        if room <= 0:
-            return False  # a task that ends wakes the loop
-        taken = await self._deliveries.claim(room, LEASE_SECONDS)
-        for delivery in taken:
-            fits = self._lines[delivery.client_id] < LINE
-            self._lines[delivery.client_id] += fits
-            task = asyncio.get_running_loop().create_task(self._guarded(delivery, fits))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
-        return len(taken) == room
+        # One at a time: what a claim has taken that is not answered yet is not among the tasks.
+        async with self._claiming:
+            room = min(AT_ONCE, self._taken_most - len(self._tasks))
+            if room <= 0:
+                return False  # a task that ends wakes the loop
+            taken = await self._deliveries.claim(room, LEASE_SECONDS)
+            for delivery in taken:
+                fits = self._lines[delivery.client_id] < LINE
+                self._lines[delivery.client_id] += fits
+                task = asyncio.get_running_loop().create_task(self._guarded(delivery, fits))
+                self._tasks.add(task)
+                task.add_done_callback(self._ended)
+            return len(taken) == room
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -16,6 +16,7 @@ from handlers.places import Places
 from handlers.site import DOWNLOADS_EACH, Site
 from metrics.measures import Measures
 from opening import open_mailer, open_store, open_webhooks
+from outbound.webhooks import Webhooks
 from serving import garbage, notify
 from serving.listening import Listening, drain
 from serving.measuring import measured
@@ -65,7 +66,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         largest, bodies = body_bounds(settings)
         application = make_application(site)
         if settings.testable:
-            rehearse(application, settings)
+            rehearse(application, settings, webhooks)
         listening = [Listening.start(application, runtime.sockets, settings, largest)]
         if runtime.ops_sockets:
             operations = make_ops_application(site, settings.operator_keys)
@@ -116,12 +117,12 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             told.no_more()
 
 
-def rehearse(application: Latchkey, settings: Settings) -> None:
+def rehearse(application: Latchkey, settings: Settings, webhooks: Webhooks) -> None:
     """Lets tests of apps drive this server. In no other process is any of that loaded."""
     from testing.rehearsal import Rehearsal
     from testing.routes import add_to
 
-    add_to(application, Rehearsal(application.site, settings.seed, settings.auto_consent))
+    add_to(application, Rehearsal(application.site, webhooks, settings.seed, settings.auto_consent))
     log.info("tests of apps may drive this server: nothing in it is kept")
 
 

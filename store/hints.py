@@ -25,6 +25,10 @@ class Hints:
             async with asyncio.timeout(seconds):
                 await self._some.wait()
         found = frozenset(self._shards)
+        self.clear()
+        return found
+
+    def clear(self) -> None:
+        """Forgets what was hinted."""
         self._shards.clear()
         self._some.clear()
-        return found

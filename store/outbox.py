@@ -61,6 +61,7 @@ class Outbox:
         self._deliveries = deliveries
         self._hints = hints
         self._consumer = new_id()
+        self._moving = asyncio.Lock()
         self.idle = IDLE
 
     async def relay(self, wanted: Wanted) -> int:
@@ -106,6 +107,13 @@ class Outbox:
         return moved
 
     @contextlib.asynccontextmanager
+    async def still(self) -> AsyncIterator[None]:
+        """Nothing is half moved in the block, and nothing hinted behind it: for a store that is emptied."""
+        async with self._moving:
+            yield
+            self._hints.clear()
+
+    @contextlib.asynccontextmanager
     async def relaying(self, wanted: Wanted, moved: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
         """Relays beside the block: at once what this process has written, by and by the rest. Calls `moved` whenever
         there is something new to deliver."""
@@ -140,6 +148,11 @@ class Outbox:
             looked = reply.number("looked")
 
     async def _relay_shard(self, shard: str, wanted: Wanted) -> int:
+        # One at a time: whoever finds nothing to take knows that all was moved.
+        async with self._moving:
+            return await self._move(shard, wanted)
+
+    async def _move(self, shard: str, wanted: Wanted) -> int:
         known, moved, stuck = keys.telling(shard), 0, set[str]()
         for _ in range(ROUNDS):
             reply = await self._scripts.run(

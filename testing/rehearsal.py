@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from handlers.site import Site
+from outbound.posting import WHOLE_SECONDS
+from outbound.webhooks import Webhooks
 from store import keys, lifetimes
-from store.errors import StartupError
+from store.errors import StartupError, wrapped
 from store.names import normalise_email
 from store.opened import Store
 from store.refused import Refused, SignedOut
@@ -25,6 +27,12 @@ from testing.clock import Clock
 
 PER_PAIR = ("data-read", "data-write", "data-list", "credits-read", "apps-read", "ai-models")
 PER_PERSON = ("oauth", "authorize", "ai")
+TELL_SECONDS = WHOLE_SECONDS + 1
+"""How long a travel waits for what is being posted: as long as a post may take. Who calls waits for longer."""
+LEAVE_SECONDS = 1.0
+"""How long a reset waits for it."""
+SCANNED = 10_000
+"""Keys that are looked at in one step."""
 VISITOR = Visitor("127.0.0.1", "A test")
 Decides = Literal["allow", "deny", "ask"]
 
@@ -44,10 +52,12 @@ class Rehearsal:
     """A server in the hands of a test. From the start, and after a reset, the person `allows` sits at the browser and
     allows everything; nobody does where that is empty. Raises StartupError for an address that is none."""
 
-    def __init__(self, site: Site, seed_file: Path | None, allows: str) -> None:
+    def __init__(self, site: Site, webhooks: Webhooks, seed_file: Path | None, allows: str) -> None:
         self.store: Store = site.store
         self.clock = Clock()
-        self._site = site
+        self._webhooks = webhooks
+        self._posts = site.posts_events
+        self._changing = asyncio.Lock()
         self._seed_file = seed_file
         try:
             self._first = self.answer = Answer(normalise_email(allows), "allow") if allows else Answer()
@@ -127,18 +137,28 @@ class Rehearsal:
         return reply.number("retry")
 
     async def travel(self, seconds: float) -> float:
-        """Puts the clock of the whole service forward; returns its time, in seconds since 1970."""
-        await self.store.numbers.flush()  # what was counted until now belongs to the day until now
-        self.clock.forward(seconds)
-        self.store.apps.forget()
-        await self.store.outbox.sweep(self.store.webhooks.wants, await self.shards())
-        self._site.wake_webhooks()
-        return self.clock.now()
+        """Posts what is due, then puts the clock of the whole service forward; returns its time, in seconds since 1970.
+        Raises StoreUnavailable."""
+        async with self._changing:
+            await self.store.numbers.flush()  # what was counted until now belongs to the day until now
+            await self._sweep()
+            if self._posts:
+                # How long an event is kept, and for how long it is taken to be posted, goes by the clock of the store.
+                await self._webhooks.bring_out(TELL_SECONDS)
+            self.clock.forward(seconds)
+            self.store.apps.forget()
+            await self._sweep()
+            self._webhooks.wake()
+            return self.clock.now()
 
-    async def shards(self) -> list[str]:
-        """Those with people in them: a few of thousands."""
-        listed = [key async for key in self.store.client.scan_iter(match=keys.shard_users("???"))]
-        return [shard for shard in keys.SHARDS if keys.shard_users(shard).encode() in listed]
+    async def _sweep(self) -> None:
+        """Moves what apps are to be told from the shards that have any of it, a few of thousands."""
+        shards = set()
+        with wrapped():
+            for match in keys.telling("???").values():
+                async for key in self.store.client.scan_iter(match=match, count=SCANNED):
+                    shards.add(key[1:4].decode())
+        await self.store.outbox.sweep(self.store.webhooks.wants, sorted(shards))
 
     def away(self, away: bool) -> None:
         """The store goes away, so that everything that needs it is answered 503, or comes back."""
@@ -146,14 +166,19 @@ class Rehearsal:
 
     async def reset(self) -> None:
         """As after a start: nothing but the seed in the store, the real time, the first answer."""
-        self.away(False)
-        await self.store.client.flushall()
-        self.clock.back_to_the_present()
-        self.store.apps.forget()
-        self._sessions.clear()
-        self._making.clear()
-        self.answer = self._first
-        await self.begin()
+        async with self._changing:
+            self.away(False)
+            await self._webhooks.leave_off(LEAVE_SECONDS)
+            async with self.store.outbox.still():
+                await self.store.client.flushall()
+            self.clock.back_to_the_present()
+            self.store.apps.forget()
+            self._sessions.clear()
+            self._making.clear()
+            self.answer = self._first
+            await self.begin()
+            if self._posts:
+                self._webhooks.start()
 
     async def begin(self) -> None:
         """What a server does with an empty store."""

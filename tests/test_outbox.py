@@ -11,9 +11,11 @@ import pytest
 
 from store import keys
 from store.errors import StoreUnavailable
+from store.hints import Hints
 from store.keyring import Keys
 from store.lifetimes import GRACE
 from store.opened import Store
+from store.outbox import Outbox
 from tests.calls.hooks import wanted
 from tests.engines import Engine, FakeClock
 from tests.hosted import Keeper
@@ -429,6 +431,53 @@ async def test_what_this_process_has_written_goes_out_at_once(store: Store) -> N
             async with asyncio.timeout(5):
                 await moved.wait()
     assert (await store.deliveries.list(world.app.client_id))[0].type == "user.deleted"
+
+
+class Hesitant:
+    """An app of which one learns only after a while that it wants to hear."""
+
+    def __init__(self) -> None:
+        self.asked, self._answers = asyncio.Event(), asyncio.Event()
+
+    async def wants(self, client: str) -> bool:
+        self.asked.set()
+        await self._answers.wait()
+        return True
+
+    async def is_asked(self) -> None:
+        """Waits for it; the answer comes later."""
+        await self.asked.wait()
+        asyncio.get_running_loop().call_later(0.1, self._answers.set)
+
+
+async def test_who_sweeps_waits_for_what_another_is_moving(memory_store: Store) -> None:
+    world, app = await keeping(memory_store), Hesitant()
+    await world.revoke_app()
+    relay = asyncio.ensure_future(memory_store.outbox.relay_shards({world.user[:3]}, app.wants))
+    await app.is_asked()
+    assert await memory_store.outbox.sweep(wanted, [world.user[:3]]) == 0
+    assert await memory_store.deliveries.next_due() == 0
+    assert await relay == 1
+
+
+async def test_a_store_is_not_emptied_while_something_is_moved(memory_store: Store) -> None:
+    world, app = await keeping(memory_store), Hesitant()
+    await world.revoke_app()
+    relay = asyncio.ensure_future(memory_store.outbox.relay_shards({world.user[:3]}, app.wants))
+    await app.is_asked()
+    async with memory_store.outbox.still():
+        await memory_store.client.flushall()
+    assert await relay == 1
+    assert await memory_store.client.keys() == []
+
+
+async def test_what_was_hinted_of_a_store_that_is_emptied_is_forgotten(memory_store: Store) -> None:
+    hints = Hints()
+    outbox = Outbox(memory_store.client, memory_store.scripts, memory_store.deliveries, hints)
+    hints.add("0" * 32)
+    async with outbox.still():
+        await memory_store.client.flushall()
+    assert await hints.take(0) == frozenset()
 
 
 async def test_a_relay_goes_on_when_the_store_was_away_and_whatever_an_app_is(

@@ -338,6 +338,80 @@ async def test_what_a_stop_cuts_is_posted_again_when_its_lease_ends(hooked: Hook
 
 
 @pytest.mark.gen_test
+async def test_who_left_off_begins_again(hooked: Hooked) -> None:
+    async def hangs(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    hooked.receiver.script = [hangs]
+    engine = engine_on(hooked.store)
+    engine.start()
+    await hooked.tell()
+    await hooked.receiver.count(1)
+    await engine.leave_off(0.1)
+    assert engine.queue == 0
+    await hooked.tell()
+    assert len(hooked.receiver.posted) == 1
+    engine.start()
+    await hooked.receiver.count(2)
+    await engine.close(5)
+
+
+@pytest.mark.gen_test
+async def test_what_is_due_is_brought_out_and_a_later_attempt_is_not_waited_for(hooked: Hooked) -> None:
+    hooked.receiver.script = [answering(500)]
+    engine = engine_on(hooked.store)
+    told = await hooked.tell(2 * EACH_APP)
+    await engine.bring_out(10)
+    assert engine.queue == 0
+    assert len(hooked.receiver.posted) == 2 * EACH_APP
+    assert (await hooked.delivery(told)).state == "delivered"
+    found = await hooked.store.deliveries.list("web")
+    assert sorted(one.state for one in found) == ["delivered"] * (2 * EACH_APP - 1) + ["pending"]
+    await engine.close(0)
+
+
+@pytest.mark.gen_test
+async def test_a_receiver_that_hangs_is_waited_for_so_long_and_goes_on(hooked: Hooked) -> None:
+    answers = asyncio.Event()
+
+    async def hangs(writer: asyncio.StreamWriter) -> None:
+        await answers.wait()
+        await answering(204)(writer)
+
+    hooked.receiver.reply = hangs
+    engine = engine_on(hooked.store)
+    told = await hooked.tell()
+    await engine.bring_out(0.1)
+    assert engine.queue == 1
+    answers.set()
+    await engine.bring_out(10)
+    assert (await hooked.delivery(told)).state == "delivered"
+    await engine.close(0)
+
+
+@pytest.mark.gen_test
+async def test_what_is_being_taken_is_brought_out_too(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim, claimed, answered = hooked.store.deliveries.claim, asyncio.Event(), asyncio.Event()
+
+    async def answered_late(most: int, lease: float) -> list[Delivery]:
+        found = await claim(most, lease)
+        if found:
+            claimed.set()
+            await answered.wait()
+        return found
+
+    monkeypatch.setattr(hooked.store.deliveries, "claim", answered_late)
+    told = await hooked.tell()
+    engine = engine_on(hooked.store)
+    engine.start()
+    await claimed.wait()
+    asyncio.get_running_loop().call_later(0.1, answered.set)
+    await engine.bring_out(10)
+    assert (await hooked.delivery(told)).state == "delivered"
+    await engine.close(0)
+
+
+@pytest.mark.gen_test
 async def test_what_is_put_back_does_not_count(store: Store) -> None:
     """On every engine: claimed, given back, claimed again under the same number; a late answer counts for nothing."""
     hooked = await Hooked.make(store, receiver=Receiver())

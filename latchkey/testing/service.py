@@ -182,7 +182,8 @@ class Latchkey:
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> datetime:
         """Puts the clock of the whole service forward by the sum: tokens expire, windows of rate limits empty, the
-        grace window ends. Returns its time. The test's own clock stays as it is."""
+        grace window ends. What apps are to hear of until now is posted before. Returns its time. The test's own clock
+        stays as it is."""
         passed = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
         return datetime.fromisoformat(self._post("travel", **passed)["now"])
 
@@ -204,7 +205,7 @@ class Latchkey:
             self._post("store", away=False)
 
     def reset(self) -> None:
-        """Empties the service, as between two tests."""
+        """Empties the service, as between two tests, and ends what is being posted."""
         self._last = None
         self._post("reset")
 
