@@ -20,6 +20,10 @@ STEADY = ("handlers.application", "outbound.webhooks", "testing.clock")
 which an app that did not travel holds against the real clock too."""
 
 
+LATEST = datetime.datetime(9000, 1, 1, tzinfo=datetime.UTC).timestamp()
+"""Nobody travels farther. Dates end with the year 9999, in Python and in HTTP; what is issued lives for a while yet."""
+
+
 class Clock:
     """Seconds since 1970, `ahead` of the real ones. One for the process."""
 

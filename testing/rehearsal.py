@@ -23,7 +23,7 @@ from store.results import Visitor
 from store.seed import seed
 from store.sessions import SecondStepNeeded, Session
 from store.tokens import TokenResponse
-from testing.clock import Clock
+from testing.clock import LATEST, Clock
 
 PER_PAIR = ("data-read", "data-write", "data-list", "credits-read", "apps-read", "ai-models")
 PER_PERSON = ("oauth", "authorize", "ai")
@@ -138,8 +138,10 @@ class Rehearsal:
 
     async def travel(self, seconds: float) -> float:
         """Posts what is due, then puts the clock of the whole service forward; returns its time, in seconds since 1970.
-        Raises StoreUnavailable."""
+        Raises Refused for a time beyond LATEST, StoreUnavailable."""
         async with self._changing:
+            if self.clock.now() + seconds > LATEST:
+                raise Refused("invalid_request", "Travel ends with the year 8999; reset returns to the present.")
             await self.store.numbers.flush()  # what was counted until now belongs to the day until now
             await self._sweep()
             if self._posts:

@@ -225,6 +225,21 @@ def test_what_travel_is_told(http: httpx.Client) -> None:
     assert http.post("/testing/travel", content="{", headers={"Content-Type": "application/json"}).status_code == 400
 
 
+def test_travel_ends_before_dates_do(http: httpx.Client) -> None:
+    app, year = app_in(http), 0
+    while year < 8990:
+        year = int(post(http, "travel", days=3660)["now"][:4])
+    refused = http.post("/testing/travel", json={"days": 3660})
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
+    assert "8999" in refused.json()["error_description"]
+    # Until then everything works, and there is a way back.
+    bearer = {"Authorization": f"Bearer {post(http, 'tokens', email=ADA, client_id=app['client_id'])['access_token']}"}
+    answer = http.get("/api/oauth/userinfo", headers=bearer)
+    assert (answer.status_code, answer.headers["Date"][12:14]) == (200, "89")
+    post(http, "reset")
+    assert post(http, "travel", days=3660)["now"].startswith("20")
+
+
 @pytest.mark.parametrize("call", ["tokens", "disconnect", "credits", "limits", "consents", "people", "people/delete"])
 def test_an_address_that_is_none_is_refused(http: httpx.Client, call: str) -> None:
     client_id = app_in(http)["client_id"]
