@@ -23,7 +23,7 @@ def is_at_home(request: HTTPServerRequest) -> bool:
 
 def check_driver(request: HTTPServerRequest) -> None:
     """Raises Refused("access_denied") for what a browser sends for a page of another origin, for a foreign host and for
-    what came through a proxy, Refused("unsupported_media_type") for a body that a form could send."""
+    what says that it came through a proxy, Refused("unsupported_media_type") for a body that a form could send."""
     headers = request.headers
     if not is_at_home(request):
         raise Refused("access_denied", "Tests are driven under the name localhost, 127.0.0.1 or [::1].")
