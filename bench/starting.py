@@ -1,4 +1,5 @@
-"""How long a start takes on an embedded store that is there already, and what memory an idle worker takes.
+"""How long a start takes on an embedded store that is there already, and what memory an idle worker takes; the same of
+the service that tests of apps start, with its store in memory.
 
 python -m bench.starting [--times N] [--json FILE]
 """
@@ -20,6 +21,7 @@ import psutil
 from bench import results
 from bench.measure import running, table
 from bench.options import RESULTS, count, end_on_sigterm
+from latchkey.testing import LatchkeyProcess
 
 WORKERS = (1, 4)
 START_SECONDS = 0.5
@@ -40,28 +42,44 @@ def start(directory: Path, workers: int) -> tuple[float, list[dict[str, int]]]:
         return seconds, [_memory(one) for one in children or [served.process]]
 
 
+def start_kit() -> tuple[float, list[dict[str, int]]]:
+    """The same of what the fixture `latchkey` starts."""
+    began = perf_counter()
+    with LatchkeyProcess() as served:
+        seconds = perf_counter() - began
+        sleep(_SETTLE_SECONDS)
+        return seconds, [_memory(psutil.Process(served.process.pid))]
+
+
 def _memory(process: psutil.Process) -> dict[str, int]:
     found = process.memory_full_info()
     return {"resident": found.rss, "share": found.pss, "own": found.uss}
 
 
 def measure(times: int) -> dict[str, Any]:
-    """Starts over one store, each number of workers in turn; the first makes the store and does not count."""
+    """Starts over one store, each number of workers in turn, and of the test kit. The first makes the store and does
+    not count."""
     found: dict[str, Any] = {str(workers): {"seconds": [], "memory": []} for workers in WORKERS}
+    kit: dict[str, Any] = {"seconds": [], "memory": []}
     with tempfile.TemporaryDirectory(prefix="latchkey-bench-", dir="/tmp") as directory:
         start(Path(directory), 1)
         for _ in range(times):
             for workers in WORKERS:
-                seconds, memory = start(Path(directory), workers)
-                found[str(workers)]["seconds"].append(round(seconds, 3))
-                found[str(workers)]["memory"] += memory
-    return {"starts": found}
+                _add(found[str(workers)], *start(Path(directory), workers))
+            _add(kit, *start_kit())
+    return {"starts": found, "kit": kit}
+
+
+def _add(samples: dict[str, Any], seconds: float, memory: list[dict[str, int]]) -> None:
+    samples["seconds"].append(round(seconds, 3))
+    samples["memory"] += memory
 
 
 def start_table(measured: dict[str, Any]) -> str:
-    """A row for each number of workers: medians, and the slowest start."""
+    """A row for each number of workers, and for the test kit where it was measured: medians, and the slowest start."""
     rows = []
-    for workers, found in measured["starts"].items():
+    kit = {"test kit, in memory": measured["kit"]} if "kit" in measured else {}
+    for workers, found in {**measured["starts"], **kit}.items():
         seconds, memory = found["seconds"], found["memory"]
         sizes = (f"{median(one[kind] for one in memory) / 2**20:.0f}" for kind in ("resident", "share", "own"))
         rows.append((workers, f"{median(seconds):.2f} s", f"{max(seconds):.2f} s", *sizes))

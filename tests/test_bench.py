@@ -184,9 +184,13 @@ def test_a_request_and_a_table_are_written_as_they_are_read() -> None:
 
 def test_a_start_is_timed_and_every_worker_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert starting.main(["--times", "1", "--json", str(tmp_path / "starting.json")]) == 0
-    starts = results.read(tmp_path / "starting.json")["starts"]
+    measured = results.read(tmp_path / "starting.json")
+    starts = measured["starts"]
     assert {workers: len(found["memory"]) for workers, found in starts.items()} == {"1": 1, "4": 4}
-    for found in starts.values():
+    assert len(measured["kit"]["memory"]) == 1
+    for found in (*starts.values(), measured["kit"]):
+        assert len(found["seconds"]) == 1
         assert all(seconds > 0 for seconds in found["seconds"])
         assert all(one["resident"] >= one["share"] >= one["own"] > 0 for one in found["memory"])
-    assert capsys.readouterr().out.count("\n") == 4
+    assert capsys.readouterr().out.count("\n") == 5
+    assert starting.start_table({"starts": starts}).count("\n") == 3  # results from before the test kit was measured
