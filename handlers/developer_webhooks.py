@@ -6,11 +6,10 @@ from handlers.page import PageHandler
 from handlers.params import once, parse_pairs
 from outbound.retries import ATTEMPTS
 from outbound.signing import body_of
-from store.deliveries import Delivery, Event
+from store.deliveries import Delivery, Event, new_event_id
 from store.refused import Refused
 from store.registration import Registration
 from store.results import Profile
-from store.seal import new_id
 from store.webhook_urls import InvalidWebhookUrl, check_webhook_url
 from store.webhooks import newest_mark
 
@@ -127,7 +126,8 @@ class TestEventHandler(WebhooksPage):
         if not app.webhook_url:
             return await self.show_webhooks(profile, app, wrong="Name a URL first. Nothing was sent.")
         await self.store.limits.webhook_sent(profile.user)
-        await self.store.deliveries.enqueue(Event(new_id(), TEST, client_id, "", await self.store.apps.now()))
+        now = await self.store.apps.now()
+        await self.store.deliveries.enqueue(Event(new_event_id(), TEST, client_id, "", now))
         self.site.wake_webhooks()
         self.see_done(f"/developer/apps/{client_id}/webhooks?sent")
 

@@ -6,9 +6,11 @@ what is due, whichever process asks.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import logging
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +30,17 @@ ERROR_LENGTH = 200
 AT_ONCE = 100
 LARGEST = 10**14
 """No number of a row is larger: as a time (epoch ms) it lies in the year 5138."""
+
+
+def event_id_of(seed: bytes) -> str:
+    """The id of an event: 16 bytes, of 22 letters, digits and underscores. No hyphens: on a command line, an id that
+    begins with one is an option."""
+    return base64.urlsafe_b64encode(seed).rstrip(b"=").decode().replace("-", "_")
+
+
+def new_event_id() -> str:
+    """One that nothing else has."""
+    return event_id_of(secrets.token_bytes(16))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ revocation on, and a sweep tells of it when its time has come and the keys are g
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import hashlib
 import json
@@ -26,7 +25,7 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.beside import beside
-from store.deliveries import Deliveries, Event
+from store.deliveries import Deliveries, Event, event_id_of
 from store.errors import StoreError, StoreUnavailable, wrapped
 from store.hints import Hints
 from store.scripts import Scripts
@@ -219,8 +218,8 @@ def _event(shard: str, entry: bytes, fields: list[bytes]) -> Event:
     # The end of a grace window may be told of twice, by a store that a failover made forget; its time tells that.
     once = "" if reason == "grace_over" else entry.decode()
     said = json.dumps([row["type"], row["client"], sub, reason, at, once])
-    digest = base64.urlsafe_b64encode(hashlib.sha256(said.encode()).digest()[:16]).rstrip(b"=").decode()
-    return Event(digest, row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
+    digest = hashlib.sha256(said.encode()).digest()[:16]
+    return Event(event_id_of(digest), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
 
 
 def _ends(first: list[Any], now: int) -> bool:

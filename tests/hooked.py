@@ -9,10 +9,9 @@ from typing import Any
 from outbound.posting import Poster
 from outbound.reachable import Reach
 from outbound.webhooks import Webhooks
-from store.deliveries import Delivery, Event
+from store.deliveries import Delivery, Event, new_event_id
 from store.opened import Store
 from store.registration import Registration
-from store.seal import new_id
 from tests.receiver import Receiver
 
 USER = "0" * 32
@@ -44,7 +43,9 @@ class Hooked:
     async def tell(self, number: int = 1, type: str = "grant.revoked") -> str:
         """Has so many events to tell; the id of the last one."""
         for _ in range(number):
-            event = Event(new_id(), type, self.client_id, USER, await self.store.apps.now(), {"reason": "because"})
+            event = Event(
+                new_event_id(), type, self.client_id, USER, await self.store.apps.now(), {"reason": "because"}
+            )
             assert await self.store.deliveries.enqueue(event)
         return event.id
 

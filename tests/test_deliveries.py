@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import re
 
 import pytest
 
 from store import keys
-from store.deliveries import Delivery, Event
+from store.deliveries import Delivery, Event, event_id_of, new_event_id
 from store.keyring import Keys
 from store.lifetimes import DAY
 from store.opened import Store
@@ -21,7 +23,9 @@ APP = "an-app"
 
 
 def event(client: str = APP) -> Event:
-    return Event(new_id(), "grant.revoked", client, "a" * 32, 1_700_000_000_000, {"reason": "disconnected_by_person"})
+    return Event(
+        new_event_id(), "grant.revoked", client, "a" * 32, 1_700_000_000_000, {"reason": "disconnected_by_person"}
+    )
 
 
 async def kept(store: Store, number: int = 1, client: str = APP) -> list[str]:
@@ -265,3 +269,9 @@ async def test_the_deliveries_of_an_app_are_forgotten_and_no_others(store: Store
     assert (await claim(store, 300)).keys() == {other}
     left = {key async for key in store.client.scan_iter("*webhooks*")}
     assert left == {name.encode() for name in (*keys.delivery(other).values(), keys.deliveries("another-app"))}
+
+
+def test_no_id_looks_like_an_option() -> None:
+    ids = {event_id_of(hashlib.sha256(str(number).encode()).digest()[:16]) for number in range(1000)}
+    assert len(ids) == 1000
+    assert all(re.fullmatch(r"[A-Za-z0-9_]{22}", one) for one in ids)

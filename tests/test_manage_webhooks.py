@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.deliveries import Event
+from store.deliveries import Event, new_event_id
 from store.errors import StartupError
 from store.opened import Store
-from store.seal import new_id
 from store.seed import seed
 from store.webhooks import new_webhook_secret
 from tests.operating import Home, everything
@@ -80,7 +79,7 @@ def test_deliveries_are_listed_and_sent_again(home: Home) -> None:
 
     async def fail(store: Store) -> str:
         for _ in range(2):
-            event = Event(new_id(), "grant.revoked", "web", "0" * 32, 1_700_000_000_000, {"reason": "because"})
+            event = Event(new_event_id(), "grant.revoked", "web", "0" * 32, 1_700_000_000_000, {"reason": "because"})
             await store.deliveries.enqueue(event)
         for one in await store.deliveries.claim(2, 60):
             await store.deliveries.settle(one.id, 1, delivered=False, status=500, error="The answer was 500.")

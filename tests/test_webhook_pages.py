@@ -15,7 +15,7 @@ from tornado.ioloop import IOLoop
 from handlers.developer_webhooks import PAGE
 from handlers.site import Site
 from outbound.webhooks import Webhooks
-from store.deliveries import Event
+from store.deliveries import Event, new_event_id
 from store.lifetimes import WEBHOOK_SENT
 from store.opened import Store
 from store.seal import new_id
@@ -264,7 +264,7 @@ async def test_the_newest_stand_on_the_page_and_older_ones_behind_it(service: Se
 async def test_somebody_else_sees_and_changes_nothing(service: Service) -> None:
     browser = await owner(service)
     await name_url(browser, URL)
-    event = Event(new_id(), "user.deleted", "own", USER, await service.store.apps.now())
+    event = Event(new_event_id(), "user.deleted", "own", USER, await service.store.apps.now())
     await service.store.deliveries.enqueue(event)
     await service.add_person("eve@example.com")
     await service.add_app("hers", owner=(await service.store.operator.find("eve@example.com")).user)
@@ -295,7 +295,7 @@ async def test_somebody_else_sees_and_changes_nothing(service: Service) -> None:
 async def test_each_form_needs_its_token_and_its_origin(service: Service) -> None:
     browser = await owner(service)
     await name_url(browser, URL)
-    event = Event(new_id(), "user.deleted", "own", USER, await service.store.apps.now())
+    event = Event(new_event_id(), "user.deleted", "own", USER, await service.store.apps.now())
     await service.store.deliveries.enqueue(event)
     page = await browser.get(HOOKS)
     xsrf = re.search(r'name="_xsrf" value="([^"]+)"', page.body.decode())

@@ -12,12 +12,11 @@ import pytest
 from tornado.ioloop import IOLoop
 
 from store import keys
-from store.deliveries import Event
+from store.deliveries import Event, new_event_id
 from store.errors import StoreUnavailable
 from store.keyring import KeyRing
 from store.lifetimes import GRACE
 from store.opened import Store
-from store.seal import new_id
 from tests.driver import App, Service, send
 from tests.engines import Engine, valkey
 from tests.hooked import until
@@ -72,7 +71,7 @@ async def beside(engine: Engine, ring: str, server: Server) -> AsyncIterator[Ser
 
 
 async def ping(store: Store, client_id: str) -> str:
-    event = Event(new_id(), "ping", client_id, "", await store.apps.now())
+    event = Event(new_event_id(), "ping", client_id, "", await store.apps.now())
     await store.deliveries.enqueue(event)
     return event.id
 

@@ -10,9 +10,8 @@ import re
 import tempfile
 
 import demo
-from store.deliveries import Event
+from store.deliveries import Event, new_event_id
 from store.opened import Store
-from store.seal import new_id
 from store.totp import STEP, code_at
 from tests.driver import App, challenge
 from tests.engines import valkey
@@ -228,7 +227,7 @@ async def tell(store: Store, client_id: str) -> dict[str, str]:
     told, now = {}, await store.apps.now()
     error = "The receiver's certificate is not valid for this host."
     for state in ("done", "failed", "running", "waiting"):
-        event = Event(new_id(), "grant.revoked", client_id, "0" * 32, now, {"reason": "disconnected_by_person"})
+        event = Event(new_event_id(), "grant.revoked", client_id, "0" * 32, now, {"reason": "disconnected_by_person"})
         told[state] = event.id
         await store.deliveries.enqueue(event)
         await store.deliveries.claim(1, 600)

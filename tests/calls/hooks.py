@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from store import keys
-from store.deliveries import Delivery, Event
-from store.seal import new_id
+from store.deliveries import Delivery, Event, new_event_id
 from tests.calls.prepared import Call, call
 from tests.world import World
 
@@ -47,7 +46,7 @@ async def _(w: World) -> Call:
 
 def event(w: World) -> Event:
     """Something to tell the app."""
-    return Event(new_id(), "grant.revoked", w.app.client_id, w.user, 1, {"reason": "disconnected_by_person"})
+    return Event(new_event_id(), "grant.revoked", w.app.client_id, w.user, 1, {"reason": "disconnected_by_person"})
 
 
 async def claimed(w: World) -> Delivery:
