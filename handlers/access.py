@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tornado.httputil import HTTPServerRequest
@@ -10,10 +11,15 @@ from tornado.web import RequestHandler
 from logs import Said
 from tracing import put_known, request_id
 
+_WITH_ADDRESS = re.compile("[^/]*(?:@|%40)[^/]*")
 
-def shown(text: str) -> str:
-    """Text from outside as a log may hold it: bounded, on one line."""
-    return text[:200].encode("unicode_escape").decode("ascii")
+
+def shown(path: str) -> str:
+    """A path as a log may hold it: bounded, on one line, and without a segment that may be an e-mail address, as an app
+    may have called a document."""
+    if "@" in path or "%40" in path:
+        path = _WITH_ADDRESS.sub("*@*", path)
+    return path[:200].encode("unicode_escape").decode("ascii")
 
 
 def method_of(request: HTTPServerRequest) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from handlers.access import shown
 from store import keys
 from tests.driver import CALLBACK, EMAIL, PASSWORD, Service, answer_of, challenge, fields_of, json_of, send, send_raw
 
@@ -221,3 +222,17 @@ async def test_ordinary_requests_log_no_warning(service: Service, log: pytest.Lo
     await walk_through(service)
     loud = [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
     assert loud == []
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/api/v1/data/notes/one", "/api/v1/data/notes/one"),
+        ("/api/v1/data/contacts/ada@example.com", "/api/v1/data/contacts/*@*"),
+        ("/api/v1/data/ada%40example.com/one", "/api/v1/data/*@*/one"),
+        ("/" + "x" * 300 + "@example.com/y", "/*@*/y"),
+        ("/a\n/" + "y" * 300, "/a\\n/" + "y" * 196),
+    ],
+)
+def test_no_path_that_is_logged_has_an_address_of_a_person_in_it(path: str, expected: str) -> None:
+    assert shown(path) == expected
