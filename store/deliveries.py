@@ -28,8 +28,8 @@ MOST = 10_000
 gone takes no more than some megabytes."""
 ERROR_LENGTH = 200
 AT_ONCE = 100
-LARGEST = 10**14
-"""No number of a row is larger: as a time (epoch ms) it lies in the year 5138."""
+LARGEST = 10**15
+"""No number of a row is larger: as a time (epoch ms) it lies in the year 33658."""
 
 
 def event_id_of(seed: bytes) -> str:

@@ -9,11 +9,12 @@ import re
 import pytest
 
 from store import keys
-from store.deliveries import Delivery, Event, event_id_of, new_event_id
+from store.deliveries import LARGEST, Delivery, Event, event_id_of, new_event_id
 from store.keyring import Keys
 from store.lifetimes import DAY
 from store.opened import Store
 from store.seal import new_id
+from testing.clock import LATEST
 from tests.engines import Engine, FakeClock
 from tests.losing import losing
 
@@ -275,3 +276,7 @@ def test_no_id_looks_like_an_option() -> None:
     ids = {event_id_of(hashlib.sha256(str(number).encode()).digest()[:16]) for number in range(1000)}
     assert len(ids) == 1000
     assert all(re.fullmatch(r"[A-Za-z0-9_]{22}", one) for one in ids)
+
+
+def test_every_time_that_tests_of_apps_travel_to_can_be_read() -> None:
+    assert LATEST * 1000 < LARGEST
