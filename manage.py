@@ -1,9 +1,9 @@
 """The operator's command line: apps, people, tokens and secret keys, beside a running server or without one.
 
 `python manage.py --help` names the commands; where Latchkey is installed, `latchkey` is the same. With `--json` a
-command prints one JSON object, and on standard error one a line. Exit status: 0, 1 for a command that was refused or
-failed and for a check that found faults, 2 for arguments and settings that cannot be used, 130 for one that was
-interrupted.
+command prints one JSON object, and on standard error, but where it asks something, one a line. Exit status: 0, 1 for a
+command that was refused or failed and for a check that found faults, 2 for arguments and settings that cannot be used,
+130 for one that was interrupted.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["build_parser", "main", "start"]
 
 def start(argv: Sequence[str], program: str = PROGRAM) -> int:
     """Runs one command, or the server, as a process of its own, and returns the exit status."""
+    reopen()
     if argv[:1] == ["serve"]:
         import server
 
         return server.main(argv[1:], f"{program} serve")
     # An embedded store that was started for the command is stopped on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    reopen()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # the streams of a command are text
     return main(argv, program=program)

@@ -34,6 +34,7 @@ from store.keyring import KeyRingError, Keys
 from store.opened import Store
 from store.seed import seed
 from terminal.progress import Bar
+from terminal.streams import reopen
 
 log = logging.getLogger("latchkey")
 
@@ -93,6 +94,7 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
     """Runs until SIGTERM or SIGINT. Returns the exit status: 2 for settings, 1 for a start that failed. `program` is
     what was typed, for help and complaints."""
     argv = sys.argv[1:] if argv is None else argv
+    reopen()
     reread = partial(load, argv, os.environ, program=program)
     try:
         settings = reread()

@@ -107,7 +107,10 @@ async def retire_key(context: Context, args: Namespace) -> Outcome:
     """Drops a key under which nothing that was sealed can live any more. Raises Refused, KeyRingError, OSError."""
     if isinstance(context.keys, KeyRing):
         await _forget(context, context.keys, args.id)
-        note = f"Now remove key {args.id} from LATCHKEY_SECRET_KEYS on every host, and restart or reload every server."
+        note = (
+            f"Now remove key {args.id} from LATCHKEY_SECRET_KEYS on every host, and restart every server, or reload it "
+            "where they stand in its file."
+        )
         return Outcome({"id": args.id, "retired": True}, note=note)
     with _sole_writer(context, context.keys) as file:
         await _forget(context, file.ring, args.id)

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import logs
 from commands.outcome import Context, Outcome
+from logs import JsonFormatter
 from opening import open_keys, open_store
 from settings import Settings
 from settings.types import EMBEDDED
@@ -35,7 +35,7 @@ def told(error: Exception) -> tuple[str, str]:
     match error:
         case Refused():
             return error.code, error.description
-        case UnicodeError():
+        case UnicodeEncodeError():
             return "invalid_request", "What was typed is not UTF-8."
         case UnknownScope():
             return "invalid_scope", str(error)
@@ -50,10 +50,10 @@ def told(error: Exception) -> tuple[str, str]:
 
 def run(args: argparse.Namespace, settings: Settings) -> Outcome:
     """Carries the command out. What it asks, it asks before it holds the store. Raises FAILURES, UsageError."""
-    if getattr(args, "json", False):  # each line of standard error, too
-        logs.configure(settings.log_level, logs.JSON)
-    else:
-        logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    said = logging.StreamHandler()
+    as_json = getattr(args, "json", False)  # each line of standard error, too
+    said.setFormatter(JsonFormatter() if as_json else logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[said])
     command = named(args.run)
     if args.ask:
         confirm(args.ask.format(**vars(args)), args.yes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from tornado.httputil import HTTPServerRequest
@@ -11,14 +10,12 @@ from tornado.web import RequestHandler
 from logs import Said
 from tracing import put_known, request_id
 
-_WITH_ADDRESS = re.compile("[^/]*(?:@|%40)[^/]*")
-
 
 def shown(path: str) -> str:
     """A path as a log may hold it: bounded, on one line, and without a segment that may be an e-mail address, as an app
     may have called a document."""
     if "@" in path or "%40" in path:
-        path = _WITH_ADDRESS.sub("*@*", path)
+        path = "/".join("*@*" if "@" in part or "%40" in part else part for part in path.split("/"))
     return path[:200].encode("unicode_escape").decode("ascii")
 
 

@@ -6,14 +6,11 @@
 --- @reply ok rows
 --- @derives prefix
 --- @include "now"
+--- @include "delivery"
 local due = KEYS[1]
 local prefix, most, lease = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- Rows of another form hold up no others: what is no row is not due, and a counter that is no number begins anew.
-local function pending(row)
-  return redis.call('TYPE', row).ok == 'hash' and redis.call('HGET', row, 'state') == 'pending'
-end
-
+-- A counter that is no number begins anew.
 local function count(row, name)
   if type(redis.pcall('HINCRBY', row, name, 1)) == 'table' then redis.call('HSET', row, name, '1') end
 end
@@ -21,7 +18,7 @@ end
 local now, rows = now_ms(), {}
 for _, id in ipairs(redis.call('ZRANGE', due, '-inf', int(now), 'BYSCORE', 'LIMIT', '0', int(most))) do
   local row = prefix .. id
-  if pending(row) then
+  if is_delivery(row) and redis.call('HGET', row, 'state') == 'pending' then
     redis.call('ZADD', due, int(now + lease), id)
     count(row, 'attempts')
     count(row, 'tries')

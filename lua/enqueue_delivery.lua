@@ -19,6 +19,7 @@
 --- @durable
 --- @include "now"
 --- @include "touch"
+--- @include "delivery"
 local delivery, due, listed = KEYS[1], KEYS[2], KEYS[3]
 local id, client, type, sub, occurred_at, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local keep, most, bound, prefix = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
@@ -42,8 +43,9 @@ local count = redis.call('ZCARD', listed)
 if count > most then
   -- A few at a time: whatever is too many goes with those that come after.
   for _, old in ipairs(redis.call('ZRANGE', listed, 0, 9)) do
-    if count > most and (count > bound or redis.call('HGET', prefix .. old, 'state') ~= 'pending') then
-      redis.call('DEL', prefix .. old)
+    local row = prefix .. old
+    if count > most and (count > bound or not is_delivery(row) or redis.call('HGET', row, 'state') ~= 'pending') then
+      redis.call('DEL', row)
       redis.call('ZREM', due, old)
       redis.call('ZREM', listed, old)
       count = count - 1

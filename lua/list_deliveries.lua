@@ -6,6 +6,7 @@
 --- @reply ok rows
 --- @derives prefix
 --- @idempotent
+--- @include "delivery"
 local listed = KEYS[1]
 local prefix, before, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
@@ -14,8 +15,8 @@ local from = before == '' and -1 or redis.call('ZREVRANK', listed, before)
 if not from then return {'ok', {}} end
 local rows = {}
 for _, id in ipairs(redis.call('ZREVRANGE', listed, from + 1, from + most)) do
-  local kind = redis.call('TYPE', prefix .. id).ok
+  local row = prefix .. id
   -- What is no row counts as one without fields: a page has as many as were asked for, but for the last one.
-  if kind ~= 'none' then rows[#rows + 1] = {id, kind == 'hash' and redis.call('HGETALL', prefix .. id) or {}} end
+  if redis.call('EXISTS', row) == 1 then rows[#rows + 1] = {id, is_delivery(row) and redis.call('HGETALL', row) or {}} end
 end
 return {'ok', rows}

@@ -7,9 +7,11 @@
 --- @reply running
 --- @reply ok
 --- @include "now"
+--- @include "delivery"
 local delivery, due = KEYS[1], KEYS[2]
 local id, client = ARGV[1], ARGV[2]
 
+if not is_delivery(delivery) then return {'not_found'} end
 local row = redis.call('HMGET', delivery, 'client', 'state', 'next_attempt_at')
 if row[1] ~= client then return {'not_found'} end
 if row[2] == 'pending' and not row[3] then return {'running'} end

@@ -46,6 +46,8 @@ class Memory:
     def __init__(self, places: int = 1) -> None:
         whole = memoryview(mmap.mmap(-1, places * _BYTES))
         self._parts = [whole[number * _BYTES : (number + 1) * _BYTES] for number in range(places)]
+        for part in self._parts:  # by then, there may be no room
+            Place(part).row(DIED)
         # Apart from the place that is written: they are read by a thread.
         self._read = [Place(part) for part in self._parts]
 

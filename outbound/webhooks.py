@@ -75,6 +75,8 @@ class Webhooks:
         self._look = asyncio.Event()
         self._claiming = asyncio.Lock()
         self._stopping = False
+        self.line = LINE
+        """Events of one app that this process may have taken; more are put back."""
         self.watch: Callable[[str, str], None] = unwatched
         """Told the type of each event that an attempt was settled of, and the outcome."""
         self._runner: asyncio.Task[None] | None = None
@@ -149,7 +151,7 @@ class Webhooks:
                 return False  # a task that ends wakes the loop
             taken = await self._deliveries.claim(room, LEASE_SECONDS)
             for delivery in taken:
-                fits = self._lines[delivery.client_id] < LINE
+                fits = self._lines[delivery.client_id] < self.line
                 self._lines[delivery.client_id] += fits
                 task = asyncio.get_running_loop().create_task(self._guarded(delivery, fits))
                 self._tasks.add(task)

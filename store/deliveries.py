@@ -214,7 +214,7 @@ class Deliveries:
 def _readable(delivery_id: str, flat: list[bytes]) -> Delivery | None:
     try:
         return _delivery(delivery_id, flat)
-    except (LookupError, ValueError):
+    except (LookupError, ValueError, RecursionError):
         log.error("the delivery %s cannot be read", delivery_id)
         return None
 

@@ -14,7 +14,9 @@ from authlib.integrations.requests_client import OAuth2Session
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 
 from bench.engines import wait_until
+from store import keys
 from store.keyring import KeyRing
+from store.lifetimes import OAUTH
 from tests.clients.driving import APPS, EAGER, NATIVE, SCOPE, Client, Clients, Failed, Person, seed_in
 from tests.clients.table import LIBRARIES, NONE
 from tests.driver import EMAIL as ADA
@@ -22,6 +24,7 @@ from tests.driver import NAME
 from tests.engines import valkey
 from tests.processes import QUICK, Server, shared
 from tests.raw_http import status_of
+from tests.windows import full
 
 (AUTHLIB, *_) = LIBRARIES
 
@@ -42,28 +45,21 @@ def clients(server: Server) -> Iterator[Clients]:
     made.close()
 
 
-def test_every_library_says_that_there_were_too_many_requests(clients: Clients, server: Server) -> None:
-    eager = Person(server.url, EAGER)
-    with ExitStack() as stack:
-        waiting = []
+def test_every_library_says_that_there_were_too_many_requests(tmp_path: Path) -> None:
+    with valkey() as engine, engine.client() as store, ExitStack() as stack:
+        options = ("--redis-url", engine.url, "--seed", seed_in(tmp_path, EAGER), *QUICK)
+        server = stack.enter_context(shared(KeyRing.generate(1), *options)).ready()
+        clients = stack.enter_context(closing(Clients(server.url)))
+        eager = Person(server.url, EAGER)
         for library in LIBRARIES:
             client = stack.enter_context(clients.of(library, NONE))
-            waiting.append((library, client, eager.decides(client.begin())))
-        ((*_, first, callback), *others) = waiting
-        first.finish(callback)
-        assert any(_is_full(first) for _ in range(110))
-        for library, client, callback in others:
+            callback = eager.decides(client.begin())
+            (window,) = store.scan_iter(keys.limit("*", OAUTH.name))
+            store.set(window, full(OAUTH.limit))
             with pytest.raises(Failed) as refused:
                 client.finish(callback)
             assert refused.value.code == "rate_limited", library.name
-
-
-def _is_full(client: Client) -> bool:
-    try:
-        client.userinfo()
-    except Failed as refused:
-        return refused.code == "rate_limited"
-    return False
+            store.delete(window)
 
 
 def test_a_session_of_authlib_with_a_scope_asks_for_all_of_it_again(clients: Clients, server: Server) -> None:

@@ -340,12 +340,14 @@ def test_the_widest_help_can_be_read() -> None:
     [
         pytest.param("app list", ">&-", 0, "", id="no output"),
         pytest.param("app list", "2>&-", 0, "", id="no errors"),
+        pytest.param("app show none", "2>&-", 1, "", id="nobody to complain to"),
         pytest.param("app delete web", "<&-", 1, "give --yes", id="nobody to ask"),
         pytest.param("user create --email a@b.example --name A --password-stdin", "<&-", 2, "empty", id="no password"),
         pytest.param("app list", "<&- >&- 2>&-", 0, "", id="nothing"),
     ],
 )
 def test_streams_may_be_closed(home: Home, words: str, closed: str, status: int, said: str) -> None:
+    """A traceback ends with status 1, and says so where it can."""
     home.app("web")
     command = f"exec {sys.executable} {MANAGE} --data-dir {home.data_dir} {words} {closed}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=clean_environment())

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from store import keys
-from store.deliveries import LARGEST, Delivery, Event, event_id_of, new_event_id
+from store.deliveries import LARGEST, SHOWN, Delivery, Event, event_id_of, new_event_id
 from store.keyring import Keys
 from store.lifetimes import DAY
 from store.opened import Store
@@ -78,9 +78,10 @@ async def test_a_delivery_is_claimed_by_one_alone(store: Store) -> None:
         pytest.param("HDEL", "client", (), id="nobody knows whose it is"),
         pytest.param("HSET", "details", ("[",), id="no JSON"),
         pytest.param("HSET", "details", ("[]",), id="other JSON"),
+        pytest.param("HSET", "details", ("[" * 100_000,), id="JSON without an end"),
         pytest.param("HSET", "sub", (b"\xff",), id="no text"),
         pytest.param("HSET", "occurred_at", ("yesterday",), id="no number"),
-        pytest.param("HSET", "created_at", ("9" * 15,), id="a number that is no time"),
+        pytest.param("HSET", "created_at", (str(LARGEST + 1),), id="a number that is no time"),
         pytest.param("HSET", "attempts", ("-7",), id="a number that counts nothing"),
     ],
 )
@@ -116,6 +117,11 @@ async def test_what_lies_in_the_place_of_a_delivery_holds_up_no_other(store: Sto
     assert (await claim(store)).keys() == {first, last}
     assert await store.client.zscore(keys.DELIVERIES_DUE, bad) is None
     assert [one.id for one in await store.deliveries.list(APP, most=2)] == [last, first]
+    assert await store.deliveries.read(APP, bad) is None
+    assert not await store.deliveries.replay(APP, bad)
+    for _ in range(SHOWN):
+        await kept(store)
+    assert not await store.client.exists(row_of(bad)), "it goes with those that are too many"
 
 
 async def test_what_cannot_be_read_is_given_up_later_where_the_store_is_away(valkey_engine: Engine, keys: Keys) -> None:

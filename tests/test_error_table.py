@@ -8,8 +8,10 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.errors import CATALOGUE
+from store import keys
 from store.lifetimes import OAUTH
 from tests.driver import Service, answer_of, json_of, send
+from tests.windows import full
 from tests.world import every_key
 
 Cause = Callable[[Service], Awaitable[HTTPResponse]]
@@ -67,9 +69,8 @@ async def _narrow(service: Service) -> HTTPResponse:
 
 async def _too_many(service: Service) -> HTTPResponse:
     token = (await service.tokens())["access_token"]
-    for _ in range(OAUTH.limit):
-        response = await service.web.userinfo(token)
-    return response
+    await service.store.client.set(keys.limit(service.ada, OAUTH.name), full(OAUTH.limit))
+    return await service.web.userinfo(token)
 
 
 ROWS = [

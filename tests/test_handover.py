@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -27,17 +28,21 @@ def test_what_there_is_no_room_for_leaves_what_was_given_before() -> None:
 
 def test_nobody_takes_the_half_of_anything() -> None:
     handover, contents = Handover(), [b"a" * 50_000, b"b" * 70_000, b"c" * 60_000]
-    handover.give(contents[-1])
+    handover.give(contents[0])
     child = os.fork()
     if child == 0:
-        for _ in range(3000):
-            for content in contents:
-                handover.give(content)
-        os._exit(0)
-    taken, ended = set(), 0
-    while not ended:
-        taken |= {handover.take() for _ in range(20)}
-        ended, status = os.waitpid(child, os.WNOHANG)
-    assert status == 0
-    assert taken <= set(contents)
-    assert len(taken) > 1
+        try:
+            while True:
+                for content in contents:
+                    handover.give(content)
+        finally:
+            os._exit(1)
+    taken: list[bytes | None] = []
+    try:
+        # However late the child comes to work, and whatever share of the processor it has.
+        while len(taken) < 3000 or len(set(taken)) < len(contents):
+            taken.append(handover.take())
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert set(taken) == set(contents)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from latchkey.testing import App, Latchkey, LatchkeyError, Person
-from outbound.webhooks import EACH_APP
+from outbound.webhooks import EACH_APP, LINE
 from tests.processes import QUICK, Server
 from tests.receiver import Receiver, answering
 
@@ -122,10 +122,13 @@ def test_the_end_of_the_only_account_is_told_before_a_travel(latchkey: Latchkey,
     assert hook.heard() == ["user.deleted"]
 
 
-def test_many_things_are_told_before_a_travel(latchkey: Latchkey, hook: Hook) -> None:
-    hook.receiver.reply = takes_its_time
+@pytest.mark.parametrize(
+    ("count", "reply"), [(3 * EACH_APP, takes_its_time), (LINE + 6, answering(204))], ids=["slowly", "beyond a line"]
+)
+def test_many_things_are_told_before_a_travel(latchkey: Latchkey, hook: Hook, count: int, reply: Any) -> None:
+    hook.receiver.reply = reply
     app = app_on(latchkey, hook)
-    people = [connected(latchkey, app) for _ in range(3 * EACH_APP)]
+    people = [connected(latchkey, app) for _ in range(count)]
     for person in people:
         latchkey.revoke(person, app)
     latchkey.travel(days=31)

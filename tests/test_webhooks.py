@@ -350,7 +350,9 @@ async def test_who_left_off_begins_again(hooked: Hooked) -> None:
     await engine.leave_off(0.1)
     assert engine.queue == 0
     await hooked.tell()
-    assert len(hooked.receiver.posted) == 1
+    engine.wake()
+    await asyncio.sleep(0.05)
+    assert (engine.queue, len(hooked.receiver.posted)) == (0, 1)
     engine.start()
     await hooked.receiver.count(2)
     await engine.close(5)

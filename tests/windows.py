@@ -16,6 +16,13 @@ from store.scripts import LUA, load_scripts
 STEPS = 20
 
 
+def full(limit: int) -> str:
+    """The row of a window that is full for whoever looks next, however long it took to get there: it says that the
+    clock was stepped back since, and then what was counted stands. From that look on the window empties as ever."""
+    later = 4_000_000_000_000
+    return f"{later} {limit} {later}"
+
+
 @dataclass(frozen=True)
 class Answer:
     """What taking one request answered: `reset` in epoch ms, `retry` in whole seconds."""
