@@ -116,6 +116,8 @@ class Cluster:
         self.nodes.append(node)
         self._meet()
         self.settle()
+        # A node that serves what it can finds so before it has heard whose the slots are.
+        wait_until(lambda: len({each.facts()["cluster_slots_assigned"] for each in self.running()}) == 1)
         return node
 
     @property
