@@ -25,13 +25,13 @@ __all__ = ["build_parser", "main", "start"]
 
 def start(argv: Sequence[str], program: str = PROGRAM) -> int:
     """Runs one command, or the server, as a process of its own, and returns the exit status."""
-    reopen()
     if argv[:1] == ["serve"]:
         import server
 
         return server.main(argv[1:], f"{program} serve")
     # An embedded store that was started for the command is stopped on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    reopen()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # the streams of a command are text
     return main(argv, program=program)

@@ -108,7 +108,7 @@ def trace_of(request: HTTPServerRequest) -> Trace | None:
         headers = request.headers
         parents = headers.get_list("Traceparent")
         found = read_trace(parents, headers.get_list("Tracestate")) if parents else None
-        request.latchkey_trace = found  # type: ignore[attr-defined]
+        request.latchkey_trace = found  # type: ignore[attr-defined]  # a place of our own
     return found
 
 

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -17,11 +18,13 @@ from pathlib import Path
 import pytest
 import redis
 
+from bench.ports import free_port
 from serving.listening import bind, for_each_worker
 from serving.workers import INFANCY_SECONDS, INFANT_DEATHS
 from store.datadir import Files, recorded_socket
-from tests.processes import QUICK, Server, children, processes, refused, wait_until
-from tests.raw_http import SignIn, account, listens, seed_file, store_pid
+from tests.operating import clean_environment
+from tests.processes import QUICK, ROOT, Server, children, processes, refused, wait_until
+from tests.raw_http import SignIn, account, listens, seed_file, status_of, store_pid
 
 
 @pytest.fixture
@@ -217,3 +220,20 @@ def test_where_no_worker_can_start_the_server_ends_and_says_so() -> None:
                 os.kill(pid, signal.SIGKILL)
             assert server.process.wait(30) == 1
         assert "workers keep dying at their start" in server.log
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"], ids=["output", "all"])
+def test_a_server_bears_that_its_streams_are_closed(tmp_path: Path, count: str, closed: str) -> None:
+    port = free_port()
+    words = ("server.py", "--port", str(port), "--data-dir", str(tmp_path / "d"), "--workers", count, *QUICK)
+    with (tmp_path / "log").open("wb") as log:
+        command = f"exec {shlex.join([sys.executable, *words])} {closed}"
+        process = subprocess.Popen(["bash", "-c", command], cwd=ROOT, stdout=log, stderr=log, env=clean_environment())
+    try:
+        wait_until(lambda: listens(port) or process.poll() is not None)
+        assert {status_of(port, "/readyz") for _ in range(4)} == {200}
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0, (tmp_path / "log").read_text()
+    assert "Traceback" not in (tmp_path / "log").read_text()
