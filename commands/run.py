@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import logs
 from commands.outcome import Context, Outcome
-from logs import JsonFormatter
 from opening import open_keys, open_store
 from settings import Settings
 from settings.types import EMBEDDED
@@ -50,10 +50,11 @@ def told(error: Exception) -> tuple[str, str]:
 
 def run(args: argparse.Namespace, settings: Settings) -> Outcome:
     """Carries the command out. What it asks, it asks before it holds the store. Raises FAILURES, UsageError."""
-    said = logging.StreamHandler()
-    as_json = getattr(args, "json", False)  # each line of standard error, too
-    said.setFormatter(JsonFormatter() if as_json else logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[said])
+    if (
+        getattr(args, "json", False) and not logging.root.handlers
+    ):  # where somebody else has set up the log, it is theirs
+        logs.configure(settings.log_level, logs.JSON)
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     command = named(args.run)
     if args.ask:
         confirm(args.ask.format(**vars(args)), args.yes)

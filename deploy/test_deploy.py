@@ -316,7 +316,7 @@ def test_a_proxy_in_front(which: str, tmp_path: Path, certificate: tuple[str, st
 
 
 @pytest.mark.parametrize("which", PROXIES)
-def test_behind_a_proxy_a_server_is_replaced_and_no_request_is_lost(
+def test_behind_a_proxy_a_server_is_replaced_and_nobody_who_reads_notices(
     which: str, tmp_path: Path, certificate: tuple[str, str]
 ) -> None:
     async def replace() -> None:

@@ -24,10 +24,11 @@ local delivery, due, listed = KEYS[1], KEYS[2], KEYS[3]
 local id, client, type, sub, occurred_at, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local keep, most, bound, prefix = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
 
-if redis.call('EXISTS', delivery) == 1 then
+if is_delivery(delivery) then
   touch(delivery)
   return {'known'}
 end
+if redis.call('EXISTS', delivery) == 1 then redis.call('DEL', delivery) end
 local now = now_ms()
 redis.call('HSET', delivery, 'client', client, 'type', type, 'sub', sub, 'occurred_at', occurred_at,
   'details', details, 'created_at', int(now), 'attempts', '0', 'tries', '0', 'state', 'pending',

@@ -124,6 +124,14 @@ async def test_what_lies_in_the_place_of_a_delivery_holds_up_no_other(store: Sto
     assert not await store.client.exists(row_of(bad)), "it goes with those that are too many"
 
 
+async def test_an_event_takes_its_place_from_what_lies_there(store: Store) -> None:
+    one = event()
+    await store.client.set(row_of(one.id), "nonsense")
+    assert await store.deliveries.enqueue(one)
+    assert not await store.deliveries.enqueue(one)
+    assert (await claim(store)).keys() == {one.id}
+
+
 async def test_what_cannot_be_read_is_given_up_later_where_the_store_is_away(valkey_engine: Engine, keys: Keys) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         first, bad, last = await kept(world.store, 3)
