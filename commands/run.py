@@ -50,9 +50,8 @@ def told(error: Exception) -> tuple[str, str]:
 
 def run(args: argparse.Namespace, settings: Settings) -> Outcome:
     """Carries the command out. What it asks, it asks before it holds the store. Raises FAILURES, UsageError."""
-    if (
-        getattr(args, "json", False) and not logging.root.handlers
-    ):  # where somebody else has set up the log, it is theirs
+    # Where somebody else has set up the log, it is theirs.
+    if getattr(args, "json", False) and not logging.root.handlers:
         logs.configure(settings.log_level, logs.JSON)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     command = named(args.run)

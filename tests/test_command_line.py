@@ -365,3 +365,23 @@ def test_with_json_every_line_of_standard_error_is_json() -> None:
     warned, failed = map(json.loads, done.stderr.splitlines())
     assert (warned["level"], failed["error"]) == ("warning", "not_found")
     assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_with_json_a_warning_and_a_defect_are_json_too(tmp_path: Path) -> None:
+    program = """
+import sys, warnings
+import manage
+from commands import run
+def fails(settings, args):
+    warnings.warn("careful")
+    raise RuntimeError("a defect")
+run.named = lambda text: fails
+sys.exit(manage.start(["--json", "keys", "generate"]))
+"""
+    command = [sys.executable, "-c", program]
+    environment = {**clean_environment(), "LATCHKEY_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (done.returncode, done.stdout, len(lines)) == (1, "", 2)
+    assert "careful" in lines[0]["message"]
+    assert lines[1]["error"] == "RuntimeError"
