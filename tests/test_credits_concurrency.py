@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 from collections import Counter
 from typing import Any
@@ -221,14 +222,17 @@ async def a_history(world: World, apps: list[Spender], seed: int, steps: int) ->
 async def test_histories_at_once_leave_books_that_add_up(stores: list[Store], entries: int) -> None:
     stores = [booked(store, entries=entries) for store in stores]
     world, other = await a_world(stores[0]), await a_world(stores[0])
-    await stores[0].credits.grant(world.user, 500)
     both = [await Spender.make(world), await Spender.make(world, other.app)]
     apps = [*everywhere(both[0], stores), *everywhere(both[1], stores)]
-    told = await at_once(a_history(world, apps, seed, 25) for seed in range(30))
-    added, charged = (sum(column) for column in zip(*told, strict=True))
-    counted = await recount(stores[0], world.user)
-    assert (counted.paid, counted.held) == (500 + added - charged, 0)
-    assert charged > 500, "there was something to get wrong"
+    balance = charged = 0
+    seeds = itertools.count()
+    while charged <= 500:  # how much the limits let through depends on who comes first
+        await stores[0].credits.grant(world.user, 500)
+        told = await at_once(a_history(world, apps, next(seeds), 25) for _ in range(30))
+        balance += 500 + sum(added - charge for added, charge in told)
+        charged += sum(charge for _, charge in told)
+        counted = await recount(stores[0], world.user)
+        assert (counted.paid, counted.held) == (balance, 0)
     _, grants = await stores[0].grants.list(world.session)
     assert sum(grant.spent for grant in grants) == charged
     shown = await stores[0].credits.show(world.user, most=10_000)
