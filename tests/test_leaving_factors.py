@@ -7,7 +7,7 @@ from tornado.httpclient import HTTPResponse
 
 from tests.authenticator import Authenticator
 from tests.driver import EMAIL, PASSWORD, Service, fields_of
-from tests.test_factors_http import Person
+from tests.securing import Person
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 

@@ -15,7 +15,7 @@ from store.results import Visitor
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.factoring import PARTY, add_passkey, half_of
 from tests.mailbox import Kept, link_in, mailer, until
-from tests.test_factors_http import APP, PASSKEYS, SECURITY, Person, recovery_codes, says, text_of
+from tests.securing import APP, PASSKEYS, SECURITY, Person, recovery_codes, says, text_of
 from tests.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
