@@ -1,10 +1,8 @@
-"""What apps are told of: written with the change it tells of, moved to the deliveries once, whatever breaks off."""
+"""The way of events from the outbox to the deliveries: each is moved once, whatever breaks off or lies there."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Awaitable, Callable
 
 import msgpack
 import pytest
@@ -13,367 +11,26 @@ from store import keys
 from store.errors import StoreUnavailable
 from store.hints import Hints
 from store.keyring import Keys
-from store.lifetimes import GRACE
 from store.opened import Store
 from store.outbox import Outbox
 from tests.calls.hooks import wanted
-from tests.engines import Engine, FakeClock
-from tests.hosted import Keeper
+from tests.engines import Engine
 from tests.losing import losing
-from tests.world import PASSWORD, VISITOR, World, refusal_of
+from tests.telling import (
+    OVER,
+    REVOKED,
+    delete_all,
+    delete_the_account,
+    disconnect,
+    give_back_by_a_stranger,
+    keeping,
+    replay,
+    replay_a_code,
+    told,
+)
+from tests.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
-
-SECONDS = GRACE / 1000
-Told = list[tuple[str, str]]
-
-
-async def told(world: World, client: str | None = None) -> Told:
-    """Types and reasons of what an app was told of this person, the oldest first, when all was moved."""
-    await world.store.outbox.relay_shards({world.user[:3]}, wanted)
-    assert not await world.store.client.exists(keys.outbox(world.user)), "an outbox without events takes no room"
-    rows = await world.store.deliveries.list(client or world.app.client_id, most=1000)
-    assert {row.client_id for row in rows} <= {client or world.app.client_id}
-    return [(row.type, row.details.get("reason", "")) for row in reversed(rows) if row.sub == world.user]
-
-
-async def ids_told(world: World) -> list[tuple[str, tuple[str, str]]]:
-    """The same, each with its id: of those that are not older than 30 days."""
-    events = await told(world)
-    rows = await world.store.deliveries.list(world.app.client_id, most=1000)
-    return list(zip([row.id for row in reversed(rows)], events, strict=True))
-
-
-async def due(world: World) -> dict[str, int]:
-    """Who is on the due list of the person's shard, by client id."""
-    listed = await world.store.client.zrange(keys.telling(world.user[:3])["due"], 0, -1, withscores=True)
-    theirs = (entry.decode().split(":") for entry, _ in listed)
-    return {
-        client: int(score)
-        for (member, client), (_, score) in zip(theirs, listed, strict=True)
-        if member == keys.member(world.user)
-    }
-
-
-async def keeping(store: Store) -> World:
-    """A person who has connected an app, which keeps a document."""
-    world = await World.make(store)
-    await (await Keeper.make(world)).put("notes/n1")
-    return world
-
-
-async def disconnect(world: World) -> None:
-    await world.revoke_app()
-
-
-async def replay(world: World) -> None:
-    first = await world.tokens()
-    await world.refresh(first.refresh_token)
-    for _ in range(2):
-        assert await refusal_of(world.refresh(first.refresh_token)) == "invalid_grant"
-
-
-async def replay_a_code(world: World) -> None:
-    code = await world.code()
-    await world.exchange(code)
-    for _ in range(2):
-        assert await refusal_of(world.exchange(code)) == "invalid_grant"
-
-
-async def replay_a_code_of_a_grant_that_was_ended(world: World) -> None:
-    code = await world.code()
-    await world.exchange(code)
-    await world.revoke_app()
-    assert await refusal_of(world.exchange(code)) == "invalid_grant"
-
-
-async def replay_a_token_of_a_grant_that_was_ended(world: World) -> None:
-    first = await world.tokens()
-    await world.revoke_app()
-    assert await refusal_of(world.refresh(first.refresh_token)) == "invalid_grant"
-
-
-async def give_back(world: World) -> None:
-    tokens = await world.tokens()
-    await world.store.tokens.revoke(world.app, tokens.refresh_token)
-
-
-async def give_back_by_a_stranger(world: World) -> None:
-    tokens = await world.tokens()
-    for _ in range(2):
-        await world.store.tokens.revoke(None, tokens.refresh_token)
-
-
-async def give_back_an_access_token(world: World) -> None:
-    await world.store.tokens.revoke(None, (await world.tokens()).access_token)
-
-
-async def claim_the_address(world: World) -> None:
-    await world.store.client.hdel(keys.person(world.user)["user"], "verified")
-    link = await world.store.links.to_reset(world.user, world.email)
-    assert link is not None
-    assert await world.store.links.reset(link.text, "another horse battery", VISITOR)
-
-
-async def reset_the_password(world: World) -> None:
-    link = await world.store.links.to_reset(world.user, world.email)
-    assert link is not None
-    assert not await world.store.links.reset(link.text, PASSWORD, VISITOR)
-
-
-async def delete_the_account(world: World) -> None:
-    await world.store.people.delete(world.user)
-
-
-async def disconnect_and_delete_the_account(world: World) -> None:
-    await world.revoke_app()
-    await world.store.people.delete(world.user)
-
-
-async def delete_all(world: World) -> None:
-    assert await world.store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 1
-    assert await world.store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 0
-
-
-async def disconnect_and_delete_all(world: World) -> None:
-    await world.revoke_app()
-    await delete_all(world)
-
-
-async def delete_one_of_two_and_the_other(world: World) -> None:
-    await (await Keeper.make(world)).put("notes/n2")
-    for one in ("n1", "n2"):
-        assert await told(world) == []
-        await world.store.holdings.delete(world.session, world.app.client_id, "notes", one, VISITOR)
-
-
-async def disable_and_enable(world: World) -> None:
-    for status in ("disabled", "active"):
-        await world.store.operator.set_status(world.email, status)
-
-
-async def consent_to_less(world: World) -> None:
-    await world.tokens(("profile",))
-
-
-REVOKED = ("grant.revoked", "disconnected_by_person")
-DELETED, OVER = ("data.deleted", "deleted_by_person"), ("data.deleted", "grace_over")
-CASES: list[tuple[Callable[[World], Awaitable[None]], Told]] = [
-    (disconnect, [REVOKED]),
-    (replay, [("tokens.revoked", "refresh_token_replayed")]),
-    (replay_a_code, [("tokens.revoked", "code_replayed")]),
-    (replay_a_code_of_a_grant_that_was_ended, [REVOKED]),
-    (replay_a_token_of_a_grant_that_was_ended, [REVOKED]),
-    (give_back, []),
-    (give_back_by_a_stranger, [("tokens.revoked", "token_revoked")]),
-    (give_back_an_access_token, []),
-    (claim_the_address, [("grant.revoked", "address_claimed")]),
-    (reset_the_password, []),
-    (delete_the_account, [("user.deleted", "")]),
-    (disconnect_and_delete_the_account, [REVOKED, ("user.deleted", "")]),
-    (delete_all, [DELETED]),
-    (disconnect_and_delete_all, [REVOKED, DELETED]),
-    (delete_one_of_two_and_the_other, [DELETED]),
-    (disable_and_enable, []),
-    (consent_to_less, []),
-]
-
-
-@pytest.mark.parametrize(("does", "expected"), [pytest.param(*case, id=case[0].__name__) for case in CASES])
-async def test_the_app_is_told_what_it_cannot_know(
-    store: Store, does: Callable[[World], Awaitable[None]], expected: Told
-) -> None:
-    world = await keeping(store)
-    await does(world)
-    assert await told(world) == expected
-    assert await told(world) == expected, "once"
-    ends = {world.app.client_id} if expected and expected[-1][0] == "grant.revoked" else set()
-    assert (await due(world)).keys() == ends
-
-
-async def test_what_is_told_says_of_whom_and_when(store: Store) -> None:
-    world = await keeping(store)
-    until = round((await store.grants.revoke(world.session, world.app.client_id, VISITOR)).timestamp() * 1000)
-    assert await due(world) == {world.app.client_id: until}
-    await told(world)
-    (row,) = await store.deliveries.list(world.app.client_id)
-    assert (row.type, row.sub, row.client_id) == ("grant.revoked", world.user, world.app.client_id)
-    assert row.occurred_at == until - GRACE
-    assert (row.state, row.attempts, row.tries, row.last_attempt_at, row.last_status, row.last_error) == (
-        *("pending", 0, 0, None, None),
-        "",
-    )
-    assert row.next_attempt_at == row.created_at >= row.occurred_at
-
-
-async def test_only_the_apps_concerned_are_told(store: Store) -> None:
-    world, stranger = await keeping(store), await keeping(store)
-    app, _ = await world.register(f"{world.app.client_id}-two")
-    await (await Keeper.make(world, app)).put("notes/n1")
-    await world.revoke_app()
-    assert await told(world, app.client_id) == await told(stranger) == []
-    await store.people.delete(world.user)
-    assert await told(world, app.client_id) == [("user.deleted", "")]
-    assert await told(stranger) == []
-
-
-async def test_an_app_that_wants_nothing_is_told_nothing(store: Store) -> None:
-    world = await keeping(store)
-    await world.revoke_app()
-    asked = []
-
-    async def unwanted(client: str) -> bool:
-        asked.append(client)
-        return False
-
-    assert await store.outbox.relay_shards({world.user[:3]}, unwanted) == 0
-    assert asked == [world.app.client_id]
-    assert await told(world) == []
-
-
-async def test_with_a_deleted_app_all_goes_that_it_was_to_be_told(store: Store) -> None:
-    world, other = await keeping(store), await keeping(store)
-    for one in (world, other):
-        await one.revoke_app()
-    await told(world)
-    (before,) = await store.deliveries.list(world.app.client_id)
-    await store.apps.delete(world.app.client_id)
-    assert await due(world) == {}
-    assert await store.deliveries.list(world.app.client_id) == []
-    assert await store.deliveries.read(world.app.client_id, before.id) is None
-    assert [one.client_id for one in await store.deliveries.claim(100, 30)] == []
-    assert (await due(other)).keys() == {other.app.client_id}
-    assert await told(other) == [REVOKED]
-
-
-@pytest.mark.spec("3.1.grace-over")
-async def test_30_days_later_the_app_is_told_that_the_data_is_gone(clock: FakeClock, memory_store: Store) -> None:
-    world = await keeping(memory_store)
-    await world.revoke_app()
-    (ends,) = (await due(world)).values()
-    clock.advance(SECONDS - 60)
-    await memory_store.outbox.sweep(wanted)
-    assert await told(world) == [REVOKED]
-    clock.advance(61)
-    for _ in range(3):
-        await memory_store.outbox.sweep(wanted)
-    assert await told(world) == [REVOKED, OVER]
-    newest = (await memory_store.deliveries.list(world.app.client_id))[0]
-    assert (newest.type, newest.occurred_at) == ("data.deleted", ends)
-    assert await due(world) == {}
-    assert not await memory_store.client.exists(*keys.telling(world.user[:3]).values())
-
-
-@pytest.mark.spec("3.1.grace-kept")
-@pytest.mark.parametrize("returns", ["by consent", "by mint"])
-async def test_who_returns_is_taken_off_the_due_list(clock: FakeClock, memory_store: Store, returns: str) -> None:
-    world = await keeping(memory_store)
-    await world.revoke_app()
-    world.session = await world.sign_in()
-    if returns == "by consent":
-        await world.code(("profile",))
-    else:
-        await memory_store.tokens.mint(world.user, world.app, ("profile",))
-    assert await due(world) == {}
-    clock.advance(2 * SECONDS)
-    await memory_store.outbox.sweep(wanted)
-    assert OVER not in await told(world)
-
-
-async def test_what_is_kept_longer_is_told_of_later(clock: FakeClock, memory_store: Store) -> None:
-    """As after a repair that lets the data live: an event says that it is gone, so it must be."""
-    world = await keeping(memory_store)
-    await world.revoke_app()
-    for key in keys.hosted(world.user, world.app.client_id).values():
-        await memory_store.client.pexpire(key, GRACE + 60_000)
-    clock.advance(SECONDS + 30)
-    await memory_store.outbox.sweep(wanted)
-    assert len(await due(world)) == 1
-    assert await told(world) == [REVOKED]
-    clock.advance(31)
-    await memory_store.outbox.sweep(wanted)
-    assert await told(world) == [REVOKED, OVER]
-
-
-async def test_where_nothing_is_kept_nothing_is_told_to_be_gone(clock: FakeClock, memory_store: Store) -> None:
-    world = await World.make(memory_store)
-    keeper = await Keeper.make(world)
-    await keeper.put("notes/n1")
-    await keeper.delete("notes/n1")
-    await world.revoke_app()
-    assert await due(world) == {}
-    clock.advance(SECONDS + 1)
-    await memory_store.outbox.sweep(wanted)
-    assert await told(world) == [REVOKED]
-
-
-async def test_a_sweep_finds_every_shard_and_more_than_one_step_of_pairs(
-    clock: FakeClock, memory_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("store.outbox.PAIRS_AT_ONCE", 2)
-    worlds = [await keeping(memory_store) for _ in range(6)]
-    shard = worlds[0].user[:3]
-    for world in worlds:
-        await world.revoke_app()
-    # Of five that are long gone, in one shard.
-    gone = {f"{number:029x}:an-app": 1 for number in range(5)}
-    await memory_store.client.zadd(keys.telling(shard)["due"], gone)
-    clock.advance(SECONDS + 1)
-    assert await memory_store.outbox.sweep(wanted) == 6 + 6 + 5
-    for world in worlds:
-        assert await told(world) == [REVOKED, OVER]
-
-
-async def test_in_every_order_the_app_is_told_each_thing_once(
-    clock: FakeClock, memory_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A script is atomic, so the orders of whole scripts are all the interleavings there are."""
-    for order in itertools.permutations(("disconnect", "consent", "30 days", "sweep", "delete all")):
-        if order.index("consent") < order.index("disconnect"):
-            continue  # to who is connected, another consent does nothing
-        world = await keeping(memory_store)
-        monkeypatch.setattr(keys, "SHARDS", (world.user[:3],))  # a sweep over all of them takes fakeredis its time
-        expected: Told = []
-        found: list[tuple[str, tuple[str, str]]] = []
-        connected, kept, listed, over = True, True, False, False
-        for step in order:
-            if step == "disconnect":
-                await world.revoke_app()
-                connected, listed = False, kept
-                expected.append(REVOKED)
-            elif step == "consent":
-                await world.code()
-                expected += [OVER] if listed and over else []
-                connected, listed = True, False
-            elif step == "30 days":
-                clock.advance(SECONDS + 1)
-                world.session = await world.sign_in()
-                if not connected:
-                    over = True
-                kept = kept and not (listed and over)
-            elif step == "sweep":
-                await memory_store.outbox.sweep(wanted)
-                expected += [OVER] if listed and over else []
-                listed = listed and not over
-            else:
-                there = connected or not over
-                refused = await refusal_of(
-                    memory_store.holdings.delete_all(world.session, world.app.client_id, VISITOR)
-                )
-                assert refused == (None if there else "not_found"), order
-                if there and kept:
-                    expected.append(DELETED)
-                    kept = listed = False
-            found += [one for one in await ids_told(world) if one not in found]
-            assert [event for _, event in found] == expected, order
-        await memory_store.people.delete(world.user)
-        expected += [OVER] if listed and over else []
-        expected += [("user.deleted", "")] if connected or not over else []
-        for _ in range(2):
-            found += [one for one in await ids_told(world) if one not in found]
-            assert [event for _, event in found] == expected, order
-            await memory_store.outbox.sweep(wanted)
-        assert await due(world) == {}
 
 
 async def test_what_cannot_be_moved_now_is_moved_later(store: Store) -> None:
@@ -498,18 +155,6 @@ async def test_a_relay_goes_on_when_the_store_was_away_and_whatever_an_app_is(
             await asyncio.sleep(0.1)
     assert failures == []
     assert {record.message for record in caplog.records} >= {"what apps are told of waits: away"}
-
-
-async def test_two_things_in_one_millisecond_are_two_and_the_end_of_a_grace_window_is_one(store: Store) -> None:
-    world = await keeping(store)
-    one = {"type": "tokens.revoked", "client": world.app.client_id, "member": keys.member(world.user), "at": "1"}
-    for reason in ("token_revoked", "token_revoked", "refresh_token_replayed"):
-        await store.client.xadd(keys.outbox(world.user), {**one, "reason": reason})
-    for _ in range(2):
-        await store.client.xadd(keys.outbox(world.user), {**one, "type": "data.deleted", "reason": "grace_over"})
-    assert [reason for _, reason in await told(world)] == [
-        *("token_revoked", "token_revoked", "refresh_token_replayed", "grace_over")
-    ]
 
 
 async def test_an_entry_that_nobody_can_read_holds_up_no_other(store: Store, caplog: pytest.LogCaptureFixture) -> None:
