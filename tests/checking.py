@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from store import keys
 from store.fsck.invariants import Finding
 from store.fsck.walk import Report
 from store.opened import Store
+from tests.conftest import OpenStore, emptied
 from tests.drawing import drawn
 from tests.factoring import App, add_passkey
 from tests.hosted import Keeper
@@ -133,3 +136,15 @@ def unmended(report: Report) -> set[str]:
 def broken(report: Report) -> set[str]:
     """The invariants of which something was found."""
     return {name for name, tally in report.tallies.items() if tally.found}
+
+
+@pytest.fixture(autouse=True)
+def few_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever walks all shards, as the deletion of an app does, is soon done."""
+    monkeypatch.setattr(keys, "SHARDS", keys.SHARDS[:16])
+
+
+@pytest.fixture
+def one_store(request: pytest.FixtureRequest, open_store: OpenStore) -> Store:
+    """A store on Valkey, which is quicker than one in memory."""
+    return open_store(emptied(request, "valkey"))
