@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ def test_tornados_own_tests_pass(loop: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.tornado_suite", *(["uvloop"] if loop == "uvloop" else [])],
         cwd=ROOT,
+        env={**os.environ, "ASYNC_TEST_TIMEOUT": "60"},  # seconds; 5 of themselves, which a busy machine may take
         capture_output=True,
         text=True,
         timeout=120,
