@@ -75,6 +75,15 @@ class StaticHandler(StaticFileHandler):
         # Of a name that is too long for the file system, `Path.exists` would raise.
         return f"{plain}.gz" if not os.path.exists(plain) and os.path.isfile(f"{plain}.gz") else plain
 
+    @classmethod
+    def make_static_url(cls, settings: dict[str, Any], path: str, include_version: bool = True) -> str:
+        """Tornado's, made once: every page names the same few files, and none changes while the server runs."""
+        known: dict[tuple[str, bool], str] = settings.setdefault("static_urls", {})
+        named = path, include_version
+        if named not in known:
+            known[named] = super().make_static_url(settings, path, include_version)
+        return known[named]
+
     @property
     def packed(self) -> bool:
         """Whether the file lies here compressed."""

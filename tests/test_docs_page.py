@@ -9,6 +9,7 @@ import pytest
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 
 from checks.vendor import VENDOR, content_of
+from handlers.fallback import StaticHandler
 from store.opened import Store
 from tests.conftest import OpenStore
 from tests.driver import Service, send
@@ -64,6 +65,26 @@ async def test_what_lies_there_unpacked_is_sent_so(service: Service) -> None:
     assert "Content-Encoding" not in packed.headers
     for nothing in ("vendor/swagger-ui/nothing.js", "vendor", "vendor/swagger-ui/", "../setup.cfg", "%2e%2e/setup.cfg"):
         assert (await send(f"{service.base_url}/static/{nothing}")).code in (403, 404), nothing
+
+
+@pytest.mark.gen_test
+async def test_a_page_looks_for_its_files_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = (await service.browser().get("/docs")).body.decode()
+    looked: list[str] = []
+    look = StaticHandler.get_absolute_path
+
+    def looking(root: str, path: str) -> str:
+        looked.append(path)
+        return look(root, path)
+
+    monkeypatch.setattr(StaticHandler, "get_absolute_path", staticmethod(looking))
+    again = (await service.browser().get("/docs")).body.decode()
+    assert not looked
+    addresses = [re.findall(r'"(/static/[^"]+)"', page) for page in (first, again)]
+    assert addresses[0] == addresses[1]
+    assert len(addresses[0]) > 3
+    assert (await send(f"{service.base_url}{addresses[0][0]}")).code == 200
+    assert looked
 
 
 class TestWithoutAStore:
