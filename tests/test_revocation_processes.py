@@ -12,6 +12,7 @@ import pytest
 from tornado.ioloop import IOLoop
 
 from store import keys
+from store.beside import beside
 from store.keyring import KeyRing
 from store.opened import Store
 from tests.driver import App, Service, json_of, send
@@ -160,12 +161,8 @@ async def cut_subscriptions(store: Store, *, spare: set[str]) -> AsyncIterator[N
                 await store.client.client_kill_filter(_id=one)
             await asyncio.sleep(0.01)
 
-    cutting = asyncio.ensure_future(cut())
-    try:
+    async with beside(cut()):
         yield
-    finally:
-        cutting.cancel()
-        await asyncio.wait([cutting])
 
 
 async def outcomes(aim: Target, change: Change, look: Look, servers: list[str]) -> list[tuple[float, int]]:
