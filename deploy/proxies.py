@@ -23,8 +23,6 @@ from tests.raw_http import EMAIL, SEED
 from tests.test_ai_processes import CONFIG
 from tests.upstream import ScriptedUpstream
 
-# Proxies.
-
 
 @dataclass
 class Proxied:

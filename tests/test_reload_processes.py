@@ -27,8 +27,6 @@ from tests.reloading import NEW_RING, OLD_RING
 from tests.steady import Steady
 from tests.test_workers import freeze, workers
 
-# Real processes.
-
 
 def config_file(directory: Path, **values: object) -> str:
     """A configuration file."""
