@@ -110,6 +110,10 @@ bench-starting: $(VENV)/installed-bench  ## measure starts, and the memory of id
 bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
 	$(BIN)/python -m bench.report
 
+.PHONY: passwords
+passwords: $(VENV)/installed  ## build the filter of refused passwords again, by the recorded hashes (ARGS=--record: new versions)
+	$(BIN)/python -m checks.common_passwords --fetch $(ARGS)
+
 .PHONY: vendor
 vendor: $(VENV)/installed  ## fetch what pages load of other projects, by the recorded hashes (ARGS=--record: a new version)
 	$(BIN)/python -m checks.vendor --fetch $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from outbound.fetching import Fetcher
 from outbound.mail import Mailer, SmtpServer, Spool
 from outbound.posting import Poster
 from outbound.reachable import Reach
@@ -14,6 +15,7 @@ from settings.declared import DAY
 from store.credits import Bookkeeping
 from store.documents import Quotas
 from store.errors import StoreError
+from store.hosting import OwnerLimits
 from store.keyring import KeyFile, KeyRing, Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
@@ -31,8 +33,20 @@ def open_keys(settings: Settings) -> KeyFile | KeyRing:
 
 
 def document_quotas(settings: Settings) -> Quotas:
-    """What an app keeps for a person, at most."""
-    return Quotas(settings.document_limit, settings.collection_limit, settings.storage_limit, settings.document_size)
+    """What an app keeps for a person, at most, and what all apps do."""
+    return Quotas(
+        settings.document_limit,
+        settings.collection_limit,
+        settings.storage_limit,
+        settings.document_size,
+        settings.person_document_limit or 4 * settings.document_limit,
+        settings.person_storage_limit or 4 * settings.storage_limit,
+    )
+
+
+def owner_limits(settings: Settings) -> OwnerLimits:
+    """What all apps of one owner keep, at most."""
+    return OwnerLimits(settings.owner_document_limit, settings.owner_storage_limit)
 
 
 @asynccontextmanager
@@ -49,15 +63,20 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
         connections=settings.redis_connections,
         session_idle=settings.session_idle,
         session_lifetime=settings.session_lifetime,
+        refresh_lifetime=settings.refresh_lifetime,
         quotas=document_quotas(settings),
         books=Bookkeeping(retention=settings.ledger_days * DAY * 1000),
         wait=Wait(settings.wait_replicas, settings.wait_timeout) if settings.wait_replicas else None,
     )
+    store.calls.most_each = settings.ai_calls_per_person
+    store.hosting.limits = owner_limits(settings)
     try:
         yield store
     finally:
         with suppress(StoreError):
             await store.numbers.flush()
+        with suppress(StoreError):
+            await store.security.flush()
         with suppress(StoreError):
             await store.close()
 
@@ -67,6 +86,11 @@ def open_webhooks(settings: Settings, store: Store) -> Webhooks:
     reach = Reach(settings.webhook_networks, loopback=settings.here_alone)
     poster = Poster(reach, settings.webhook_posts)
     return Webhooks(store.deliveries, store.webhooks.target, poster, settings.webhook_posts)
+
+
+def open_fetcher(settings: Settings) -> Fetcher:
+    """What fetches the files by which apps prove domains, from where webhooks may be posted to."""
+    return Fetcher(Reach(settings.webhook_networks, loopback=settings.here_alone))
 
 
 def open_mailer(settings: Settings, base_url: str) -> Mailer:

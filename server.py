@@ -32,6 +32,7 @@ from store.embedded import EmbeddedStore
 from store.errors import StartupError, StoreError
 from store.keyring import KeyRingError, Keys
 from store.opened import Store
+from store.room import default_memory, limit_of
 from store.seed import seed
 from terminal.progress import Bar
 from terminal.streams import reopen
@@ -131,7 +132,7 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
             (settings.metrics_host, settings.metrics_port),
         )
     )
-    embedded = EmbeddedStore.start(settings.data_dir, "server") if settings.redis_url == "embedded" else None
+    embedded = start_embedded(settings) if settings.redis_url == "embedded" else None
     try:
         runtime = Runtime(
             settings,
@@ -155,6 +156,11 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
     finally:
         if embedded:
             embedded.stop()
+
+
+def start_embedded(settings: Settings) -> EmbeddedStore:
+    """The private store, which takes no more memory than it may. Raises StartupError."""
+    return EmbeddedStore.start(settings.data_dir, "server", limit=limit_of(settings.store_memory or default_memory()))
 
 
 def _address(host: str, sockets: Sequence[socket.socket]) -> str:

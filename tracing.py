@@ -131,13 +131,13 @@ def current() -> HTTPServerRequest | None:
     return request if request is not None and not hasattr(request, "latchkey_over") else None
 
 
-def passed_on() -> dict[str, str]:
-    """Headers for a call that the running request makes: its id, and its trace if it has one."""
+def passed_on(*, traced: bool = True) -> dict[str, str]:
+    """Headers for a call that the running request makes: its id, and with `traced` its trace if it has one."""
     request = CURRENT.get()
     if request is None:
         return {}
     headers = {"X-Request-Id": request_id(request)}
-    trace = trace_of(request)
+    trace = trace_of(request) if traced else None
     if trace is not None:
         headers["traceparent"] = trace.parent
         if trace.state:

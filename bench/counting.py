@@ -16,12 +16,13 @@ from outbound.webhooks import Webhooks
 from server import Runtime
 from serving import measuring, process
 from serving.listening import Listening
+from serving.room import RoomWatch
 
 OFF, ON = signal.SIGUSR1, signal.SIGUSR2
 
 
 def measured(
-    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int
+    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int, room: RoomWatch
 ) -> asyncio.Future[None]:
     """As of serving/measuring.py, with the signals."""
     applications = [one.application for one in listening]
@@ -34,7 +35,7 @@ def measured(
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(OFF, count, False)
     loop.add_signal_handler(ON, count, True)
-    return measuring.measured(runtime, site, webhooks, listening, max_body)
+    return measuring.measured(runtime, site, webhooks, listening, max_body, room)
 
 
 if __name__ == "__main__":

@@ -199,6 +199,10 @@ class _Call:
             "max_documents": _NO_LIMIT,
             "max_collections": _NO_LIMIT,
             "max_bytes": _NO_LIMIT,
+            "usages": keys.usage_prefix(caller.user),
+            "person_documents": _NO_LIMIT,
+            "person_bytes": _NO_LIMIT,
+            "owner_full": "",
         }
 
     def packed(self, name: str) -> bytes:

@@ -71,8 +71,11 @@ class Crowd:
     def consent(self, users: Iterable[str], *, access_ttl: int = _LIVE) -> list[Lineage]:
         """A grant for each, where there is none, and a new family with its first access token."""
         made = [Lineage(user, new_id()) for user in users]
+        client, place, scopes = self.app.client_id, self.app.place(CALLBACK), " ".join(self.app.scopes)
         with Pipe(self._socket_path) as pipe:
             pipe.run("mint_token", (self._mint(one, access_ttl) for one in made))
+            # What the operator mints is remembered for no redirect URI; a consent is.
+            pipe.send(("HSET", keys.grant(one.user, client), place, f"1 {scopes}") for one in made)
         return made
 
     def sign_in(self, users: Iterable[str]) -> list[str]:
@@ -139,6 +142,7 @@ class Crowd:
             "fresh_epoch": fresh_epoch(),
             "access_ttl": access_ttl,
             "refresh_ttl": REFRESH_TOKEN,
+            "lifetime": 0,
         }
 
     def _code(self, session: Token, code: str) -> Call:
@@ -160,6 +164,7 @@ class Crowd:
             "code_ttl": _LIVE,
             "idle": _LIVE,
             "terms": self.app.terms,
+            "place": self.app.place(CALLBACK),
             "limit": _NO_LIMIT,
             "period": _MINUTE,
         }
@@ -189,6 +194,10 @@ class Crowd:
                         "max_documents": _NO_LIMIT,
                         "max_collections": _NO_LIMIT,
                         "max_bytes": _NO_LIMIT,
+                        "usages": keys.usage_prefix(user),
+                        "person_documents": _NO_LIMIT,
+                        "person_bytes": _NO_LIMIT,
+                        "owner_full": "",
                     },
                 )
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
 from commands.outcome import SHOWN_ONCE, SIGNING_ONCE, Context, Outcome, shown_time
+from commands.parser import PURGED
 from store.apps import new_client_id
 from store.grants import at
+from store.lookalikes import check_honest_name
 from store.names import check_app_name, parse_scope
 from store.opened import Store
 from store.operations import person_named
@@ -22,15 +25,17 @@ from terminal.progress import Bar
 # The options of `app create` and `app update` are named like the fields they set; one that is not given is absent.
 APP_OPTIONS = (
     *("name", "redirect_uris", "scopes", "public", "pkce_required", "hosted_storage", "homepage"),
-    *("refresh_retry_seconds", "iss_in_response", "status", "webhook_url"),
+    *("refresh_retry_seconds", "refresh_lifetime_days", "iss_in_response", "status", "webhook_url", "verified"),
 )
 
 
 async def create_app(context: Context, args: Namespace) -> Outcome:
     """Registers an app. Raises Refused, ValueError."""
     fields = _app_fields(context, args)
-    _check_redirect_uris(fields["redirect_uris"], fields.get("public", False))
+    _check_redirect_uris(context, fields["redirect_uris"], fields.get("public", False))
     client_id = args.client_id if args.client_id is not None else new_client_id()
+    if args.client_id is not None:
+        await context.store.apps.check_free(client_id)
     Registration(client_id, **fields)  # whoever is to own it, only what may register is theirs
     fields |= await _given(context.store, client_id, args)
     begun, signing = context.store.webhooks.begun(Registration(client_id, **fields))
@@ -68,9 +73,11 @@ async def update_app(context: Context, args: Namespace) -> Outcome:
         raise Refused("invalid_request", "Nothing to change is given.")
     present = await find_app(context.store, args.client_id)
     public = fields.get("public", present.public)
-    _check_redirect_uris(fields.get("redirect_uris", present.redirect_uris), public)
+    _check_redirect_uris(context, fields.get("redirect_uris", present.redirect_uris), public)
     if public:
         fields["secrets"] = ()
+    if fields.get("verified") is False:
+        fields["domain"] = ""
     replace(present, **fields)
     fields |= await _given(context.store, args.client_id, args)
     url = fields.pop("webhook_url", None)
@@ -92,12 +99,17 @@ async def rotate_secret(context: Context, args: Namespace) -> Outcome:
 
 
 async def delete_app(context: Context, args: Namespace) -> Outcome:
-    """Deletes an app with all it left. Raises Refused("not_found")."""
+    """Deletes an app; its documents live 30 days more, or go at once with `--purge`. Raises Refused("not_found")."""
+    purge = args.documents == PURGED
+    registration, _ = await context.store.apps.fresh(args.client_id)
     with Bar(sys.stderr) as bar:
-        await context.store.apps.begin_deletion(args.client_id)
+        await context.store.apps.begin_deletion(args.client_id, purge=purge)
+        if registration and registration.owner:
+            with suppress(Refused):  # the owner's account may be gone
+                await context.store.operator.note(registration.owner, "own_app_deleted_by_operator", args.client_id)
         bar.tell("waiting until every server has heard of it")
-        await context.store.apps.finish_deletion(args.client_id, bar.count)
-    return Outcome({"client_id": args.client_id, "deleted": True})
+        await context.store.apps.finish_deletion(args.client_id, bar.count, purge=purge)
+    return Outcome({"client_id": args.client_id, "deleted": True, "purged": purge})
 
 
 async def find_app(store: Store, client_id: str) -> Registration:
@@ -121,6 +133,8 @@ def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:
     fields = {option: getattr(args, option) for option in APP_OPTIONS if hasattr(args, option)}
     if "name" in fields:
         fields["name"] = check_app_name(fields["name"])
+        if not args.any_name:
+            check_honest_name(fields["name"])
     if "scopes" in fields:
         fields["scopes"] = parse_scope(" ".join(fields["scopes"].split()))
     if "redirect_uris" in fields:
@@ -132,11 +146,11 @@ def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:
     return fields
 
 
-def _check_redirect_uris(uris: tuple[str, ...], public: bool) -> None:
+def _check_redirect_uris(context: Context, uris: tuple[str, ...], public: bool) -> None:
     """Of several, the one that is wrong is named. Raises ValueError."""
     for uri in uris:
         try:
-            check_redirect_uri(uri, public)
+            check_redirect_uri(uri, public, context.settings.base_url)
         except InvalidRedirectURI as error:
             raise ValueError(f"redirect URI {uri[:200]!a}: {error}") from None
 

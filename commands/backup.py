@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from commands.acts import by_operator
 from commands.outcome import Context, Outcome
 from opening import KEY_FILE, open_keys, open_store
 from settings import Settings
@@ -15,6 +16,7 @@ from store import backup
 from store.connect import unix_url
 from store.keyring import KeyFile, Keys
 from store.refused import Refused
+from store.restored import end_access
 from terminal.progress import Bar
 
 ELSEWHERE = (
@@ -27,6 +29,11 @@ KEYS_ARE_NOT_IN_IT = (
 )
 IN_THE_FILE = "They are in {path}; --keys FILE copies them as well."
 CONFIGURED = "They are those of LATCHKEY_SECRET_KEYS."
+ALIVE_AGAIN = "What was revoked, disconnected or disabled since the copy was made is alive again: end it again."
+SIGN_IN_AGAIN = (
+    "Every session, token and mailed link ended: people sign in again, and apps ask them to. What else was done since "
+    "the copy is undone: disable accounts, disconnect apps and change passwords again."
+)
 COPIED = "They are in {path}: move that file elsewhere now."
 
 
@@ -74,23 +81,32 @@ def restore(settings: Settings, args: Namespace) -> Outcome:
         if args.keys:
             _copy_keys(KeyFile(Path(args.keys)).path, keys)
             copied = True
-        asyncio.run(_open(settings, unix_url(store.socket_path)))
+        rows = store.rows()
+        ended = asyncio.run(_open(settings, unix_url(store.socket_path), keep_tokens=args.keep_tokens))
     except BaseException:
         store.stop()
         backup.give_up(settings.data_dir)
         if copied:
             keys.unlink(missing_ok=True)
         raise
-    rows = store.rows()
     store.stop()
-    note = "What was revoked, disconnected or disabled since the copy was made is alive again: end it again."
-    return Outcome({"input": args.file, "rows": rows, "dataDir": str(settings.data_dir)}, note=note)
+    note = ALIVE_AGAIN if args.keep_tokens else SIGN_IN_AGAIN
+    record = {"input": args.file, "rows": rows, "ended": ended, "dataDir": str(settings.data_dir)}
+    return Outcome(record, note=note)
 
 
-async def _open(settings: Settings, url: str) -> None:
-    """Opens the store as a server does: it holds the keys against it, and brings it into the present layout."""
-    async with open_store(settings, url, Keys(open_keys(settings))):
-        pass
+async def end_tokens(context: Context, args: Namespace) -> Outcome:
+    """Ends every session and every token, after a restore by other means. Raises StoreError."""
+    return Outcome({"ended": await end_access(context.store.client)}, note=SIGN_IN_AGAIN)
+
+
+async def _open(settings: Settings, url: str, *, keep_tokens: bool) -> int:
+    """Opens the store as a server does: it holds the keys against it, and brings it into the present layout. Then it
+    ends sessions and tokens, unless they are kept; returns how many rows that were."""
+    async with open_store(settings, url, Keys(open_keys(settings))) as store:
+        by_operator(store)
+        store.security.note("store_restored_by_operator")
+        return 0 if keep_tokens else await end_access(store.client)
 
 
 def _copy_keys(source: Path, target: Path) -> None:

@@ -25,6 +25,7 @@ SECTIONS = {
     "serve": ["serve"],
     "apps and people": ["app", "user", "credits", "token"],
     "the store and its keys": ["keys", "store", "fsck"],
+    "what happened": ["audit"],
     "your shell": ["completion"],
 }
 Verbs = Callable[..., argparse.ArgumentParser]
@@ -39,6 +40,11 @@ class CommandParser(Parser):
         if self.commands and message.endswith(("required: COMMAND", "required: ACTION")):
             raise NoCommand(said, self)
         raise UsageError(said)
+
+
+KEPT = "and, in 30 days, every document it keeps"
+PURGED = "and every document it keeps, now"
+"""What an app's deletion does to documents, as the question has it."""
 
 
 def whole(text: str) -> int:
@@ -115,6 +121,16 @@ def build_parser(program: str = PROGRAM) -> Parser:
         )
     )
     _add_store(noun("store", "copies of the embedded store"))
+    about = "the security log: sign-ins, refusals, changes, the operator's acts"
+    _add_audit(
+        nouns.add_parser(
+            "audit",
+            help=about,
+            description=_sentence(about),
+            examples=("audit", "audit --follow", "audit --since 2h --person ada@example.com"),
+            **given,
+        )
+    )
     about = "print what makes the Tab key complete commands and flags of `latchkey`"
     described: dict[str, Any] = {"help": about, "description": _sentence(about), "examples": ("completion bash",)}
     shell = nouns.add_parser("completion", **described, **given)
@@ -161,8 +177,11 @@ def _add_apps(verb: Verbs) -> None:
     events.add_argument("--limit", metavar="N", type=limit, default=20, help="how many (default: 20)")
     about = "post an event to an app once more"
     again = verb("replay", "webhooks.replay", about, "my-app 4cTJmRk3nEWw0pYzQe1uZA")
-    question = "Delete the app {client_id}, every token of it and every document it keeps?"
-    delete = verb("delete", "apps.delete_app", "delete an app and all it left", "my-app", ask=question)
+    question = "Delete the app {client_id}, every token of it {documents}?"
+    about = "delete an app; people keep its documents for 30 days"
+    delete = verb("delete", "apps.delete_app", about, "my-app", "my-app --purge", ask=question)
+    about = "delete its documents now, also those of an app that was deleted before"
+    delete.add_argument("--purge", dest="documents", action="store_const", const=PURGED, default=KEPT, help=about)
     for named in (
         verb("show", "apps.show_app", "one app", "my-app"),
         update,
@@ -181,16 +200,26 @@ def _app_options(parser: argparse.ArgumentParser, required: bool) -> None:
         parser.add_argument(option, help=about, default=ABSENT, **options)
 
     add("--name", "what people see", metavar="N", required=required)
+    about = "take a name that holds Latchkey's own, or mixes scripts"
+    parser.add_argument("--any-name", action="store_true", help=about)
     add("--redirect-uri", "may be repeated", metavar="U", action="append", dest="redirect_uris", required=required)
     add("--scopes", 'such as "profile data:read"', metavar="S", required=required)
     add("--homepage", "http or https address", metavar="URL")
     add("--webhook-url", "where events are posted; empty for nowhere", metavar="URL")
     add("--owner", "who manages it in the browser", metavar="EMAIL|SUB")
     add("--refresh-retry-seconds", "0 to 60: how long a lost rotation is answered again", metavar="N", type=int)
+    about = "days after a sign-in at which its refresh tokens end; 0: no end but the server's"
+    add("--refresh-lifetime-days", about, metavar="N", type=int)
     flag = argparse.BooleanOptionalAction
     add("--public", "no client_secret, PKCE only", action=flag)
     add("--pkce-required", "PKCE is mandatory", action=flag)
     add("--hosted-storage", "keeps documents here; needs a data: scope", action=flag)
+    marks = parser.add_mutually_exclusive_group()
+    marked: dict[str, Any] = {"dest": "verified", "default": ABSENT}
+    about = "people see that the operator has verified it; an owner's change of name or redirect URIs ends that"
+    marks.add_argument("--verified", action="store_true", help=about, **marked)
+    about = "people see that nobody has verified it; a proven domain counts no more"
+    marks.add_argument("--not-verified", action="store_false", help=about, **marked)
     add("--iss", "iss in the authorization response (RFC 9207)", action=flag, dest="iss_in_response")
 
 
@@ -297,12 +326,25 @@ def _add_fsck(fsck: argparse.ArgumentParser) -> None:
     fsck.add_argument("-v", "--verbose", action="store_true", help="show e-mail addresses in the names of keys")
 
 
+def _add_audit(audit: argparse.ArgumentParser) -> None:
+    audit.set_defaults(run="audit.show_events", ask="", offline=False, password_stdin=False)
+    audit.add_argument("--follow", action="store_true", help="print events as they come; with --json one object a line")
+    audit.add_argument("--since", metavar="T", help="a date, a time (UTC), or a while such as 15m, 2h or 7d")
+    audit.add_argument("--person", metavar="EMAIL|SUB", help="only what this person did, or somebody with that address")
+    audit.add_argument("--limit", metavar="N", type=limit, help="the newest so many (default: 100; 10 with --follow)")
+
+
 def _add_store(verb: Verbs) -> None:
     copy = "/backups/latchkey.rdb --keys /elsewhere/latchkey-keys"
     about = "copy the store into a new file, while a server runs on it or without one"
     save = verb("backup", "backup.back_up", about, copy)
     about = "lay a copy into a data directory that holds no store yet"
     restore = verb("restore", "backup.restore", about, f"{copy} --data-dir data-new", offline=True)
+    about = "let sessions and tokens of the copy live on, those that ended since among them"
+    restore.add_argument("--keep-tokens", action="store_true", help=about)
+    about = "end every session and token, after a restore by other means"
+    question = "End every session of every person and every token of every app?"
+    verb("end-tokens", "backup.end_tokens", about, "", ask=question)
     for named, keys in ((save, "copy the key file into this one as well"), (restore, "the keys of that time")):
         named.add_argument("file", metavar="FILE", help="the copy")
         named.add_argument("--keys", metavar="FILE", help=keys)

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from commands.outcome import SHOWN_ONCE, Context, Outcome, shown_time
+from outbound.breaches import Breaches
 from store.lifetimes import DAY, INVITE
 from store.names import check_person_name, normalise_email
 from store.operations import Person, person_named
@@ -23,7 +24,7 @@ async def create_user(context: Context, args: Namespace) -> Outcome:
     """Makes an account with a confirmed address. Raises Refused, ValueError."""
     email, name = normalise_email(args.email), check_person_name(args.name)
     password = secrets.token_urlsafe(18) if args.password is None else args.password
-    check_password(password, email)
+    await _check_password(context, password, email, name)
     visitor = Visitor()
     await context.store.people.create(
         email, name, password, verified=True, event="created_by_operator", visitor=visitor
@@ -73,7 +74,7 @@ async def set_password(context: Context, args: Namespace) -> Outcome:
     """Gives a person who forgot it a new password; every session ends. Raises Refused("not_found"), ValueError."""
     person = await context.store.operator.find(person_named(args.email))
     password = secrets.token_urlsafe(18) if args.password is None else args.password
-    check_password(password, person.email)
+    await _check_password(context, password, person.email, person.name)
     record = _user(await context.store.operator.set_password(person.user, await context.store.hasher.hash(password)))
     if args.password is not None:
         return Outcome(record)
@@ -110,6 +111,11 @@ async def invite_user(context: Context, args: Namespace) -> Outcome:
     link = f"{context.settings.base_url}/signup?invite={quote(invite)}"
     note = f"Valid once, for {INVITE // DAY} days, and only this newest one. Send it to that address and nobody else."
     return Outcome({"email": email, "link": link}, note=note)
+
+
+async def _check_password(context: Context, password: str, email: str, name: str) -> None:
+    check_password(password, email, name)
+    await Breaches(context.settings.password_ranges).check(password)
 
 
 def _user(person: Person) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import logs
+from commands.acts import by_operator, note_act, note_failure
 from commands.outcome import Context, Outcome
 from opening import open_keys, open_store
 from settings import Settings
@@ -95,7 +96,13 @@ async def _within(
     """The command, with the store open and held against the keys as a server does it."""
     source = open_keys(settings)
     async with open_store(settings, url, Keys(source)) as store:
-        outcome: Outcome = await command(Context(settings, store, source, server_runs), args)
+        by_operator(store)
+        try:
+            outcome: Outcome = await command(Context(settings, store, source, server_runs), args)
+        except FAILURES as error:
+            note_failure(store, args, told(error)[0])
+            raise
+        note_act(store, args, outcome)
         return outcome
 
 

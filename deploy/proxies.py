@@ -103,7 +103,8 @@ async def proxied(which: str, folder: Path, certificate: tuple[str, str]) -> Asy
     """One of the proxies at work."""
     upstream = ScriptedUpstream()
     models, seed = folder / "models.toml", folder / "seed.json"
-    models.write_text(CONFIG.replace("PORT", upstream.url.rpartition(":")[2]))
+    config = CONFIG.replace('name = "scripted"', 'name = "scripted"\ntrace = true')
+    models.write_text(config.replace("PORT", upstream.url.rpartition(":")[2]))
     person = {**SEED["users"][0], "credits": 5_000_000}
     seed.write_text(json.dumps({"apps": [{**SEED["apps"][0], "scopes": "profile credits:spend"}], "users": [person]}))
     port = free_port()

@@ -87,7 +87,10 @@ def read_line(line: bytes, answer: Answer) -> str:
     if event["type"] == "error":
         answer.trouble = event["error"]["message"]
     if "credits" in event:
-        answer.charged, answer.remaining = (dollars(event["credits"][name]) for name in ("charged", "remaining"))
+        told = event["credits"]
+        answer.charged = dollars(told["charged"])
+        # Only a token with credits:read is told what is left.
+        answer.remaining = dollars(told["remaining"]) if "remaining" in told else ""
     text = str(event["delta"].get("text", "")) if event["type"] == "content_block_delta" else ""
     answer.reply += text
     return text

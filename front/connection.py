@@ -267,7 +267,7 @@ class Connection(Outgoing):
             self.close()  # whatever is added would be taken for the answer
         else:
             status = error.status if isinstance(error, Overlong) else b"400 Bad Request"
-            self.send(b"HTTP/1.1 " + status + b"\r\n\r\n")
+            self.send(b"HTTP/1.1 " + status + b"\r\n" + self._server.refusal_fields() + b"\r\n")
             self._part(unread=True)
         self._end_exchange(gone=True)
 

@@ -55,7 +55,8 @@ class FrontServer(HTTPServer):
 
     An application that has a method `turn_away` is shown each head that has arrived alone, before it is read: what that
     returns is the whole answer, and the connection is kept; None stands for the usual way. It must be None wherever a
-    body may follow, or the connection is not to be kept.
+    body may follow, or the connection is not to be kept. One that has a method `refusal_fields` says which fields, as
+    lines of bytes, go with the refusal of a request that cannot be read.
     """
 
     def initialize(
@@ -78,6 +79,7 @@ class FrontServer(HTTPServer):
         self._full = False
         self._tls = ssl_options_to_context(self.ssl_options, server_side=True) if self.ssl_options is not None else None
         self.turn_away: Callable[[bytes], bytes | None] = getattr(self.request_callback, "turn_away", _never)
+        self.refusal_fields: Callable[[], bytes] = getattr(self.request_callback, "refusal_fields", bytes)
         self._listening: dict[socket.socket, bool] = {}
         # By the context of the connection that they become: not counted twice.
         self._arriving: dict[object, asyncio.Task[None]] = {}

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 
 from fuzz.api import Api, operations
+from fuzz.cost import Watch, weigh_all
+from fuzz.hostile import Stage
 from fuzz.run import Wire
 from fuzz.seals import one_of_each, presented, try_way
 from fuzz.target import Target
@@ -26,7 +28,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600, help="how long (default: 600)")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="begin with this seed")
     parser.add_argument("--http", choices=("fast", "tornado", "both"), default="both")
-    parser.add_argument("--only", choices=("wire", "api", "seals"), help="one fuzzer alone")
+    parser.add_argument("--only", choices=("wire", "api", "seals", "hostile"), help="one fuzzer alone")
     args = parser.parse_args()
     ends = time.monotonic() + args.seconds
     fronts = ("fast", "tornado") if args.http == "both" else (args.http,)
@@ -45,21 +47,26 @@ def wire(front: str, seed: int, ends: float) -> None:
     with Target(front) as target:
         run = Wire(target, target.run(Cast.make(target)), KEEP)
         run.valid()
-        run.mutants(seed, range(ROUND))
-        if time.monotonic() < ends:
-            run.prefixes(run.messages)
-        print(f"  wire: {run.sent} connections, answers {dict(sorted(run.statuses.items()))}", flush=True)
+        with Watch(target.port) as watch:
+            run.mutants(seed, range(ROUND))
+            if time.monotonic() < ends:
+                run.prefixes(run.messages)
+        print(
+            f"  wire: {run.sent} connections, answers {dict(sorted(run.statuses.items()))}, {waited(watch)}", flush=True
+        )
 
 
 def api(front: str, seed: int, ends: float) -> None:
     """What is generated from the description."""
     with Target(front) as target:
         run = Api(target, target.run(Cast.make(target)))
-        for name, method, path in operations():
-            if time.monotonic() < ends:
+        with Watch(target.port) as watch:
+            for name, method, path in operations():
+                if time.monotonic() >= ends:
+                    break
                 run.fuzz(name, method, path, examples=20, seed=seed)
         run.close()
-        print(f"  api: answers {dict(sorted(run.statuses.items()))}", flush=True)
+        print(f"  api: answers {dict(sorted(run.statuses.items()))}, {waited(watch)}", flush=True)
 
 
 def seals(front: str, seed: int, ends: float) -> None:
@@ -73,7 +80,23 @@ def seals(front: str, seed: int, ends: float) -> None:
         print("  seals: all refused", flush=True)
 
 
-FUZZERS = {"wire": wire, "api": api, "seals": seals}
+def hostile(front: str, seed: int, ends: float) -> None:
+    """What was made to cost time."""
+    with Target(front, signup="open") as target:
+        stage = target.run(Stage.make(target, target.run(Cast.make(target))))
+        messages = itertools.takewhile(lambda _: time.monotonic() < ends, stage.all())
+        most = weigh_all(target, messages)
+        times = (most.loop, most.threads, most.store, most.wait)
+        words = "{:.0f} ms of the loop, {:.0f} ms of threads, {:.0f} ms of the store, {:.0f} ms of waiting for /healthz"
+        print(f"  hostile: at most {words.format(*(1000 * spent for spent in times))}", flush=True)
+
+
+def waited(watch: Watch) -> str:
+    """How long others had to wait."""
+    return f"the longest wait of /healthz {1000 * watch.longest:.0f} ms"
+
+
+FUZZERS = {"wire": wire, "api": api, "seals": seals, "hostile": hostile}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from fuzz.cost import TRIES, Cost
 from fuzz.target import Target
 from fuzz.tokens import CALLBACK, Cast
 from fuzz.wire import Wrong
@@ -103,8 +104,21 @@ class Api:
             there = {"client_id": "web-app", "client_secret": self.cast.secret, "redirect_uri": CALLBACK, "model": ECHO}
             case.body.update({field: value for field, value in there.items() if field in case.body})
 
+    def _weighed(self, case: Any, method: str, name: str, headers: dict[str, str]) -> requests.Response:
+        """The answer. Raises Wrong where it takes the event loop longer than it may, each time."""
+        meter, over = self.target.meter, ""
+        for _ in range(TRIES):
+            before = meter.total
+            made = case.call(base_url=self._url, session=self._session, headers=headers, allow_redirects=False)
+            sent = made.request
+            over = Cost(meter.total - before).over(len(sent.body or b"") + len(sent.url))
+            if not over:
+                response: requests.Response = made
+                return response
+        raise Wrong(f"{method} {name}: {over} of processor\n{case!r}"[:3000])
+
     def _call(self, case: Any, name: str, method: str, who: str, headers: dict[str, str]) -> None:
-        response = case.call(base_url=self._url, session=self._session, headers=headers, allow_redirects=False)
+        response = self._weighed(case, method, name, headers)
         self.statuses[response.status_code] = self.statuses.get(response.status_code, 0) + 1
         if "x-request-id" not in {field.lower() for field in response.headers}:
             # The HTTP server took it for no request: not a matter of the document.

@@ -77,7 +77,8 @@ async def one_of_each(cast: Cast) -> dict[Kind, str]:
     links = {
         Kind.CONFIRM: await store.links.to_confirm(await cast.unconfirmed(), "cleo@example.com"),
         Kind.RESET: await store.links.to_reset(ada, email),
-        Kind.CHANGE: await store.links.to_change(ada, email, "ada@example.org"),
+        Kind.CHANGE: await cast.change_link(cast.session_of(), email, "ada@example.org"),
+        Kind.UNDO: await cast.undo_link(),
     }
     return {
         Kind.CODE: code,
@@ -89,6 +90,7 @@ async def one_of_each(cast: Cast) -> dict[Kind, str]:
         Kind.SECOND_STEP: await cast.half_signed_in(),
         Kind.CHALLENGE: await store.second_step.challenge(None),
         Kind.PICTURE: store.profiles.address(profile).partition(".")[0],
+        Kind.DEVICE: await store.devices.renew(None, ada),
         **{kind: link.text for kind, link in links.items() if link is not None},
     }
 
@@ -125,7 +127,9 @@ def openers(cast: Cast) -> dict[Kind, Callable[[str], Awaitable[bool]]]:
         Kind.CONFIRM: lambda text: refused(store.links.look(Kind.CONFIRM, text)),
         Kind.RESET: lambda text: refused(store.links.look(Kind.RESET, text)),
         Kind.CHANGE: lambda text: refused(store.links.look(Kind.CHANGE, text)),
+        Kind.UNDO: lambda text: refused(store.links.look_undo(text)),
         Kind.PICTURE: lambda text: refused(store.profiles.picture(f"{text}.svg")),
+        Kind.DEVICE: lambda text: known(store.devices.open(text)),
     }
 
 
@@ -192,6 +196,7 @@ def presented(cast: Cast) -> dict[str, tuple[Kind, Presented]]:
         "confirmation": (Kind.CONFIRM, Presented(lambda text: get(f"/confirm?link={quote(text)}"), 400)),
         "reset": (Kind.RESET, Presented(lambda text: get(f"/reset?link={quote(text)}"), 400)),
         "change": (Kind.CHANGE, Presented(lambda text: get(f"/account/email/change?link={quote(text)}"), 400)),
+        "undo": (Kind.UNDO, Presented(lambda text: get(f"/account/email/undo?link={quote(text)}"), 400)),
         "picture": (Kind.PICTURE, Presented(lambda text: get(f"/picture/{quote(text, safe='')}.svg"), 404)),
     }
 

@@ -16,6 +16,7 @@ import redis
 from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 
+from fuzz.cost import Meter
 from handlers import make_application
 from handlers.ops import make_ops_application
 from handlers.site import Site
@@ -38,8 +39,8 @@ LARGEST_BODY = 2 * 2**20
 
 # What may differ in the store though nothing was done: when somebody was last seen.
 SEEN = {b"seen_at", b"last_used_at"}
-# Keys of windows, and of what is asked for without being done: pending requests, who was counted.
-PASSING = (b":limit:", b"{window:", b":request:")
+# Keys of windows and counts, and of what is asked for without being done: pending requests.
+PASSING = (b":limit:", b"{window:", b":request:", b":guesses")
 
 
 class Target:
@@ -49,6 +50,7 @@ class Target:
         self.front, self._signup = front, signup
         self.log = Listener()
         self.loop = asyncio.new_event_loop()
+        self.meter = Meter(self.loop)
         self._thread = threading.Thread(target=self._run, name="fuzzed", daemon=True)
 
     def __enter__(self) -> Self:
@@ -57,6 +59,7 @@ class Target:
         self.client: redis.Redis = self._stack.enter_context(self.engine.client())
         self._stack.enter_context(plenty())
         self._stack.enter_context(self.log)
+        self._stack.enter_context(self.meter)
         self._thread.start()
         self._stack.callback(self._end)
         self.run(self._begin())

@@ -8,6 +8,7 @@ from fuzz.target import Target
 from store import keys
 from store.authorizations import AuthorizationRequest, Pending
 from store.documents import Conditions
+from store.links import Link
 from store.names import SCOPES
 from store.opened import Store
 from store.passkeys import decode
@@ -118,10 +119,16 @@ class Cast:
         await self.store.documents.write(caller, "data:write", "notes", "n1", b'{"a":[1]}', Conditions("", False))
 
     async def sign_in(self, email: str) -> str:
-        """A session's cookie."""
+        """A session's cookie, as if its person had typed the password once more: the window for that is small."""
         credentials = await self.store.people.verify(email, PASSWORD)
         assert credentials
-        return (await self.store.sessions.start(credentials, VISITOR)).cookie
+        cookie = (await self.store.sessions.start(credentials, VISITOR)).cookie
+        session = self.store.sessions.open(cookie)
+        assert session
+        seconds, _ = await self.store.client.time()
+        row = keys.session(session.user, session.session_id)
+        await self.store.client.hset(row, "proved_at", str(seconds * 1000))
+        return cookie
 
     async def pending(self) -> str:
         """The id of a request that Ada has to decide on."""
@@ -139,7 +146,8 @@ class Cast:
         return decided.code
 
     def _request(self) -> AuthorizationRequest:
-        return AuthorizationRequest("web-app", CALLBACK, SCOPES, "a-state", s256(VERIFIER), self.app.terms)
+        place = self.app.place(CALLBACK)
+        return AuthorizationRequest("web-app", CALLBACK, SCOPES, "a-state", s256(VERIFIER), self.app.terms, place)
 
     def session_of(self) -> Session:
         """Ada's session."""
@@ -151,6 +159,23 @@ class Cast:
         """Somebody whose address nobody has confirmed."""
         create = self.store.people.create
         return await create("cleo@example.com", "Cleo", PASSWORD, verified=False, event="signed_up", visitor=VISITOR)
+
+    async def change_link(self, session: Session, email: str, new: str) -> Link:
+        """A link that makes `new` the address of a person, whose address is `email`."""
+        credentials = await self.store.people.credentials(email)
+        assert credentials
+        return await self.store.links.to_change(session, email, new, credentials.password, VISITOR)
+
+    async def undo_link(self) -> Link | None:
+        """A link that brings back the old address of somebody who has changed it."""
+        email = "erin@example.com"
+        await self.store.people.create(email, "Erin", PASSWORD, verified=True, event="signed_up", visitor=VISITOR)
+        credentials = await self.store.people.verify(email, PASSWORD)
+        assert credentials
+        session = self.store.sessions.open((await self.store.sessions.start(credentials, VISITOR)).cookie)
+        assert session
+        link = await self.change_link(session, email, "erin@example.net")
+        return (await self.store.links.change(session, link.text, VISITOR)).undo
 
     async def half_signed_in(self) -> str:
         """A sign-in that waits for its second step."""

@@ -54,7 +54,6 @@ from handlers.authorize import AuthorizeHandler
 from handlers.credits import BalanceHandler, ConnectedAppsHandler
 from handlers.decide import DecideHandler
 from handlers.developer import (
-    DeleteAppHandler,
     EndSecretHandler,
     OwnedAppHandler,
     OwnedAppsHandler,
@@ -62,7 +61,9 @@ from handlers.developer import (
     RotateHandler,
     StatusHandler,
 )
+from handlers.developer_delete import DeleteAppHandler, DeleteAppOptionsHandler
 from handlers.developer_try import TryHandler
+from handlers.developer_verify import VerifyHandler
 from handlers.developer_webhooks import (
     DeliveryHandler,
     ReplayHandler,
@@ -72,7 +73,8 @@ from handlers.developer_webhooks import (
 )
 from handlers.docs import DocsHandler
 from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
-from handlers.fallback import FallbackHandler, StaticHandler, quote_nothing
+from handlers.fallback import FallbackHandler, StaticHandler, files_in, quote_nothing
+from handlers.guarded import check_posts
 from handlers.health import HealthHandler, ReadyHandler
 from handlers.mailed import (
     ChangeHandler,
@@ -81,6 +83,7 @@ from handlers.mailed import (
     ForgotHandler,
     ResetHandler,
     SendAgainHandler,
+    UndoHandler,
 )
 from handlers.metadata import MetadataHandler
 from handlers.openapi import OpenApiHandler, document_bytes
@@ -93,6 +96,7 @@ from handlers.second_step import (
     SecondOptionsHandler,
     SecondStepHandler,
 )
+from handlers.security_line import tell_security
 from handlers.signin import SignInHandler, SignOutHandler, SignUpHandler
 from handlers.site import Site
 from handlers.token import TokenHandler
@@ -138,6 +142,7 @@ ROUTES: list[tuple[str, Any, str]] = [
     (r"/account/email", EmailHandler, "account-email"),
     (r"/account/email/confirm", SendAgainHandler, "account-email-confirm"),
     (r"/account/email/change", ChangeHandler, "account-email-change"),
+    (r"/account/email/undo", UndoHandler, "account-email-undo"),
     (r"/account/picture", UploadHandler, "account-picture"),
     (r"/account/picture/remove", RemovePictureHandler, "account-picture-remove"),
     (r"/account/download", DownloadHandler, "account-download"),
@@ -162,7 +167,9 @@ ROUTES: list[tuple[str, Any, str]] = [
     (rf"/developer/apps/{CLIENT}/end-secret", EndSecretHandler, "developer-end-secret"),
     (rf"/developer/apps/{CLIENT}/status", StatusHandler, "developer-status"),
     (rf"/developer/apps/{CLIENT}/delete", DeleteAppHandler, "developer-delete"),
+    (rf"/developer/apps/{CLIENT}/delete/options", DeleteAppOptionsHandler, "developer-delete-options"),
     (rf"/developer/apps/{CLIENT}/try", TryHandler, "developer-try"),
+    (rf"/developer/apps/{CLIENT}/verify", VerifyHandler, "developer-verify"),
     (rf"/developer/apps/{CLIENT}/webhooks", WebhooksHandler, "developer-webhooks"),
     (rf"/developer/apps/{CLIENT}/webhooks/rotate", SigningSecretHandler, "developer-webhook-secret"),
     (rf"/developer/apps/{CLIENT}/webhooks/test", TestEventHandler, "developer-webhook-test"),
@@ -187,6 +194,7 @@ ROUTES: list[tuple[str, Any, str]] = [
 def make_application(site: Site) -> Latchkey:
     """The Tornado application. Raises MissingPolicy for a route without a policy."""
     check_policies(name for _, _, name in ROUTES)
+    check_posts(ROUTES)
     application = Latchkey(
         [URLSpec(pattern, handler, {"policy": policy_of(name)}, name) for pattern, handler, name in ROUTES],
         default_handler_class=FallbackHandler,
@@ -203,5 +211,7 @@ def make_application(site: Site) -> Latchkey:
     targets = [(pattern, (handler, {"policy": policy_of(name)})) for pattern, handler, name in ROUTES]
     application.literal = {pattern: target for pattern, target in targets if _LITERAL.fullmatch(pattern)}
     application.patterns = [(re.compile(pattern), target) for pattern, target in targets if "(" in pattern]
+    application.files = files_in(HERE / "static")
     logging.getLogger("tornado.general").addFilter(quote_nothing)
+    tell_security(application)
     return application

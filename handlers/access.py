@@ -10,10 +10,16 @@ from tornado.web import RequestHandler
 from logs import Said
 from tracing import put_known, request_id
 
+_READ = 1000
+"""Characters of a path, up to the end of a segment, that are looked at: 200 of them are shown."""
+
 
 def shown(path: str) -> str:
     """A path as a log may hold it: bounded, on one line, and without a segment that may be an e-mail address, as an app
     may have called a document."""
+    end = path.find("/", _READ)
+    if end > 0:
+        path = path[:end]
     if "@" in path or "%40" in path:
         path = "/".join("*@*" if "@" in part or "%40" in part else part for part in path.split("/"))
     return path[:200].encode("unicode_escape").decode("ascii")

@@ -42,7 +42,7 @@ class CreditsHandler(PageHandler):
     async def names_of(self, account: Account, also: set[str]) -> dict[str, str]:
         """The names of the apps that are shown, by client id; an app may have been deleted meanwhile."""
         clients = also | {entry.client for entry in account.entries} | {hold.client for hold in account.holds}
-        apps = {client: await self.store.apps.find(client) for client in clients - {""}}
+        apps = {client: await self.store.apps.remembered(client) for client in clients - {""}}
         return {client: app.name if app else "An app that no longer exists" for client, app in apps.items()}
 
 

@@ -10,19 +10,19 @@ from types import SimpleNamespace
 
 from handlers.documents import check_names
 from handlers.download import DownloadPage
-from handlers.page import PageHandler
+from handlers.guarded import GuardedPage
 from handlers.params import once, parse_pairs
 from handlers.pretty import indented
 from store.archive import ARCHIVES, Archive
 from store.refused import Refused
 
 
-class DataHandler(PageHandler):
+class DataHandler(GuardedPage):
     """A page about the data of one app."""
 
     async def app(self, client_id: str) -> SimpleNamespace:
         """The app as the pages name it; it may have been deleted meanwhile."""
-        app = await self.store.apps.find(client_id)
+        app = await self.store.apps.remembered(client_id)
         return SimpleNamespace(client_id=client_id, name=app.name if app else "An app that no longer exists")
 
 
@@ -72,7 +72,7 @@ class DocumentPageHandler(DataHandler):
         )
 
 
-class DeleteDocumentHandler(PageHandler):
+class DeleteDocumentHandler(GuardedPage):
     """Deletes one document."""
 
     async def post(self, client_id: str, collection: str, document_id: str) -> None:
@@ -83,7 +83,7 @@ class DeleteDocumentHandler(PageHandler):
         self.see_other(f"/account/apps/{client_id}/data")
 
 
-class DeleteDataHandler(PageHandler):
+class DeleteDataHandler(GuardedPage):
     """Deletes all an app keeps for the person."""
 
     async def post(self, client_id: str) -> None:

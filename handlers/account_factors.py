@@ -5,14 +5,15 @@ from __future__ import annotations
 import segno
 
 from handlers import letters
-from handlers.account_security import CONFIRM_FIRST, SecurityPage
+from handlers.account_security import SecurityPage
+from handlers.errors import CONFIRM_FIRST
 from handlers.page import PRODUCT
 from handlers.params import Params
 from handlers.signin import CHALLENGE_COOKIE
-from store.factors import Factors, Unproved
+from store.factors import Factors
 from store.lifetimes import CHALLENGE
 from store.passkeys import MOST_NAME, options_for_new, read_answer
-from store.refused import Refused
+from store.refused import Refused, Unproved
 from store.totp import in_base32, in_fours, key_uri
 
 
@@ -147,11 +148,11 @@ class AddPasskeyHandler(FactorsPage):
         session, params = self.require_session(), self.body()
         if self.site.party is None:
             raise Refused("invalid_request", "Passkeys do not work at this address.")
-        name = name_of(params) or self.visitor.agent
         challenge = self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
         factors = await self.store.factors.of(session)
         try:
+            name = name_of(params) or self.visitor.agent
             answer = read_answer(params.get("credential") or "")
             codes = await self.store.factors.add_passkey(
                 session, self.site.party, challenge, answer, name, self.visitor
@@ -189,9 +190,12 @@ class RenamePasskeyHandler(FactorsPage):
         """The name is the person's own note; the browser may show another."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
-        name = name_of(params)
-        if not name:
-            return await self.show_refusal("passkeys", Refused("invalid_request", "Type a name for the passkey."))
+        try:
+            name = name_of(params)
+            if not name:
+                raise Refused("invalid_request", "Type a name for the passkey.")
+        except Refused as refusal:
+            return await self.show_refusal("passkeys", refusal)
         try:
             await self.store.factors.rename_passkey(session, params.require("credential"), name, self.visitor)
         except Unproved:
@@ -200,5 +204,8 @@ class RenamePasskeyHandler(FactorsPage):
 
 
 def name_of(params: Params) -> str:
-    """The name that was typed for a passkey, on one line and cut to its length; it may be empty."""
-    return " ".join((params.get("name") or "").split())[:MOST_NAME]
+    """The name that was typed for a passkey, on one line; it may be empty. Raises Refused("invalid_request")."""
+    name = " ".join((params.get("name") or "").split())
+    if len(name) > MOST_NAME:
+        raise Refused("invalid_request", f"A passkey's name has at most {MOST_NAME} characters.")
+    return name

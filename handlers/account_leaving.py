@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime
 
+from handlers import letters
 from handlers.confirming import ConfirmingPage
 from handlers.download import DownloadPage
 from handlers.page import PageHandler
@@ -63,15 +64,15 @@ class DeleteAccountHandler(ConfirmingPage):
     async def show(self, *, typed: str = "", errors: dict[str, str] | None = None) -> None:
         """The page, with what was typed and, by the part of the form, what is wrong with it."""
         session = self.require_session()
-        profile, grants = await self.store.grants.list(session)
+        count = await self.store.grants.count(session)
         _, account = await self.store.credits.of(session, most=1)
         factors = await self.store.factors.of(session)
         self.render(
             "account_delete.html",
             title="Delete your account",
-            signed_in=profile,
-            apps=sum(1 for grant in grants if not grant.data_until),
-            documents=sum(grant.documents for grant in grants),
+            signed_in=count.profile,
+            apps=count.apps,
+            documents=count.documents,
             paid=account.paid,
             typed=typed,
             errors=errors or {},
@@ -94,6 +95,7 @@ class DeleteAccountHandler(ConfirmingPage):
             else:
                 await self.store.leaving.with_password(session, typed, self.visitor)
         except NotShown as wrong:
+            letters.codes_guessed(self.site, wrong.told, self.visitor)
             self.set_status(400)
             return await self.show(typed=typed.email, errors={wrong.part: wrong.text})
         self.write_session(None)

@@ -10,7 +10,7 @@ from tornado.web import stream_request_body
 from handlers.page import PageHandler
 from handlers.policy import Policy
 from handlers.studio import MOST_UPLOAD
-from store.names import MAX_NAME_LENGTH, check_person_name
+from store.names import check_person_name
 from store.refused import Refused
 
 # What is longer than a picture may be is read to its end, so that the browser shows the answer, but not kept.
@@ -37,7 +37,6 @@ class ProfilePage(PageHandler):
             name_error=name_error,
             picture_error=picture_error,
             notice=self.notice(NOTICES),
-            max_name=MAX_NAME_LENGTH,
         )
 
 

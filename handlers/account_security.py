@@ -7,8 +7,11 @@ from types import SimpleNamespace
 
 from handlers import letters
 from handlers.account import EVENTS
-from handlers.confirming import ConfirmingPage
+from handlers.errors import CONFIRM_FIRST
+from handlers.guarded import GuardedPage
+from handlers.params import Params
 from store.confirming import NotShown
+from store.factors import Factors
 from store.passwords import check_password
 from store.refused import Refused
 
@@ -26,21 +29,23 @@ NOTICES = {
 LOOK_AT_FACTORS = (
     "It ends no passkey, no authenticator app and no recovery codes. Are those below yours? Remove what is not."
 )
-CONFIRM_FIRST = "Confirm first that it is you."
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
-class SecurityPage(ConfirmingPage):
-    """The page, which shows what went wrong beside the part it belongs to."""
+class SecurityPage(GuardedPage):
+    """The page, which shows what went wrong beside the part it belongs to. It asks for a confirmation itself."""
+
+    uses_scripts = True
 
     async def show(self, part: str = "", error: str = "", notice: str | None = None) -> None:
         """The page, with what happened; `part` is the part that the error belongs to."""
         session = self.require_session()
         profile, entries = await self.store.sessions.activity(session)
-        activity = []
+        activity: list[SimpleNamespace] = []
+        ordinary: list[SimpleNamespace] = []
         for entry in entries:
-            app = await self.store.apps.find(entry.client) if entry.client else None
-            activity.append(
+            app = await self.store.apps.remembered(entry.client) if entry.client else None
+            (ordinary if entry.ordinary else activity).append(
                 SimpleNamespace(
                     at=entry.at,
                     text=EVENTS.get(entry.event, entry.event),
@@ -70,6 +75,7 @@ class SecurityPage(ConfirmingPage):
             errors={part: error} if error else {},
             notice=notice,
             activity=activity,
+            ordinary=ordinary,
             devices=devices,
             factors=factors,
             passkeys_offered=self.site.party is not None,
@@ -82,6 +88,16 @@ class SecurityPage(ConfirmingPage):
             raise refusal
         self.set_status(400)
         await self.show(part, refusal.description)
+
+    def confirms_in_form(self, params: Params) -> bool:
+        """False: these forms have a passkey of their own, and fields that no page may keep."""
+        return False
+
+    async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
+        """This page asks. Raises Refused for a script."""
+        if self.wants_json():
+            raise Refused("access_denied", CONFIRM_FIRST)
+        await self.show_unproved()
 
     async def show_unproved(self) -> None:
         """The page, which asks who it is first."""
@@ -104,10 +120,11 @@ class SecurityHandler(SecurityPage):
         current, new = params.get("current_password") or "", params.get("new_password") or ""
         profile = await self.store.sessions.profile(session)
         try:
-            check_password(new, profile.email)
-            await self.store.limits.own_password(session.user)
-            credentials = await self.store.people.credentials(profile.email)
-            cookie = await self.store.sessions.change_password(session, current, new, credentials, self.visitor)
+            check_password(new, profile.email, profile.name)
+            async with await self.store.limits.own_password(session.user):
+                await self.site.breaches.check(new)
+                credentials = await self.store.people.credentials(profile.email)
+                cookie = await self.store.sessions.change_password(session, current, new, credentials, self.visitor)
         except (ValueError, Refused) as error:
             if isinstance(error, Refused) and error.code != "access_denied":
                 raise
@@ -115,6 +132,7 @@ class SecurityHandler(SecurityPage):
             return await self.show("password", error.description if isinstance(error, Refused) else str(error))
         letters.password_changed(self.site, profile.email, self.visitor)
         self.write_session(cookie)
+        await self.keep_device(session.user)
         self.see_done("/account/security?changed")
 
 
@@ -133,6 +151,7 @@ class ProveHandler(SecurityPage):
                 password, code = params.get("password") or "", params.get("code") or ""
                 cookie = await confirming.with_password(session, password, code, self.visitor)
         except NotShown as wrong:
+            letters.codes_guessed(self.site, wrong.told, self.visitor)
             return await self.show_refusal("confirm", Refused("access_denied", wrong.text))
         self.write_session(cookie)
         self.see_done("/account/security?confirmed")
@@ -166,5 +185,7 @@ class EndOtherSessionsHandler(SecurityPage):
     async def post(self) -> None:
         """One click."""
         self.check_same_origin()
-        await self.store.sessions.end_others(self.require_session(), self.visitor)
+        session = self.require_session()
+        await self.store.sessions.end_others(session, self.visitor)
+        await self.keep_device(session.user)
         self.see_done("/account/security?others-ended")

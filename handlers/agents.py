@@ -18,6 +18,8 @@ _BROWSERS = (
     (r"\bSafari/", "Safari"),
     (r"^curl/", "curl"),
 )
+_READ = 1024
+"""Characters of a User-Agent that are read: real ones have about 150."""
 _MOST = 60
 """Characters kept of what is not known: a session of short texts takes half the memory."""
 _SYSTEMS = (
@@ -33,6 +35,7 @@ _SYSTEMS = (
 
 def device_words(agent: str) -> str:
     """Browser and system of a User-Agent: "Firefox on Linux"; of what says neither, the beginning of what it says."""
+    agent = agent[:_READ]
     browser, system = _first(_BROWSERS, agent), _first(_SYSTEMS, agent)
     if browser and system:
         return f"{browser} on {system}"

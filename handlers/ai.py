@@ -52,9 +52,11 @@ class AIHandler(ApiHandler):
             raise Refused("not_found", "There is no model of this name; GET /api/v1/ai/models lists them.")
         return model
 
+    call: Call | None = None
+
     def write_refusal(self, refusal: Refused) -> None:
-        """Tells the SDKs, which send again after any 409, that this one stays."""
-        if refusal.code == "idempotency_reply_gone":
+        """Keeps the SDKs, which send again after any 409 and 5xx, from what would fail again or be charged again."""
+        if refusal.code == "idempotency_reply_gone" or (self.call is not None and self.call.charged):
             self.set_header("X-Should-Retry", "false")
         super().write_refusal(refusal)
 
@@ -82,15 +84,14 @@ class AIHandler(ApiHandler):
 class MessagesHandler(AIHandler):
     """A call: hold, call, settle."""
 
-    call: Call | None = None
     gone = False
 
     async def post(self) -> None:
         """Answers with the reply, whole or in events, and what it cost."""
         began = asyncio.get_running_loop().time()
         caller = await self.caller()
-        # Before anything is held.
-        with self.site.ai_calls.place(caller.user):
+        # Before anything is held; how many a person has under way, the holds say.
+        with self.site.ai_calls.place():
             await self.answer_call(caller, began)
 
     async def answer_call(self, caller: Caller, began: float) -> None:
@@ -117,14 +118,14 @@ class MessagesHandler(AIHandler):
         self.write_window(held.window)
         if isinstance(held, Replayed):
             self.set_header("Idempotent-Replayed", "true")
-            return self.write_reply(held.kept, held.charge)
+            return self.write_reply(held.kept, held.charge, reads=held.reads_credits)
         del asked
         self.request.body = b""  # a call may take minutes, and keeps what it sends on
         deadline = began + limits.total
         call = Call(self.store.calls, held, model, forwarded, deadline, self.site.measures)
-        await self.make(call, request.stream)
+        await self.make(call, request.stream, reads=held.reads_credits)
 
-    async def make(self, call: Call, stream: bool) -> None:
+    async def make(self, call: Call, stream: bool, *, reads: bool) -> None:
         """Makes the call that is held."""
         self.step_aside()
         self.call = call
@@ -133,7 +134,7 @@ class MessagesHandler(AIHandler):
             call.hang_up()
         try:
             if not stream:
-                return self.write_reply(*await call.reply())
+                return self.write_reply(*await call.reply(), reads=reads)
             await call.stream(self)
         except ClientGone:
             # Who reads on after all must not take what came so far for the whole.
@@ -153,10 +154,10 @@ class MessagesHandler(AIHandler):
         self.write(piece)
         await self.flush()
 
-    def write_reply(self, kept: Kept, charge: Charge) -> None:
+    def write_reply(self, kept: Kept, charge: Charge, *, reads: bool) -> None:
         """The whole answer, with what it cost in its place."""
         self.set_header("Content-Type", kept.media_type)
-        self.finish(kept.head + credits_of(charge) + kept.tail)
+        self.finish(kept.head + credits_of(charge, reads=reads) + kept.tail)
 
     def on_connection_close(self) -> None:
         """The app hung up."""
@@ -224,7 +225,7 @@ class SdkCountHandler(SdkHandler):
         self.write_window(window := await self.store.calls.check(caller, self.needed))
         request, model, _ = await self.read(None, counting=True)
         try:
-            with self.site.ai_calls.place(caller.user):
+            with self.site.ai_calls.place(caller.user, window=window):
                 self.step_aside()
                 async with asyncio.timeout(model.upstream.limits.total):
                     number = await model.upstream.count_tokens(model, request.forwarded)

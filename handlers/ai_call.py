@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol
 
@@ -15,8 +15,9 @@ from handlers.errors import refusal_of
 from metrics.measures import Measures
 from outbound.events import Event, encoded
 from outbound.failure import UpstreamFailed
+from outbound.leftover import BREATH, meter_leftover
 from outbound.meter import Meter
-from outbound.models import Model
+from outbound.models import Asker, Model
 from store.calls import MAX_REPLY_BYTES, Calls, Charge, Hold, Kept
 from store.errors import StoreUnavailable
 from store.refused import Refused
@@ -27,8 +28,8 @@ PARTING = 1.0
 """Seconds that the end of an answer may take where the time of the call is over."""
 STREAM = "text/event-stream; charset=utf-8"
 WHOLE = "application/json"
-BREATH = 0.005
-"""Seconds after which a stream lets others have their turn."""
+REPORT = 2.0
+"""Seconds in which an accepted stream whose app is gone may still report its input."""
 SETTLE_PAUSES = (0.25, 0.5, 1.0, 2.0, 0.0)
 """Seconds between the attempts at a settlement that nobody waits for; in all less than a hold outlives its call."""
 
@@ -44,9 +45,10 @@ class Client(Protocol):
         """Sends a piece of the answer and waits until it is on its way. Raises StreamClosedError."""
 
 
-class Call:
-    """A call that is held. `deadline` is in the loop's time. With an idempotency key it runs to its end though the app
-    hung up, so that the app finds the reply when it asks again."""
+class Call(Asker):
+    """A call that is held. `deadline` is in the loop's time. Once the model's server has accepted it, the call is
+    charged, whatever becomes of it: a whole one runs to its end though the app hung up, and so does a stream with an
+    idempotency key, so that the app finds the reply when it asks again; any other stream ends with its app."""
 
     def __init__(
         self,
@@ -66,44 +68,67 @@ class Call:
         self._request = {**request, "max_tokens": hold.output_tokens}
         self._deadline = deadline
         self._meter = Meter(request)
-        self._gone = self._stopped = self._sending = self._begun = self._ended = False
-        self._passed_on = 0.0
+        self._gone = self._stopped = self._streams = self._sending = self._begun = False
+        self._accepted = self._ended = False
+        self._body = bytearray()
         self._limit: asyncio.Timeout | None = None
         self._kept: bytearray | None = bytearray() if hold.keyed else None
+        self.charged = False
+        """Whether the ledger has an entry for this call."""
 
     def hang_up(self) -> None:
-        """The app is gone, and the call ends now, unless it has a key."""
+        """The app is gone: a stream ends as soon as its input is known, unless it has a key."""
         self._gone = True
-        if self._cut:
-            self._end_now()
+        self._hurry()
 
     def stop(self) -> None:
-        """The server ends. So does a call with a key, which costs nothing then: the app asks again."""
+        """The server ends, and the call at once, with a key too."""
         self._gone = self._stopped = True
-        self._end_now()
+        self._end_within(0.0)
 
-    def _end_now(self) -> None:
-        if self._limit is not None and not self._limit.expired():
-            self._limit.reschedule(asyncio.get_running_loop().time())
+    def accept(self) -> None:
+        """The model's server answered 200: from here on the call costs the operator money, and the person too."""
+        self._accepted = True
+        self._hurry()
+
+    def receive(self, body: bytearray) -> None:
+        """What arrives of a whole reply is charged, also where nobody can read it."""
+        self._body = body
 
     @property
-    def _flowing(self) -> bool:
-        """Whether something goes out, and more than pings."""
-        silent = asyncio.get_running_loop().time() - self._passed_on
-        return self._begun and not self._gone and silent <= self._model.upstream.limits.between_events
+    def wanted(self) -> bool:
+        """Whether anybody is left to make a second attempt for."""
+        return self._hold.keyed or not self._gone
+
+    def _hurry(self) -> None:
+        # Servers report the input right behind their 200; who hangs up before that must not go free.
+        if self._cut and self._accepted:
+            self._end_within(0.0 if self._meter.begun else REPORT)
+
+    def _end_within(self, seconds: float) -> None:
+        limit, until = self._limit, asyncio.get_running_loop().time() + seconds
+        if limit is not None and not limit.expired() and until < (limit.when() or self._deadline):
+            limit.reschedule(until)
 
     @property
     def _cut(self) -> bool:
-        """Whether nobody is left for whom the call could go on."""
-        return self._gone and not self._hold.keyed
+        """Whether this is a stream that nobody is left for."""
+        return self._streams and not self.wanted
+
+    def _ask(self) -> None:
+        """The model's server is asked from here on. Raises ClientGone where nobody is left to ask for."""
+        if not self.wanted:
+            raise ClientGone
+        self._asked_at = asyncio.get_running_loop().time()
 
     async def reply(self) -> tuple[Kept, Charge]:
-        """The whole reply and what it cost. Raises Refused, StoreUnavailable, ClientGone; nothing is charged then."""
+        """The whole reply and what it cost. Raises Refused, StoreUnavailable, ClientGone: an app that was gone before
+        the model's server was asked."""
         try:
             async with asyncio.timeout_at(self._deadline) as self._limit:
-                self._go_on()
-                self._asked_at = asyncio.get_running_loop().time()
-                reply = await self._model.upstream.complete(self._model, self._request)
+                self._ask()
+                reply = await self._model.upstream.complete(self._model, self._request, self)
+            self._body = bytearray()
             self._over("ok")
             self._limit = None
             self._meter.see_reply(reply)
@@ -113,9 +138,7 @@ class Call:
             return kept, await self._settle(*self._meter.used(), kept)
         except (UpstreamFailed, TimeoutError) as error:
             self._limit = None
-            if isinstance(error, TimeoutError) and self._cut:
-                raise ClientGone from None
-            raise self._refusal(error) from None
+            raise await self._failed(error) from None
         finally:
             self._limit = None
             await self._release()
@@ -124,25 +147,22 @@ class Call:
         """Passes the reply on, event by event, with what it cost on the last `message_delta`.
 
         Raises Refused and StoreUnavailable as long as nothing has gone out; after that a failure is an event of the
-        stream. Nothing is charged for a failure. Raises ClientGone when the app hung up: what it was sent is charged.
+        stream. Raises ClientGone when the app hung up or stopped reading. A stream that does not reach its end is
+        charged its input and the output that was received, once the model's server has accepted it.
         """
+        self._streams = True
         try:
-            async with asyncio.timeout_at(self._deadline) as self._limit:
-                last = await self._pass_all(client)
+            self._ask()
+            last = await self._pass_in_time(client)
             self._over("ok")
             self._limit = None
             await self._end_stream(client, last)
         except (ClientGone, TimeoutError, UpstreamFailed, StoreUnavailable) as error:
             self._limit = None
-            # Who stops reading until the time is over has got what was sent before, and pays for it.
-            if isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._cut or self._sending)):
-                await self._settle_delivered()
+            if self._left_by(error):
+                await self._settle_received()
                 raise ClientGone from None
-            refusal = error if isinstance(error, StoreUnavailable) else self._refusal(error)
-            if isinstance(error, TimeoutError) and self._flowing:
-                # The limit is ours, and no failure of the server's: what went out is charged.
-                await self._settle_delivered()
-                refusal = Refused("upstream_timeout", _TOO_LONG)
+            refusal = error if isinstance(error, StoreUnavailable) else await self._failed(error)
             if not self._begun:
                 raise refusal from None
             await self._release()
@@ -151,31 +171,44 @@ class Call:
             self._limit = None
             await self._release()
 
-    async def _pass_all(self, client: Client) -> Event:
+    def _left_by(self, error: Exception) -> bool:
+        """Whether the app is gone: it hung up, or stopped reading until the time was over."""
+        return isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._cut or self._sending))
+
+    async def _pass_in_time(self, client: Client) -> Event:
+        """Passes on all in the time of the call; of an app that is gone, what is on its way to it is metered."""
+        async with aclosing(self._model.upstream.stream(self._model, self._request, self)) as events:
+            try:
+                async with asyncio.timeout_at(self._deadline) as self._limit:
+                    return await self._pass_all(client, events)
+            except (ClientGone, TimeoutError) as error:
+                self._limit = None
+                if self._begun and self._left_by(error) and not self._stopped:
+                    await meter_leftover(events, self._meter)
+                raise
+
+    async def _pass_all(self, client: Client, events: AsyncIterator[Event]) -> Event:
         """Passes on all but the last `message_delta`, which is returned: the charge belongs on it."""
-        self._go_on()
         last = None
         loop = asyncio.get_running_loop()
-        self._asked_at = loop.time()
         breath = loop.time() + BREATH
-        async with aclosing(self._model.upstream.stream(self._model, self._request)) as events:
-            async for event in events:
-                self._meter.see_event(event.data)
-                if event.name == "message_stop":
-                    if last is None:
-                        break
-                    return last
-                if last is not None and event.name != "ping":
-                    await self._pass_on(client, last)
-                    last = None
-                if event.name == "message_delta":
-                    last = event
-                else:
-                    await self._pass_on(client, self._named(event))
-                # Nothing here waits while events come as fast as they go: other requests have their turn all the same.
-                if loop.time() >= breath:
-                    await asyncio.sleep(0)
-                    breath = loop.time() + BREATH
+        async for event in events:
+            self._meter.see_event(event.data)
+            if event.name == "message_stop":
+                if last is None:
+                    break
+                return last
+            if last is not None and event.name != "ping":
+                await self._pass_on(client, last)
+                last = None
+            if event.name == "message_delta":
+                last = event
+            else:
+                await self._pass_on(client, self._named(event))
+            # Nothing here waits while events come as fast as they go: other requests have their turn all the same.
+            if loop.time() >= breath:
+                await asyncio.sleep(0)
+                breath = loop.time() + BREATH
         raise UpstreamFailed("upstream_error", f"{self._server}: the stream ended before its end")
 
     async def _pass_on(self, client: Client, event: Event) -> None:
@@ -183,12 +216,9 @@ class Call:
         self._keep(piece)
         await self._send(client, piece)
         self._begun = True
-        if event.name != "ping":
-            self._passed_on = asyncio.get_running_loop().time()
-        self._meter.delivered(event.data)
 
     async def _send(self, client: Client, piece: bytes) -> None:
-        """Raises ClientGone unless the call goes on without the app."""
+        """Raises ClientGone unless the call goes on without the app, if only until its input is known."""
         if not self._gone:
             self._sending = True
             try:
@@ -196,11 +226,7 @@ class Call:
             except StreamClosedError:
                 self._gone = True
             self._sending = False
-        self._go_on()
-
-    def _go_on(self) -> None:
-        """Raises ClientGone unless there is somebody to go on for."""
-        if self._cut:
+        if self._cut and self._meter.begun:
             raise ClientGone
 
     async def _send_last(self, client: Client, piece: bytes) -> None:
@@ -219,7 +245,7 @@ class Call:
         self._keep(head)
         kept = Kept(STREAM, bytes(self._kept), tail) if self._kept is not None else None
         charge = await self._settle(*self._meter.used(), kept)
-        await self._send_last(client, head + credits_of(charge) + tail)
+        await self._send_last(client, head + credits_of(charge, reads=self._hold.reads_credits) + tail)
 
     def _keep(self, piece: bytes) -> None:
         if self._kept is not None:
@@ -234,11 +260,13 @@ class Call:
             return event
         return Event(event.name, {**event.data, "message": {**message, "model": self._model.model_id}})
 
-    async def _settle_delivered(self) -> None:
-        """Charges what went out to an app that is gone, unless all was charged before; nobody waits, so a store that is
-        away is asked again."""
-        if self._ended:
+    async def _settle_received(self) -> None:
+        """Charges a call that was cut short what it used so far, unless all was charged before, or the model's server
+        never accepted it. Nobody waits for more, so a store that is away is asked again."""
+        if self._ended or not self._accepted:
             return
+        if self._body:
+            await asyncio.to_thread(self._meter.see_bytes, self._body, self._hold.output_tokens)
         for pause in SETTLE_PAUSES:
             try:
                 await self._settle(*self._meter.used_so_far())
@@ -247,14 +275,17 @@ class Call:
                 await asyncio.sleep(pause)
             except UpstreamFailed:
                 break
-        log.warning("hold %s ended before it was settled: what was delivered is not charged", self._hold.hold_id)
+        log.warning("hold %s ended before it was settled: what the call used is not charged", self._hold.hold_id)
 
     async def _settle(self, input_tokens: int, output_tokens: int, kept: Kept | None = None) -> Charge:
         charge = await self._calls.settle(self._hold, input_tokens, output_tokens, kept)
         self._ended = True
         if charge is None:
             raise UpstreamFailed("upstream_timeout", f"{self._hold.hold_id}: its hold had ended")
+        self.charged = charge.charged > 0
         self._measures.charged(self._server, self._hold.asked.model, input_tokens, output_tokens, charge.charged)
+        if self._meter.shrank:
+            log.warning("AI call %s: %s reports less than before", self._hold.hold_id, self._server)
         if self._hold.asked.price.cost(input_tokens, output_tokens) > charge.charged:
             log.warning(
                 "AI call %s: %s reports %d and %d tokens, more than was held",
@@ -282,25 +313,35 @@ class Call:
             self._asked_at = None
             self._measures.called_upstream(self._server, self._hold.asked.model, outcome, seconds)
 
-    def _refusal(self, error: Exception) -> Refused:
-        """The catalogue's error for a failed call."""
+    async def _failed(self, error: Exception) -> Refused:
+        """The catalogue's error for a call that failed; what it used is charged if the model's server had accepted
+        it."""
         if isinstance(error, UpstreamFailed):
             code, description, detail = error.code, error.description, error.detail
+            self._accepted = self._accepted and not error.refused
         else:
             code, description = "upstream_timeout", ""
             detail = f"{self._server}: more than {self._model.upstream.limits.total:g} s"
             detail = "the server stopped" if self._stopped else detail
         self._over("cut" if self._stopped else code)
         log.warning("AI call %s failed: %s: %s", self._hold.hold_id, code, detail)
+        await self._settle_received()
+        if self.charged:
+            description = _CHARGED[code]
         return Refused(code, description, window=self._hold.window)
 
 
-_TOO_LONG = "The call took too long in all. What was sent until then was charged."
+_CHARGED = {
+    "upstream_error": "The model's server failed in the middle of the call. What it had used until then was charged.",
+    "upstream_timeout": "The call took too long. What it had used until then was charged.",
+    "overloaded": "The model's server gave up in the middle of the call. What it had used until then was charged.",
+}
 
 
-def credits_of(charge: Charge) -> bytes:
-    """What a reply says of its cost, in micro-dollars."""
-    return encoded({"charged": charge.charged, "remaining": charge.remaining})
+def credits_of(charge: Charge, *, reads: bool) -> bytes:
+    """What a reply says of its cost, in micro-dollars, and where the token `reads` the credits of what is left."""
+    told = {"charged": charge.charged}
+    return encoded({**told, "remaining": charge.remaining} if reads else told)
 
 
 def error_event(refusal: Refused) -> bytes:

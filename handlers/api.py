@@ -28,7 +28,6 @@ class ApiHandler(BaseHandler):
     # CORS on every response, errors too; the origin is never reflected and no cookie counts here.
     constant_headers = (
         *BaseHandler.constant_headers,
-        ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
         ("Access-Control-Allow-Origin", "*"),
         ("Access-Control-Expose-Headers", EXPOSED),
     )
@@ -84,7 +83,7 @@ class ApiHandler(BaseHandler):
         if token is None or app is None:
             raise Refused("invalid_token")
         self.counted_app = token.client
-        return Caller.of(token, app.scopes)
+        return Caller.of(token, app.scopes, app.owner)
 
     async def refuse_unknown(self, refusal: Refused) -> NoReturn:
         """Refuses a request whose user cannot be known: it counts against its address, and takes nothing from any
@@ -104,6 +103,7 @@ class ApiHandler(BaseHandler):
         app = await self.store.apps.active(client_id)
         authentic = _is_authentic(app, secret)
         if app is None or not (authentic or (optional and secret is None)):
+            self.store.security.note("client_refused", client=app.client_id if app else "")
             await self.refuse_unknown(Refused("invalid_client"))
         elif authentic:  # anybody may name another one's app
             self.counted_app = app.client_id

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handlers.params import Params
+from store.lookalikes import check_honest_name
 from store.names import SCOPES, check_app_name
-from store.redirect_uris import MAX_REDIRECT_URI_LENGTH, check_redirect_uri
-from store.registration import MAX_REDIRECT_URIS, MOST_RETRY, Registration, check_homepage
+from store.redirect_uris import check_redirect_uri
+from store.registration import MAX_REDIRECT_URIS, MOST_LIFETIME, MOST_RETRY, Registration, check_homepage
 
 BOX = "scope:"
-MAX_NUMBER = 10
-_NUMBER = re.compile(r"[0-9]+")
+_NUMBER = re.compile(r"[0-9]{1,10}")
 
 
 @dataclass
@@ -30,6 +30,7 @@ class AppForm:
     hosted_storage: bool = False
     omit_iss: bool = False
     refresh_retry_seconds: str = "0"
+    refresh_lifetime_days: str = "0"
     errors: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -46,11 +47,13 @@ class AppForm:
             hosted_storage=app.hosted_storage,
             omit_iss=not app.iss_in_response,
             refresh_retry_seconds=str(app.refresh_retry_seconds),
+            refresh_lifetime_days=str(app.refresh_lifetime_days),
         )
 
     @classmethod
-    def read(cls, params: Params, public: bool) -> AppForm:
-        """What was typed, checked field by field."""
+    def read(cls, params: Params, public: bool, base_url: str, named: str = "") -> AppForm:
+        """What was typed, checked field by field; `base_url` is the origin of this server, `named` what the app is
+        called now, which it may stay."""
         made = cls(
             name=params.get("name") or "",
             homepage=(params.get("homepage") or "").strip(),
@@ -61,15 +64,18 @@ class AppForm:
             nonce=params.get("nonce") or "",
             hosted_storage=params.get("hosted_storage") is not None,
             omit_iss=params.get("omit_iss") is not None,
-            refresh_retry_seconds=(params.get("refresh_retry_seconds") or "0").strip()[:MAX_NUMBER],
+            refresh_retry_seconds=(params.get("refresh_retry_seconds") or "0").strip(),
+            refresh_lifetime_days=(params.get("refresh_lifetime_days") or "0").strip(),
         )
-        made.check()
+        made.check(base_url, named)
         return made
 
-    def check(self) -> None:
+    def check(self, base_url: str, named: str) -> None:
         """Notes what may not register, and why."""
         try:
             self.name = check_app_name(self.name)
+            if self.name != named:
+                check_honest_name(self.name)
         except ValueError as error:
             self.errors["name"] = [str(error)]
         try:
@@ -80,27 +86,39 @@ class AppForm:
             self.errors["scopes"] = ["Choose at least one thing that your app may ask for."]
         if self.hosted_storage and not Registration.data_scopes(self.scopes):
             self.errors["hosted_storage"] = ["Choose above that it may read or write documents, or do not tick this."]
-        if not (_NUMBER.fullmatch(self.refresh_retry_seconds) and int(self.refresh_retry_seconds) <= MOST_RETRY):
-            self.errors["refresh_retry_seconds"] = [f"Type a whole number from 0 to {MOST_RETRY}."]
-        wrong = []
-        lines = [(number, line.strip()) for number, line in enumerate(self.redirect_uris.split("\n"), 1)]
-        for number, line in [(number, line) for number, line in lines if line][: 2 * MAX_REDIRECT_URIS]:
-            try:
-                check_redirect_uri(line, self.public)
-            except ValueError as error:
-                wrong.append(f"Line {number}: {error}")
-        uris = self.uris()
-        if not uris:
-            wrong.append("Enter at least one address.")
-        elif len(uris) > MAX_REDIRECT_URIS:
-            wrong.append(f"These are {len(uris)} addresses; an app has at most {MAX_REDIRECT_URIS}.")
-        if wrong:
+        for name, most in (("refresh_retry_seconds", MOST_RETRY), ("refresh_lifetime_days", MOST_LIFETIME)):
+            text = getattr(self, name)
+            if not (_NUMBER.fullmatch(text) and int(text) <= most):
+                self.errors[name] = [f"Type a whole number from 0 to {most}."]
+        if wrong := self.wrong_uris(base_url):
             self.errors["redirect_uris"] = wrong
-        self.redirect_uris = self.redirect_uris[: MAX_REDIRECT_URIS * (MAX_REDIRECT_URI_LENGTH + 2)]
+
+    def wrong_uris(self, base_url: str) -> list[str]:
+        """Why these addresses may not register. Too many are counted and none of them is checked."""
+        uris = self.lines()
+        if not uris:
+            return ["Enter at least one address."]
+        if len(uris) > MAX_REDIRECT_URIS:
+            return [f"These are {len(uris)} addresses; an app has at most {MAX_REDIRECT_URIS}."]
+        wrong = []
+        for uri, line in uris.items():
+            try:
+                check_redirect_uri(uri, self.public, base_url)
+            except ValueError as error:
+                wrong.append(f"Line {line}: {error}")
+        return wrong
+
+    def lines(self) -> dict[str, int]:
+        """The addresses, and the first line of each. What is checked and what registers both come from here, whole."""
+        found: dict[str, int] = {}
+        for number, line in enumerate(self.redirect_uris.split("\n"), 1):
+            if uri := line.strip():
+                found.setdefault(uri, number)
+        return found
 
     def uris(self) -> tuple[str, ...]:
         """The addresses, each once."""
-        return tuple(dict.fromkeys(line.strip() for line in self.redirect_uris.split("\n") if line.strip()))
+        return tuple(self.lines())
 
     def fields(self) -> dict[str, Any]:
         """The fields of a registration that this form sets."""
@@ -113,4 +131,5 @@ class AppForm:
             "hosted_storage": self.hosted_storage,
             "iss_in_response": not self.omit_iss,
             "refresh_retry_seconds": int(self.refresh_retry_seconds),
+            "refresh_lifetime_days": int(self.refresh_lifetime_days),
         }

@@ -34,9 +34,12 @@ from handlers.site import Site
 from metrics.measures import Measures
 
 access_log = logging.getLogger("latchkey.access")
+log = logging.getLogger("latchkey.http")
 
-# RFC 9110 7.2: uri-host [ ":" port ], as far as it goes without taking names apart.
-_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+;=]*)(?::[0-9]*)?")
+# RFC 9110 7.2: uri-host [ ":" port ], as far as it goes without taking names apart. Tornado reads the port as a number.
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]{1,64}\]|[A-Za-z0-9\-._~%!$&'()*+;=]{0,255})(?::[0-9]{0,5})?")
+MOST_PATH = 4096
+"""Characters of a path, at most. The longest of ours has some 1,200, with every character as an escape."""
 
 
 RESERVE = 4
@@ -62,7 +65,20 @@ class Latchkey(Application):
     """Counts what is answered, where somebody reads it."""
     literal: Mapping[str, Target] = {}
     patterns: Sequence[tuple[re.Pattern[str], Target]] = ()
+    files: frozenset[str] = frozenset()
+    """The names of static files."""
     draining: bool = False
+    proxy_warned: bool = False
+
+    def warn_of_proxy(self) -> None:
+        """Says once in a process that X-Forwarded-For came from a peer that is no trusted proxy: behind a proxy that is
+        not named, all clients share the limits of one address. Whose address is said is not, as anybody can send it."""
+        if not self.proxy_warned:
+            self.proxy_warned = True
+            log.warning(
+                "ignored X-Forwarded-For from a peer that is no trusted proxy; if a proxy is in front of this server, "
+                "name its address in trusted_proxies"
+            )
 
     def admit(self, most: int) -> None:
         """From now on at most so many requests are at work at once; more are sent away."""
@@ -74,6 +90,11 @@ class Latchkey(Application):
         """The answer to a request that is sent away before its head was read; mostly None, at the cost of this
         comparison."""
         return quick_answer(self, head) if self.in_flight >= self.bound else None
+
+    def refusal_fields(self) -> bytes:
+        """The fields of an answer to what is no request that can be read."""
+        hsts = self.site.hsts
+        return f"Strict-Transport-Security: {hsts}\r\n".encode() if hsts else b""
 
     @cached_property
     def sent_away(self) -> SentAway:
@@ -110,6 +131,9 @@ class Latchkey(Application):
         """The handler of a page. Tornado's own way there, through a router for hosts and one for paths, costs more than
         many a handler; it is left to static files and to what is not found."""
         target, args = self.target(request.path)
+        if len(request.path) > MOST_PATH:
+            fallback = self.settings["default_handler_class"], self.settings["default_handler_args"]
+            return self.get_handler_delegate(request, *fallback)
         if target is None:
             return super().find_handler(request, **kwargs)
         return self.get_handler_delegate(request, *target, path_args=cast(Any, args))
@@ -119,6 +143,8 @@ class Latchkey(Application):
         target = self.literal.get(path)
         if target is not None:
             return target, []
+        if len(path) > MOST_PATH:
+            return None, []
         for pattern, candidate in self.patterns:
             match = pattern.fullmatch(path)
             if match:
@@ -137,8 +163,7 @@ class ApiRequest(HTTPServerRequest):
         self.headers = headers
         self.body = b""
         self.host = headers.get("Host", "127.0.0.1" if self.version == "HTTP/1.0" else "-/")
-        if not _HOST.fullmatch(self.host):
-            raise HTTPInputError(f"Invalid Host header: {self.host!r}")
+        _check_host(self.host)
         context: Any = connection.context  # type: ignore[attr-defined]  # of all connections of servers
         self.remote_ip, self.protocol = context.remote_ip, context.protocol
         self.connection, self.server_connection = connection, server_connection
@@ -175,6 +200,7 @@ class Call(HTTPMessageDelegate):
             return None
         if target is None or not target[0].lean:
             # What takes its body piece by piece is at work from here on.
+            _check_host(headers.get("Host", ""))
             self._begun = target is not None and _has_stream_request_body(target[0])
             self._page = application.start_page(self._server_connection, self._connection)
             return self._page.headers_received(start_line, headers)
@@ -214,6 +240,12 @@ class Call(HTTPMessageDelegate):
     def _send_away(self) -> None:
         self._pieces.clear()
         send_away(self._application, self._target, *self._asked, self._connection)
+
+
+def _check_host(host: str) -> None:
+    """Raises HTTPInputError."""
+    if not _HOST.fullmatch(host):
+        raise HTTPInputError(f"Invalid Host header: {host[:100]!r}")
 
 
 def _plain(part: str) -> str | bytes:

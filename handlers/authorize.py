@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from types import SimpleNamespace
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from handlers import letters
@@ -12,8 +13,9 @@ from handlers.page import PageHandler
 from handlers.params import Params, once, parse_pairs
 from handlers.scopes import SCOPE_WORDS
 from store.authorizations import AuthorizationRequest, Pending
+from store.lookalikes import looks_like_a_brand
 from store.names import parse_scope
-from store.redirect_uris import display_origin, is_interceptable, match_redirect_uri, with_params
+from store.redirect_uris import display_origin, is_interceptable, is_own_origin, match_redirect_uri, with_params
 from store.refused import Refused, SignedOut
 from store.registration import Registration
 from store.results import Profile
@@ -21,6 +23,18 @@ from store.results import Profile
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 PROMPTS = {"none", "login", "consent", "select_account"}
 MAX_STATE = 2000
+
+
+class Mark(NamedTuple):
+    """Who vouches for an app: the operator, or else a domain that the app has proven; empty where there is none.
+
+    `brand` is a well-known one that the name looks like. A domain never vouches for such a name: whoever registers
+    `evil.example` can prove it, so a mark with a brand has none.
+    """
+
+    by_operator: bool
+    domain: str
+    brand: str
 
 
 class AuthorizeHandler(PageHandler):
@@ -31,19 +45,16 @@ class AuthorizeHandler(PageHandler):
         pairs = parse_pairs(self.request.query)
         # Nothing is sent to an address before app and address are known to belong together: errors are a page.
         app = await self.check_client(pairs)
-        redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs)
-        state = _first(pairs, "state")
+        redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
         try:
             params = once(pairs)
-            request = check_request(app, redirect_uri, params)
+            request = check_request(app, redirect_uri, params, self.site.require_pkce)
             prompts = check_prompt(params)
             await self.begin(app, request, prompts, pairs)
         except Refused as refusal:
             if refusal.code == "rate_limited":
                 raise
-            # RFC 6749 4.1.2.1: everything else goes back to the app.
-            answer = {"error": refusal.code, "error_description": refusal.description}
-            self.send_back(app, redirect_uri, answer, state)
+            await self.answer_error(app, redirect_uri, refusal, pairs)
 
     async def check_client(self, pairs: list[tuple[str, str]]) -> Registration:
         """The app, which must be registered and active."""
@@ -82,6 +93,35 @@ class AuthorizeHandler(PageHandler):
             return await self.confirm_first(app, begun.profile)
         self.show_consent(app, request, begun)
 
+    async def answer_error(
+        self, app: Registration, redirect_uri: str, refusal: Refused, pairs: list[tuple[str, str]]
+    ) -> None:
+        """RFC 6749 4.1.2.1: what is wrong goes back to the app. Where anybody may have registered the app, nobody is
+        redirected before signing in (RFC 9700 4.11.2), and `prompt=none` gets a page, against Core 3.1.2.6."""
+        answer = {"error": refusal.code, "error_description": refusal.description}
+        state = _first(pairs, "state")
+        if app.from_operator:
+            return self.send_back(app, redirect_uri, answer, state)
+        if any(name == "prompt" and "none" in value.split() for name, value in pairs):
+            return await self.show_target(app, redirect_uri, answer, state)
+        if await self.profile() is None:
+            return self.sign_in_first(pairs, quiet=False)
+        self.send_back(app, redirect_uri, answer, state)
+
+    async def show_target(
+        self, app: Registration, redirect_uri: str, answer: dict[str, str], state: str | None
+    ) -> None:
+        """A page that names the address and leaves the way there to the person."""
+        self.render(
+            "leaving.html",
+            title=f"Go to {app.name}?",
+            signed_in=await self.profile(),
+            app=app,
+            app_domain=display_origin(redirect_uri),
+            mark=mark_of(app, redirect_uri),
+            target=answer_url(app, self.site.base_url, redirect_uri, answer, state),
+        )
+
     def sign_in_first(self, pairs: list[tuple[str, str]], quiet: bool) -> None:
         """To the sign-in page and back here; `login` is left out of `prompt` on the way back, or it would never end."""
         if quiet:
@@ -110,6 +150,7 @@ class AuthorizeHandler(PageHandler):
             request_id=pending.request_id,
             app=app,
             app_domain=display_origin(request.redirect_uri),
+            mark=mark_of(app, request.redirect_uri),
             scopes=[
                 SimpleNamespace(name=name, granted_before=name in pending.granted, **SCOPE_WORDS[name]._asdict())
                 for name in request.scopes
@@ -138,6 +179,12 @@ def answer_url(app: Registration, issuer: str, redirect_uri: str, answer: dict[s
     return with_params(redirect_uri, answer)
 
 
+def mark_of(app: Registration, redirect_uri: str) -> Mark:
+    """What vouches for an app that sends people to this redirect URI."""
+    brand = looks_like_a_brand(app.name) or ""
+    return Mark(app.verified, "" if brand else app.proven_for(redirect_uri), brand)
+
+
 def offered_limit(pending: Pending) -> int | None:
     """The monthly limit the page begins with, in micro-dollars: that of an earlier consent, where there was one."""
     if pending.spend_limit is None and "credits:spend" not in pending.granted:
@@ -145,16 +192,21 @@ def offered_limit(pending: Pending) -> int | None:
     return pending.spend_limit
 
 
-def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]]) -> str:
-    """SPEC 4.1: one of the registered redirect URIs."""
+def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url: str) -> str:
+    """SPEC 4.1: one of the registered redirect URIs, and never one of this server."""
     redirect_uri = once([pair for pair in pairs if pair[0] == "redirect_uri"]).get("redirect_uri")
     if redirect_uri is None or not match_redirect_uri(app.redirect_uris, redirect_uri):
         raise Refused("invalid_request", f"{app.name} did not register the address it wants you to go back to.")
+    # The base URL may be younger than the registration.
+    if is_own_origin(redirect_uri, base_url):
+        raise Refused("invalid_request", f"{app.name} wants you to go back to this server, which is no app's address.")
     return redirect_uri
 
 
-def check_request(app: Registration, redirect_uri: str, params: Params) -> AuthorizationRequest:
-    """The rest of the request. Raises Refused, which goes back to the app."""
+def check_request(
+    app: Registration, redirect_uri: str, params: Params, require_pkce: bool = False
+) -> AuthorizationRequest:
+    """The rest of the request. Raises Refused, which goes back to the app. `require_pkce`: as `check_pkce`."""
     # RFC 6749 3.1.1
     response_type = params.require("response_type")
     if response_type != "code":
@@ -162,8 +214,10 @@ def check_request(app: Registration, redirect_uri: str, params: Params) -> Autho
     state = params.require("state")
     if len(state.encode()) > MAX_STATE:
         raise Refused("invalid_request", f"state is longer than {MAX_STATE} bytes.")
-    scopes, challenge = check_scope(app, params), check_pkce(app, params)
-    return AuthorizationRequest(app.client_id, redirect_uri, scopes, state, challenge, app.terms)
+    scopes, challenge = check_scope(app, params), check_pkce(app, params, require_pkce)
+    return AuthorizationRequest(
+        app.client_id, redirect_uri, scopes, state, challenge, app.terms, app.place(redirect_uri)
+    )
 
 
 def check_scope(app: Registration, params: Params) -> tuple[str, ...]:
@@ -179,12 +233,14 @@ def check_scope(app: Registration, params: Params) -> tuple[str, ...]:
     return scopes
 
 
-def check_pkce(app: Registration, params: Params) -> str:
-    """SPEC 5.2, RFC 7636 4.3: S256 or nothing, and nothing only where the app may."""
+def check_pkce(app: Registration, params: Params, require_pkce: bool) -> str:
+    """SPEC 5.2, RFC 7636 4.3: S256 or nothing, and nothing only where app and server (`require_pkce`) allow it."""
     challenge, method = params.get("code_challenge"), params.get("code_challenge_method")
     if challenge is None:
         if method is not None:
             raise Refused("invalid_request", "code_challenge is missing.")
+        if require_pkce:
+            raise Refused("invalid_request", "Every app of this server must use PKCE: code_challenge is missing.")
         if app.needs_pkce:
             raise Refused("invalid_request", "This app must use PKCE: code_challenge is missing.")
         return ""

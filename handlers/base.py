@@ -21,7 +21,7 @@ from handlers.params import JSON, Params, parse_body
 from handlers.policy import Policy
 from handlers.site import Site, client_address, window_address
 from store.opened import Store
-from store.refused import Refused, SignedOut
+from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window
 from tracing import CURRENT, over, request_id
 
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("latchkey.http")
 
+DEVICE_COOKIE = "device"
 EXPOSED = (
     "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Request-Id, "
-    "Idempotent-Replayed"
+    "Idempotent-Replayed, X-Should-Retry"
 )
 ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Traceparent, Tracestate"
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
@@ -97,12 +98,15 @@ class BaseHandler(RequestHandler):
     @property
     def visitor(self) -> Visitor:
         """Where the request comes from, for the audit trail."""
-        return Visitor(self.address, device_words(self.request.headers.get("User-Agent", "")))
+        known = self.get_cookie(self.site.cookie(DEVICE_COOKIE)) or ""
+        return Visitor(self.address, device_words(self.request.headers.get("User-Agent", "")), known)
 
     @property
     def address(self) -> str:
         """The client's address, through trusted proxies only."""
         forwarded = ",".join(self.request.headers.get_list("X-Forwarded-For"))
+        if forwarded and not self.site.trusts(self.request.remote_ip):
+            self.application.warn_of_proxy()
         return client_address(self.request.remote_ip or "", forwarded, self.site.trusted_proxies)
 
     @property
@@ -117,8 +121,11 @@ class BaseHandler(RequestHandler):
         for name, value in self.constant_headers:
             lines[name] = [value]
         request = self.request
-        trusted = self.application.site.trusts(request.remote_ip)
-        lines["X-Request-Id"] = [request_id(request, trusted=trusted)]
+        site = self.application.site
+        lines["X-Request-Id"] = [request_id(request, trusted=site.trusts(request.remote_ip))]
+        hsts = site.hsts
+        if hsts:
+            lines["Strict-Transport-Security"] = [hsts]
         self._headers = headers_of(lines)
         self.set_default_headers()
         self._write_buffer = []
@@ -129,6 +136,8 @@ class BaseHandler(RequestHandler):
         ("Content-Type", "text/html; charset=UTF-8"),
         ("X-Content-Type-Options", "nosniff"),
         ("Cache-Control", "no-store"),
+        # Of what is no page: nothing in it runs, and nobody frames it.
+        ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     )
     """Of every response, errors included, beside its date and the id of its request. Names are spelt `Header-Case`."""
 
@@ -153,6 +162,16 @@ class BaseHandler(RequestHandler):
         # Tornado's templates leave a cycle, which holds the request until the next garbage collection.
         self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}
 
+    def get_cookie(self, name: str, default: Any = None) -> Any:
+        """The cookie of this name, the last where there are several. Tornado's makes an object of each, which takes 30
+        ms for those that fit into a request. No value of ours needs quotes, so none is unquoted."""
+        found = getattr(self.request, "latchkey_cookies", None)
+        if found is None:
+            pairs = (crumb.partition("=") for crumb in self.request.headers.get("Cookie", "").split(";"))
+            found = {name.strip(): value.strip() for name, _, value in pairs}
+            self.request.latchkey_cookies = found  # type: ignore[attr-defined]  # as latchkey_id
+        return found.get(name, default)
+
     def step_aside(self) -> None:
         """From here on this request takes long and does little: it leaves its room to others, until it is finished."""
         if not self.aside and not self._finished:
@@ -173,6 +192,7 @@ class BaseHandler(RequestHandler):
             try:
                 super().check_xsrf_cookie()
             except HTTPError:
+                self.store.security.note("form_refused", detail=f"{self.policy.route} xsrf")
                 raise Refused("access_denied", XSRF_WRONG) from None
 
     async def head(self, *args: str, **kwargs: str) -> None:
@@ -291,7 +311,7 @@ def log_failure(request: HTTPServerRequest, raised: Any) -> None:
     error: BaseException | None = raised[1]
     if is_defect(error):
         log.error("%s %s failed [%s]", method_of(request), shown(request.path), request_id(request), exc_info=raised)
-    elif not isinstance(error, (Refused, SignedOut, HTTPError)):
+    elif not isinstance(error, (Refused, SignedOut, Unproved, HTTPError)):
         reason = str(error) or type(error).__name__
         log.warning("%s %s: %s [%s]", method_of(request), shown(request.path), reason, request_id(request))
     # A frame on the way often knows the error that went through it. The two would keep the request, with its body,

@@ -107,6 +107,8 @@ def send_away(
     given["Date"] = http_date(int(time()))
     given["X-Request-Id"] = request_id
     given["Retry-After"] = str(later())
+    if application.site.hsts:
+        given["Strict-Transport-Security"] = application.site.hsts
     headers = headers_of({name: [value] for name, value in given.items()})
     start_line = ResponseStartLine("", CATALOGUE[BUSY.code].status, "Service Unavailable")
     connection.write_headers(start_line, headers, b"" if method == "HEAD" else body)
@@ -145,6 +147,8 @@ def quick_answer(application: Latchkey, head: bytes) -> bytes | None:
     before, after = made
     request_id = random.getrandbits(64)
     told = f"Date: {http_date(int(time()))}\r\nX-Request-Id: {request_id:016x}\r\nRetry-After: {later()}\r\n"
+    if application.site.hsts:
+        told += f"Strict-Transport-Security: {application.site.hsts}\r\n"
     return before + told.encode() + after
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import secrets
-import unicodedata
 from types import SimpleNamespace
 
+from handlers import letters
+from handlers.app_changes import changed_lines
 from handlers.app_form import AppForm
 from handlers.format import counted, money
-from handlers.page import PageHandler
+from handlers.guarded import GuardedPage
 from handlers.plot import bars
 from handlers.scopes import SCOPE_WORDS
 from handlers.snippets import snippets_of
+from store.domains import PATH, provable
+from store.lookalikes import looks_like_a_brand
 from store.refused import Refused
 from store.registration import Registration, secret_mark
 from store.results import Profile
@@ -22,13 +25,18 @@ NOTICES = {
     "again; if you have lost it, make a new one below.",
     "off": "The app is switched off: it gets no new access, and its tokens are refused.",
     "on": "The app is switched on. Tokens that have not expired work again.",
-    "deleted": "The app is deleted. What it kept for people is being removed.",
+    "deleted": "The app is deleted. People can see and download what it kept for them for 30 days.",
+    "verified": "Domain verified.",
     "ended": "That secret is refused from now on.",
 }
 
 
-class DeveloperPage(PageHandler):
+class DeveloperPage(GuardedPage):
     """What the pages of the portal share."""
+
+    def tell_owner(self, profile: Profile, app: Registration, *lines: str) -> None:
+        """Mails the owner what was changed; `app` is the registration of before."""
+        letters.app_changed(self.site, profile.email, app, list(lines), self.visitor)
 
     def show_form(self, profile: Profile, form: AppForm) -> None:
         """The form of a new app."""
@@ -41,6 +49,7 @@ class DeveloperPage(PageHandler):
             form=form,
             words=SCOPE_WORDS,
             kind_open=True,
+            must_pkce=self.site.require_pkce,
         )
 
     async def show_app(
@@ -51,10 +60,12 @@ class DeveloperPage(PageHandler):
         secret: str | None = None,
         fresh: bool = False,
         wrong: str | None = None,
+        domain: str | None = None,
+        wrong_domain: str | None = None,
     ) -> None:
         """The page of an app. `secret` is shown this once; `fresh`: it was registered just now; `wrong` is what was
-        not done, and why."""
-        if wrong or (form and form.errors):
+        not done, and why; `domain` is one that was typed, `wrong_domain` why it is not verified."""
+        if wrong or wrong_domain or (form and form.errors):
             self.set_status(400)
         numbers = await self.store.numbers.of(app.client_id)
         sums = SimpleNamespace(
@@ -70,6 +81,12 @@ class DeveloperPage(PageHandler):
             form=form or AppForm.of(app),
             words=SCOPE_WORDS,
             kind_open=False,
+            must_pkce=self.site.require_pkce,
+            domains=provable(app),
+            domain=app.domain if domain is None else domain,
+            wrong_domain=wrong_domain,
+            proof_path=PATH,
+            brand=looks_like_a_brand(app.name),
             secret=secret,
             fresh=fresh,
             wrong=wrong,
@@ -101,8 +118,9 @@ class OwnedAppsHandler(DeveloperPage):
             signed_in=owned.profile,
             owned=owned,
             open=self.may_register(),
-            full=len(owned.apps) + len(owned.deleting) >= self.site.apps_per_person,
+            full=len(owned) >= self.site.apps_per_person,
             most=self.site.apps_per_person,
+            most_days=self.store.tokens.refresh_days,
             notice=self.notice(NOTICES),
         )
 
@@ -110,9 +128,9 @@ class OwnedAppsHandler(DeveloperPage):
 class RegisterHandler(DeveloperPage):
     """Registers an app."""
 
-    def prepare(self) -> None:
+    async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
         """Raises Refused("access_denied") where the operator alone registers apps."""
-        super().prepare()
+        await super().prepare()
         if not self.may_register():
             raise Refused("access_denied", "Apps are registered by the operator of this server. Ask them for yours.")
 
@@ -130,7 +148,7 @@ class RegisterHandler(DeveloperPage):
         if kind not in ("confidential", "public"):
             raise Refused("invalid_request", "kind is confidential or public.")
         profile = await self.store.sessions.profile(session)
-        form = AppForm.read(params, kind == "public")
+        form = AppForm.read(params, kind == "public", self.site.base_url)
         if not 16 <= len(form.nonce) <= 64:
             raise Refused("invalid_request", "The form is not whole: open it again.")
         if form.errors:
@@ -160,14 +178,16 @@ class OwnedAppHandler(DeveloperPage):
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         profile, app = await self.store.owned.find(session, client_id)
-        form = AppForm.read(params, app.public)
+        form = AppForm.read(params, app.public, self.site.base_url, app.name)
         if not form.errors:
+            await self.store.limits.change_app(session.user)
             try:
                 await self.store.owned.update(session, client_id, "app_changed", self.visitor, **form.fields())
             except ValueError as error:
                 form.errors["scopes"] = [f"This cannot be: {error}."]  # an app with hosted storage, set by the operator
         if form.errors:
             return await self.show_app(profile, app, form)
+        self.tell_owner(profile, app, *changed_lines(app, form.fields()))
         self.see_done(f"/developer/apps/{client_id}?saved")
 
 
@@ -185,6 +205,7 @@ class RotateHandler(DeveloperPage):
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
             return await self.show_app(profile, app, wrong=refusal.description)
+        self.tell_owner(profile, app, "A second client secret was made")
         await self.show_app(profile, app, secret=secret)
 
 
@@ -195,7 +216,9 @@ class EndSecretHandler(DeveloperPage):
         """It is refused from then on."""
         self.check_same_origin()
         session, mark = self.require_session(), self.body().require("mark")
+        profile, app = await self.store.owned.find(session, client_id)
         await self.store.owned.drop_secret(session, client_id, mark, self.visitor)
+        self.tell_owner(profile, app, "A client secret was ended")
         self.see_done(f"/developer/apps/{client_id}?ended")
 
 
@@ -209,34 +232,8 @@ class StatusHandler(DeveloperPage):
         if status not in ("active", "off"):
             raise Refused("invalid_request", "status is active or off.")
         event = "app_enabled" if status == "active" else "app_disabled"
+        profile, app = await self.store.owned.find(session, client_id)
         await self.store.owned.update(session, client_id, event, self.visitor, status=status)
+        if status != app.status:
+            self.tell_owner(profile, app, "It was switched on" if status == "active" else "It was switched off")
         self.see_done(f"/developer/apps/{client_id}?{'on' if status == 'active' else 'off'}")
-
-
-class DeleteAppHandler(DeveloperPage):
-    """Deletes an app."""
-
-    async def post(self, client_id: str) -> None:
-        """Where its name was typed; what it left is freed when the answer is on its way. Sent for an app whose
-        deletion is not finished, it goes on."""
-        self.check_same_origin()
-        session, params = self.require_session(), self.body()
-        registration, _ = await self.store.apps.fresh(client_id)
-        if registration is not None:
-            profile, app = await self.store.owned.find(session, client_id)
-            if same_name(params.get("confirm") or "", app.name):
-                return await self.delete_app(client_id)
-            return await self.show_app(profile, app, wrong="Nothing was deleted: what you typed is not the app's name.")
-        await self.delete_app(client_id)
-
-    async def delete_app(self, client_id: str) -> None:
-        """Its tokens are dead when this returns."""
-        await self.store.owned.delete(self.require_session(), client_id, self.visitor)
-        self.site.beside(self.store.apps.finish_deletion(client_id))
-        self.see_done("/developer/apps?deleted")
-
-
-def same_name(typed: str, name: str) -> bool:
-    """Whether a person typed the name, however their keyboard writes it."""
-    typed, name = (" ".join(unicodedata.normalize("NFKC", text).casefold().split()) for text in (typed, name))
-    return typed == name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from handlers.page import PageHandler
+from handlers import letters
+from handlers.guarded import GuardedPage
 from handlers.params import once, parse_pairs
 from outbound.retries import ATTEMPTS
 from outbound.signing import body_of
@@ -27,10 +28,11 @@ WHAT_IS_TOLD = (
     ("tokens.revoked", "Your app’s tokens for somebody ended, for their safety. They have to come by your app anew."),
     ("data.deleted", "What your app kept for somebody here is gone."),
     ("user.deleted", "Somebody has deleted their account, and what your app kept for them here is gone."),
+    ("app.deleted", "Your app was deleted here. Events about its people’s documents follow for 30 days."),
 )
 
 
-class WebhooksPage(PageHandler):
+class WebhooksPage(GuardedPage):
     """What these pages share."""
 
     async def show_webhooks(
@@ -88,8 +90,12 @@ class WebhooksHandler(WebhooksPage):
             if url:
                 check_webhook_url(url, loopback=self.site.on_loopback)
         except InvalidWebhookUrl as error:
-            return await self.show_webhooks(profile, app, typed=url[:2000], wrong=str(error))
+            return await self.show_webhooks(profile, app, typed=url, wrong=str(error))
+        before = app
         app, secret = await self.store.owned.set_webhook(self.require_session(), client_id, url, self.visitor)
+        if url != before.webhook_url:
+            line = f"Events go to {url}" if url else "Events are posted nowhere any more"
+            letters.app_changed(self.site, profile.email, before, [line], self.visitor)
         if secret:
             return await self.show_webhooks(profile, app, secret=secret)
         self.see_done(f"/developer/apps/{client_id}/webhooks?{'saved' if url else 'off'}")
@@ -113,6 +119,9 @@ class SigningSecretHandler(WebhooksPage):
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
             return await self.show_webhooks(*await self.own(client_id), wrong=refusal.description)
+        letters.app_changed(
+            self.site, profile.email, app, ["A new signing secret was made for its webhook"], self.visitor
+        )
         await self.show_webhooks(profile, app, secret=secret)
 
 

@@ -19,6 +19,8 @@ from store.refused import Refused
 COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 DOCUMENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@~-]{0,127}")
 PREFIX = re.compile(r"[A-Za-z0-9_.:@~-]{0,128}")
+MOST_IF_MATCH = 4096
+"""Characters of If-Match, at most: 170 of the longest ETags."""
 _ETAG = re.compile(r'"(\d{1,20})"')
 MOST_ITEMS = 200
 
@@ -96,6 +98,8 @@ class DocumentHandler(ApiHandler):
         if if_none not in (None, "*"):
             raise Refused("invalid_request", "The only condition of If-None-Match on a write is *.")
         if if_match is not None and if_match != "*":
+            if len(if_match) > MOST_IF_MATCH:
+                raise Refused("invalid_request", "If-Match is too long.")
             numbers = (_ETAG.fullmatch(tag.strip()) for tag in if_match.split(","))
             # No document has the ETag 0.
             if_match = " ".join(match[1] if match else "0" for match in numbers)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from tornado.web import HTTPError
 
-from store.errors import StoreUnavailable, Unconfirmed
+from store.errors import StoreFull, StoreUnavailable, Unconfirmed
 from store.passwords import HasherBusy
-from store.refused import Refused, SignedOut
+from store.refused import Refused, SignedOut, Unproved
+
+CONFIRM_FIRST = "Confirm first that it is you."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ CATALOGUE: dict[str, Entry] = {
 }
 
 UNAVAILABLE = "temporarily_unavailable"
+FULL = 30
+"""Seconds after which whoever met a full store may try again: an operator has to make room first."""
 
 # These codes go out under another name: the interface knows one code for every malformed request.
 PUBLIC_NAME = {"payload_too_large": "invalid_request", "unsupported_media_type": "invalid_request"}
@@ -65,6 +69,10 @@ def refusal_of(status: int, error: BaseException | None) -> Refused:
         return error
     if isinstance(error, SignedOut):
         return Refused("login_required")
+    if isinstance(error, StoreFull):
+        return Refused("temporarily_unavailable", "There is no room to store this. Nothing was done.", retry_after=FULL)
+    if isinstance(error, Unproved):
+        return Refused("access_denied", CONFIRM_FIRST)
     if isinstance(error, (StoreUnavailable, HasherBusy)):
         return Refused("temporarily_unavailable", retry_after=1)
     if isinstance(error, HTTPError) or error is None:
@@ -75,10 +83,10 @@ def refusal_of(status: int, error: BaseException | None) -> Refused:
 def cause_of(error: BaseException | None) -> str:
     """Why it is `UNAVAILABLE`, in a word for the metrics."""
     if isinstance(error, StoreUnavailable):
-        return "replicas" if isinstance(error, Unconfirmed) else "store"
+        return "replicas" if isinstance(error, Unconfirmed) else "full" if isinstance(error, StoreFull) else "store"
     return "passwords" if isinstance(error, HasherBusy) else "places"
 
 
 def is_defect(error: BaseException | None) -> bool:
     """Whether the log needs the traceback: everything that is not an answer to be expected."""
-    return not isinstance(error, (Refused, SignedOut, StoreUnavailable, HasherBusy, HTTPError))
+    return not isinstance(error, (Refused, SignedOut, Unproved, StoreUnavailable, HasherBusy, HTTPError))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from mimetypes import guess_type
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tornado.web import HTTPError, StaticFileHandler
@@ -40,7 +41,9 @@ class FallbackHandler(PageHandler):
 
 class StaticHandler(StaticFileHandler):
     """Stylesheets, scripts and icons: cached by their versioned address, never a 304. A file that lies here with `.gz`
-    behind its name has an address without it, and is sent as it lies, to everybody: what asks for it is browsers."""
+    behind its name has an address without it, and is sent as it lies, to everybody: what asks for it is browsers.
+
+    A file is found by its name in `files_in`, so the address of a stranger never reaches the file system."""
 
     # What is counted of a request.
     policy = Policy(route="static")
@@ -50,8 +53,14 @@ class StaticHandler(StaticFileHandler):
         """Nothing sniffs at them."""
         self.set_header("Server", "Latchkey")
         self.set_header("X-Content-Type-Options", "nosniff")
-        trusted = cast("Latchkey", self.application).site.trusts(self.request.remote_ip)
-        self.set_header("X-Request-Id", request_id(self.request, trusted=trusted))
+        # For whoever opens the file itself; a page that loads it has a policy of its own.
+        self.set_header(
+            "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+        )
+        site = cast("Latchkey", self.application).site
+        self.set_header("X-Request-Id", request_id(self.request, trusted=site.trusts(self.request.remote_ip)))
+        if site.hsts:
+            self.set_header("Strict-Transport-Security", site.hsts)
 
     async def _execute(self, *args: Any, **kwargs: Any) -> None:
         """Tornado's, in a task of its own."""
@@ -63,10 +72,11 @@ class StaticHandler(StaticFileHandler):
         over(self.request)
 
     def parse_url_path(self, url_path: str) -> str:
-        """A name that no file can have is not found, where the file system would raise."""
-        if "\0" in url_path:
+        """The name, if it is that of a file. Taking apart a path of 32,000 segments would take a quarter of a
+        second."""
+        if url_path not in cast("Latchkey", self.application).files:
             raise HTTPError(404)
-        return super().parse_url_path(url_path)
+        return url_path
 
     @classmethod
     def get_absolute_path(cls, root: str, path: str) -> str:
@@ -116,6 +126,12 @@ class StaticHandler(StaticFileHandler):
         if status_code == 405:
             self.set_header("Allow", "GET, HEAD")
         self.finish(f"{status_code}\n")
+
+
+def files_in(folder: Path) -> frozenset[str]:
+    """The names under which files in a folder are served, with `/` between their parts."""
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return frozenset(found | {name.removesuffix(".gz") for name in found})
 
 
 def quote_nothing(record: logging.LogRecord) -> bool:

@@ -16,8 +16,10 @@ from tornado.template import Loader
 from handlers.format import exact
 from handlers.site import Site, window_address
 from outbound.mail import Letter
-from store.links import Link
+from store.guesses import Told
+from store.links import Changed, Link, Undo
 from store.refused import Refused
+from store.registration import Registration
 from store.results import Visitor
 from store.sessions import SignedIn
 
@@ -81,9 +83,15 @@ async def change(site: Site, link: Link) -> None:
     write(site, "change", link.email, link=_address(site, "/account/email/change", link))
 
 
-def address_changed(site: Site, old: str, new: str, visitor: Visitor) -> None:
-    """To the old address."""
-    write(site, "address_changed", old, new=new, **_circumstances(visitor))
+def address_changed(site: Site, change: Changed, visitor: Visitor) -> None:
+    """To the old address, with the link that brings it back where there is one."""
+    link = _address(site, "/account/email/undo", change.undo) if change.undo else ""
+    write(site, "address_changed", change.old, new=change.new, link=link, **_circumstances(visitor))
+
+
+def address_restored(site: Site, undo: Undo, visitor: Visitor) -> None:
+    """To the address that the account had until the change was undone."""
+    write(site, "address_restored", undo.new, old=undo.old, **_circumstances(visitor))
 
 
 def factors_changed(site: Site, email: str, what: str, visitor: Visitor) -> None:
@@ -91,9 +99,28 @@ def factors_changed(site: Site, email: str, what: str, visitor: Visitor) -> None
     write(site, "second_step", email, said=what, **_circumstances(visitor))
 
 
+def app_changed(site: Site, email: str, app: Registration, lines: list[str], visitor: Visitor) -> None:
+    """To the owner: what changed of an app, in lines; nothing is sent without any."""
+    if lines:
+        listed = "\n".join(f"- {line}" for line in lines)
+        write(site, "app_changed", email, name=app.name, client=app.client_id, lines=listed, **_circumstances(visitor))
+
+
+def app_deleted(site: Site, email: str, name: str, client: str, visitor: Visitor) -> None:
+    """To the owner of an app, who gave it its name."""
+    write(site, "app_deleted", email, name=name, client=client, **_circumstances(visitor))
+
+
 def password_changed(site: Site, email: str, visitor: Visitor, *, claimed: bool = False) -> None:
     """That the password is another one; `claimed`: with it went whatever else let anybody in."""
     write(site, "password_claimed" if claimed else "password_changed", email, **_circumstances(visitor))
+
+
+def codes_guessed(site: Site, told: Told | None, visitor: Visitor) -> None:
+    """That somebody types wrong codes after the right password, where that is due."""
+    if told:
+        stopped = "yes" if told.stopped else ""
+        write(site, "codes_guessed", told.email, stopped=stopped, **_circumstances(visitor))
 
 
 def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:

@@ -6,12 +6,13 @@ A link changes nothing by being opened, since mail scanners open them too: it sh
 from __future__ import annotations
 
 from handlers import letters
+from handlers.guarded import GuardedPage
 from handlers.page import Onward, next_query, safe_next
 from handlers.signin import SignInPage
 from store.links import Seen
 from store.names import normalise_email
-from store.passwords import MIN_PASSWORD_LENGTH, check_password
-from store.refused import Refused, SignedOut
+from store.passwords import MIN_PASSWORD_LENGTH
+from store.refused import Refused
 from store.results import Profile
 from store.seal import Kind
 
@@ -175,20 +176,22 @@ class ResetHandler(LinkPage):
         link, password = params.get("link") or "", params.get("new_password") or ""
         seen = await self.store.links.look(Kind.RESET, link)
         try:
-            check_password(password, seen.mailed_to)
+            await self.check_new_password(password, seen.mailed_to, seen.name)
         except ValueError as error:
             self.set_status(400)
             return await self.show(link, str(error))
         claimed = await self.store.links.reset(link, password, self.visitor)
         letters.password_changed(self.site, seen.mailed_to, self.visitor, claimed=claimed)
         self.write_session(None)
+        # Whoever reads the person's mail need not wait until strangers stop guessing.
+        await self.keep_device(seen.user)
         text = "Everybody who was signed in to your account is signed out. Sign in with the new password. "
         text += ALL_IS_GONE if claimed else FACTORS_STAY
         onward = f"/signin{next_query(safe_next(seen.target))}"
         await self.done("Your password was changed", text, onward, "Sign in")
 
 
-class EmailHandler(LinkPage):
+class EmailHandler(GuardedPage, LinkPage):
     """Asks for another e-mail address."""
 
     async def get(self) -> None:
@@ -197,19 +200,22 @@ class EmailHandler(LinkPage):
 
     async def show(self, email: str = "", error: str | None = None, wrong: str = "") -> None:
         """The form, with what went wrong, and in which field."""
-        profile = await self.store.sessions.profile(self.require_session())
+        session = self.require_session()
+        profile = await self.store.sessions.profile(session)
         self.render(
             "account_email.html",
             title="E-mail address",
             signed_in=profile,
             profile=profile,
+            second=(await self.store.factors.of(session)).second,
             email=email,
             error=error,
             wrong=wrong,
         )
 
     async def post(self) -> None:
-        """Mails a link to the new address, if the password is right. It says nothing of who else has the address."""
+        """Mails a link to the new address, if the password is right, or who has a second step confirmed with it. It
+        says nothing of who else has the address."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         typed, password = params.get("email") or "", params.get("current_password") or ""
@@ -221,15 +227,19 @@ class EmailHandler(LinkPage):
         except ValueError as error:
             self.set_status(400)
             return await self.show(typed, str(error), "email")
-        await self.store.limits.own_password(session.user)
-        found = await self.store.people.verify(profile.email, password)
-        if found is None or found.user != session.user:
-            self.set_status(400)
-            return await self.show(typed, "The current password is not right.", "current")
+        verified = b""
+        factors = await self.store.factors.of(session)
+        if not factors.second:
+            async with await self.store.limits.own_password(session.user):
+                found = await self.store.people.verify(profile.email, password, known=True)
+            if found is None or found.user != session.user:
+                self.set_status(400)
+                return await self.show(typed, "The current password is not right.", "current")
+            verified = found.password
         await self.store.limits.change_mail(new)
-        link = await self.store.links.to_change(profile.user, profile.email, new)
-        if link is None:
-            raise SignedOut
+        link = await self.store.links.to_change(
+            session, profile.email, new, verified, self.visitor, mailed=self.site.mail.confirms
+        )
         self.site.beside(letters.change(self.site, link), within=self.site.scatter)
         self.sent(new, "1 hour", "/account", profile)
 
@@ -258,9 +268,40 @@ class ChangeHandler(LinkPage):
         await self.store.sessions.profile(session)  # nothing is reserved for who is signed out
         change = await self.store.links.change(session, link, self.visitor)
         if not change.again:
-            letters.address_changed(self.site, change.old, change.new, self.visitor)
+            letters.address_changed(self.site, change, self.visitor)
         await self.changed(change.new)
 
     async def changed(self, email: str) -> None:
         """Said after the first click and after every other."""
         await self.done("Your address was changed", f"Your account has the address {email} now. Sign in with it.")
+
+
+class UndoHandler(LinkPage):
+    """Brings an old address back by the link that was mailed to it when it was changed."""
+
+    async def get(self) -> None:
+        """Asks anybody who has the link: whoever changed the address may have changed the password too."""
+        link = self.query().get("link") or ""
+        undo = await self.store.links.look_undo(link)
+        if undo.used:
+            return await self.undone(undo.new)
+        self.render("link_undo.html", title="Take your address back", old=undo.old, new=undo.new, link=link)
+
+    async def post(self) -> None:
+        """Brings it back, tells the other one, and mails a link that sets a new password."""
+        self.check_same_origin()
+        undo = await self.store.links.undo(self.body().get("link") or "", self.visitor)
+        if not undo.used:
+            letters.address_restored(self.site, undo, self.visitor)
+            self.site.beside(letters.forgotten(self.site, undo.old, "/account/security"), within=self.site.scatter)
+        self.write_session(None)
+        await self.undone(undo.old)
+
+    async def undone(self, email: str) -> None:
+        """Said after the first click and after every other."""
+        text = (
+            f"Your account has the address {email} again. Everybody is signed out and the password has ended: we "
+            "e-mailed you a link to choose a new one. When you are signed in, look at your passkeys, your apps and the "
+            "activity under Security."
+        )
+        await self.done("Your address is back", text, "/forgot", "Send the link again")

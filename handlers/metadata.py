@@ -28,6 +28,7 @@ class MetadataHandler(ApiHandler):
                 "token_endpoint_auth_methods_supported": methods,
                 "revocation_endpoint_auth_methods_supported": methods,
                 "code_challenge_methods_supported": ["S256"],
+                "require_pkce": self.site.require_pkce,
                 "authorization_response_iss_parameter_supported": True,
             }
         )

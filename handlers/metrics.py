@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -15,17 +16,28 @@ from handlers.ops import NothingHandler
 from handlers.policy import METRICS_POLICIES, NOWHERE, check_policies, policy_of
 from handlers.site import Site
 from metrics.exposition import Exposition
+from store.refused import Refused
 
 
 class Metrics(Latchkey):
-    """The application. `scribe` is one thread: what is read is read by one at a time."""
+    """The application. `scribe` is one thread: what is read is read by one at a time. `hosts` are the names
+    that the port answers to; empty for any."""
 
     exposition: Exposition
     scribe: ThreadPoolExecutor
+    hosts: Collection[str] = ()
 
 
 class MetricsHandler(BaseHandler):
     """GET /metrics."""
+
+    def prepare(self) -> None:
+        """Raises Refused("access_denied") for a page of another site that a browser on this machine has open: its name
+        may resolve to this address (DNS rebinding), but it stays in `Host`."""
+        hosts = cast(Metrics, self.application).hosts
+        if hosts and self.request.host_name.strip("[]") not in hosts:
+            raise Refused("access_denied", f"This port answers to {', '.join(hosts)} only.")
+        super().prepare()
 
     async def get(self) -> None:
         """All metrics of all workers, in the format that is asked for. Thousands of lines take some milliseconds: they
@@ -42,8 +54,9 @@ METRICS_ROUTES: list[tuple[str, Any, str]] = [
 ]
 
 
-def make_metrics_application(site: Site, exposition: Exposition) -> Metrics:
-    """The Tornado application of the metrics port. Raises MissingPolicy for a route without a policy."""
+def make_metrics_application(site: Site, exposition: Exposition, hosts: Collection[str] = ()) -> Metrics:
+    """The Tornado application of the metrics port; `hosts` are the names it answers to, empty for any. Raises
+    MissingPolicy for a route without a policy."""
     check_policies((name for _, _, name in METRICS_ROUTES), METRICS_POLICIES)
     application = Metrics(
         [
@@ -54,6 +67,7 @@ def make_metrics_application(site: Site, exposition: Exposition) -> Metrics:
         default_handler_args={"policy": NOWHERE},
     )
     application.site = site
+    application.hosts = hosts
     application.exposition, application.scribe = exposition, ThreadPoolExecutor(1, "latchkey-metrics")
     logging.getLogger("tornado.general").addFilter(quote_nothing)
     return application

@@ -73,6 +73,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
             "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
             "revocation_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
             "code_challenge_methods_supported": ["S256"],
+            "require_pkce": False,
             "authorization_response_iss_parameter_supported": True,
         }
     },

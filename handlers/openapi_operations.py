@@ -63,7 +63,12 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "OAuth",
             "An app asks a person for access",
             {
-                200: Answer("the page on which the person decides", "Page", ("text/html",)),
+                200: Answer(
+                    "the page on which the person decides, or one that names the app's address before the person goes "
+                    "there",
+                    "Page",
+                    ("text/html",),
+                ),
                 303: Answer(
                     "back to the app with code or error, state and iss; or to the sign-in page", "", (), ("Location",)
                 ),

@@ -82,7 +82,8 @@ _ITEM = {"id": exactly(DOCUMENT_ID.pattern), "etag": ETAG, "size": COUNT, "creat
 _CLIENT = {"client_id": FILLED}
 _SECRET = {"client_secret": {**FILLED, "description": "in the body, or by HTTP Basic; none for a public app"}}
 _MONEY_IS = {"currency": {"const": CURRENCY}, "scale": {"const": SCALE}}
-_CREDITS = written({"charged": COUNT, "remaining": MONEY})
+_LEFT = {"description": "what is left to spend, where the token carries credits:read"}
+_CREDITS = written({"charged": COUNT}, {"remaining": {**MONEY, **_LEFT}})
 _USAGE = written({"used": COUNT, "limit": COUNT})
 
 _BLOCK = read({"type": {"enum": list(BLOCKS)}}, {"text": TEXT})
@@ -157,6 +158,7 @@ SCHEMAS: dict[str, Schema] = {
                     *("revocation_endpoint_auth_methods_supported", "code_challenge_methods_supported"),
                 )
             },
+            "require_pkce": FLAG,
             "authorization_response_iss_parameter_supported": FLAG,
         }
     ),

@@ -101,7 +101,10 @@ DESCRIPTIONS: dict[str, str] = {
         "An app that is not known, or a `redirect_uri` that is not registered, is told on a page, and the browser "
         "goes nowhere. Every other outcome goes back to `redirect_uri`, with `state` and `iss` (RFC 9207): `code`, "
         "or `error` and `error_description`. Beside the codes of the table these are `unsupported_response_type`, "
-        "`invalid_scope`, `access_denied`, and for `prompt=none` `login_required` and `consent_required`."
+        "`invalid_scope`, `access_denied`, and for `prompt=none` `login_required` and `consent_required`. "
+        "An app that an operator registered gets errors at once. An error for an app with an owner comes after "
+        "sign-in, and `prompt=none` without a covering grant is a page that names the app's address and leads on with "
+        "the error."
     ),
     "decide": (
         "The form of the consent page. The session cookie and the XSRF token have to come with it, and where "
@@ -137,11 +140,12 @@ DESCRIPTIONS: dict[str, str] = {
         "`paid` is what was added less what was charged, `held` what calls under way may cost at most, `spendable` "
         "the rest. `appLimit` is what the person lets this app spend in a calendar month (UTC), null for no limit."
     ),
-    "apps": "The caller is left out. Last use is noted at most once a minute.",
+    "apps": "At most the 200 newest; the caller is left out. Last use is noted at most once a minute.",
     "ai-messages": (
         "Before the call the most that it can cost is held; after it, what the model's server reports is charged, "
-        "never more than was held. A call that failed costs nothing. With `stream` the answer is events, and the "
-        "last `message_delta` has the `credits`."
+        "never more than was held. A call that the model's server refused costs nothing; one that it accepted costs "
+        "its input at least, also when the app hangs up. With `stream` the answer is events, and the last "
+        "`message_delta` has the `credits`."
     ),
     "ai-models": (
         "Prices are micro-dollars per million tokens. `latchkey-echo` is built in, and answers with what it was told."

@@ -39,6 +39,7 @@ class OpsHandler(BaseHandler):
     def prepare(self) -> None:
         """Raises Refused("invalid_token") without an operator key, before anything of the request is looked at."""
         if self.policy.operator and not self.shows_a_key():
+            self.store.security.note("operator_key_refused")
             raise Refused("invalid_token", "The operator key is missing or wrong.")
         super().prepare()
 

@@ -8,11 +8,15 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from handlers.base import BaseHandler
+from tornado.locale import Locale
+
+from handlers.base import DEVICE_COOKIE, BaseHandler
 from handlers.errors import CATALOGUE
 from handlers.format import counted
+from store.devices import Device
 from store.errors import StoreUnavailable
-from store.lifetimes import MINUTE
+from store.lifetimes import DEVICE, MINUTE
+from store.passwords import check_password
 from store.redirect_uris import form_action_source
 from store.refused import Refused, SignedOut
 from store.results import Profile
@@ -61,8 +65,6 @@ class PageHandler(BaseHandler):
         self.set_header("Referrer-Policy", "same-origin")
         self.set_header("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
         self.allow_form_to()
-        if self.site.secure:
-            self.set_header("Strict-Transport-Security", "max-age=31536000")
 
     def allow_form_to(self, redirect_uri: str | None = None) -> None:
         """The Content-Security-Policy. Chromium holds every redirect that follows a form against `form-action`, those
@@ -81,6 +83,15 @@ class PageHandler(BaseHandler):
         """What every template may use."""
         known = {"signed_in": None, "session_here": False, "onward": None, "sign_out_to": ""}
         return {**super().get_template_namespace(), **known, "product": PRODUCT, "title": PRODUCT}
+
+    async def check_new_password(self, password: str, email: str, name: str) -> None:
+        """Raises ValueError, with a reason for people, for a password that this person may not set."""
+        check_password(password, email, name)
+        await self.site.breaches.check(password)
+
+    def get_browser_locale(self, default: str = "en_US") -> Locale:
+        """English: Tornado's would read whatever is in Accept-Language."""
+        return Locale.get(default)
 
     def session(self) -> Session | None:
         """The session the cookie names, unread: whether it is alive only the store can say."""
@@ -121,15 +132,25 @@ class PageHandler(BaseHandler):
 
     def read_cookie(self, name: str) -> str | None:
         """One of our cookies, by its short name."""
-        return self.get_cookie(self.site.cookie(name))
+        value: str | None = self.get_cookie(self.site.cookie(name))
+        return value
 
     def write_cookie(self, name: str, value: str | None, lasts: int = 0) -> None:
-        """Sets a short-lived cookie of ours for `lasts` ms, or clears it."""
+        """Sets a cookie of ours for `lasts` ms, or clears it."""
         flags: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
         if value is None:
             self.clear_cookie(self.site.cookie(name), **flags)
         else:
             self.set_cookie(self.site.cookie(name), value, max_age=lasts // 1000, **flags)
+
+    def device(self) -> Device | None:
+        """The person's device that this browser is, unread: whether it is known still only the store can say."""
+        return self.store.devices.open(self.read_cookie(DEVICE_COOKIE))
+
+    async def keep_device(self, user: str) -> None:
+        """Keeps this browser a known one of the person, where what they did made all others unknown."""
+        with suppress(StoreUnavailable, SignedOut):  # what they did is done
+            self.write_cookie(DEVICE_COOKIE, await self.store.devices.renew(self.device(), user), DEVICE)
 
     def see_other(self, url: str) -> None:
         """RFC 9700 4.12: a redirect after a POST is 303."""
@@ -157,6 +178,7 @@ class PageHandler(BaseHandler):
         """Refuses a form that a page of another origin sent. Raises Refused("access_denied")."""
         origin = self.request.headers.get("Origin")
         if origin is not None and origin not in (self.site.base_url, f"{self.request.protocol}://{self.request.host}"):
+            self.store.security.note("form_refused", detail=f"{self.policy.route} origin")
             raise Refused("access_denied", "This form was sent by another site.")
 
     def wants_json(self) -> bool:

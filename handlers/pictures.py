@@ -17,7 +17,7 @@ class PictureHandler(BaseHandler):
 
     def set_default_headers(self) -> None:
         """Opened by itself it is a document of this origin: nothing in it may run or load."""
-        self.set_header("Content-Security-Policy", "default-src 'none'; sandbox")
+        self.set_header("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 
     async def get(self, address: str) -> None:
         """Answers with the picture; 404 for one that was replaced."""

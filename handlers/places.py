@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from store.refused import Refused
+from store.results import Window
 
 SPREAD_SECONDS = 3
 """Over so many seconds those who are sent away are told to come back, or they would all come back at once."""
@@ -29,18 +30,20 @@ class Places:
         self.taken = 0
         """How many are taken."""
 
-    def resize(self, most: int) -> None:
-        """From now on there are so many. Who has a place keeps it."""
-        self._most = most
+    def resize(self, most: int, each: int | None = None) -> None:
+        """From now on there are that many. Whoever has a place keeps it."""
+        self._most, self._each = most, each
 
     @contextmanager
-    def place(self, person: str) -> Iterator[None]:
-        """A place as long as the block goes on. Raises Refused: "temporarily_unavailable" where all are taken,
-        "rate_limited" where the person has as many as a person may."""
+    def place(self, person: str = "", *, window: Window | None = None) -> Iterator[None]:
+        """A place as long as the block goes on; without a `person` it is nobody's. Raises Refused:
+        "temporarily_unavailable" where all are taken, "rate_limited" with the `window` where the person has as many as
+        one person may."""
         if self.taken >= self._most:
             raise Refused(BUSY.code, BUSY.description, retry_after=later())
-        if self._each is not None and self._people[person] >= self._each:
-            raise Refused("rate_limited", "This is under way as often as it may be at once.", retry_after=later())
+        if person and self._each is not None and self._people[person] >= self._each:
+            words = "Too many of these are already in progress."
+            raise Refused("rate_limited", words, window=window, retry_after=later())
         self.taken += 1
         self._people[person] += 1
         try:

@@ -14,5 +14,7 @@ class RevokeHandler(ApiHandler):
         token = params.require("token")
         params.get("token_type_hint")  # a hint only: what the token is stands in the token
         app = await self.authenticate(params, optional=True)
-        self.write_window(await self.store.tokens.revoke(app, token))
+        # An app that was only named, without the secret it has, is no authenticated one.
+        authenticated = bool(self.counted_app)
+        self.write_window(await self.store.tokens.revoke(app, token, authenticated=authenticated))
         self.write_json({})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from handlers import letters
 from handlers.page import next_query, safe_next
 from handlers.params import Params
 from handlers.signin import CHALLENGE_COOKIE, HALF_COOKIE, SignInPage
+from store.guesses import WrongCode
 from store.lifetimes import CHALLENGE
 from store.passkeys import options_for_use, read_answer
 from store.refused import Refused, SignedOut
@@ -40,7 +42,9 @@ class PasskeyPage(SignInPage):
         answer = read_answer(params.get("credential") or "")
         challenge = self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
-        return await self.store.second_step.with_passkey(half, self.site.party, challenge, answer, self.visitor)
+        return await self.store.second_step.with_passkey(
+            half, self.site.party, challenge, answer, self.visitor, self.device()
+        )
 
 
 class PasskeyOptionsHandler(PasskeyPage):
@@ -114,14 +118,20 @@ class SecondStepHandler(PasskeyPage):
         try:
             if half is None:
                 raise SignedOut
-            await self.store.limits.sign_in(self.counted_address, half.user)
+            device = self.device()
+            # A known device has a count of wrong codes of its own: nobody else at its address takes from that.
+            known = device is not None and (device.user, device.session_epoch) == (half.user, half.session_epoch)
+            if params.get("credential") or not known:
+                await self.store.limits.passkey(self.counted_address)
             if params.get("credential"):
                 found = await self.session_for_passkey(half, params)
             else:
-                found = await self.store.second_step.with_code(half, params.get("code") or "", self.visitor)
+                found = await self.store.second_step.with_code(half, params.get("code") or "", self.visitor, device)
         except SignedOut:
             return self.begin_again(target)
         except Refused as refusal:
+            if isinstance(refusal, WrongCode):
+                letters.codes_guessed(self.site, refusal.told, self.visitor)
             if half is None or refusal.code != "access_denied":
                 raise
             self.set_status(400)

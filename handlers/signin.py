@@ -5,11 +5,12 @@ from __future__ import annotations
 from urllib.parse import quote, urlsplit
 
 from handlers import letters
+from handlers.base import DEVICE_COOKIE
 from handlers.page import PageHandler, next_query, safe_next
 from handlers.params import Params, once, parse_pairs
-from store.lifetimes import SECOND_STEP
-from store.names import check_person_name, normalise_email
-from store.passwords import MIN_PASSWORD_LENGTH, check_password
+from store.lifetimes import DEVICE, SECOND_STEP
+from store.names import MAX_EMAIL_BYTES, check_person_name, normalise_email
+from store.passwords import MIN_PASSWORD_LENGTH
 from store.people import Invited
 from store.redirect_uris import match_redirect_uri
 from store.refused import Refused, SignedOut
@@ -33,6 +34,7 @@ class SignInPage(PageHandler):
         if before:
             await self.store.sessions.end(before, self.visitor)
         self.write_session(found.cookie)
+        self.write_cookie(DEVICE_COOKIE, found.device, DEVICE)
         letters.new_sign_in(self.site, found, self.visitor)
         self.write_cookie(HALF_COOKIE, None)
 
@@ -96,13 +98,13 @@ class SignInHandler(SignInPage):
         try:
             email = normalise_email(typed)
         except ValueError:
-            email = typed[:254]
+            # Nobody's. One that is too long is not cut: what is left of it may be somebody's address.
+            email = typed if len(typed) <= MAX_EMAIL_BYTES else ""
         try:
-            await self.store.limits.sign_in(self.counted_address, email)
-            credentials = await self.store.people.verify(email, password)
-            if credentials is None:
-                raise SignedOut
-            found = await self.store.sessions.start(credentials, self.visitor)
+            known = self.read_cookie(DEVICE_COOKIE)
+            found = await self.store.signing_in.with_password(
+                email, password, self.counted_address, known, self.visitor
+            )
         except SignedOut:
             self.set_status(400)
             return await self.show_sign_in(target, typed, "That e-mail address and password do not fit an account.")
@@ -167,7 +169,7 @@ class SignUpHandler(SignInPage):
         target, invite = safe_next(params.get("next")), params.get("invite")
         typed, name, password = (params.get(field) or "" for field in ("email", "name", "password"))
         invited = await self.check_invited(invite)
-        await self.store.limits.sign_up(self.counted_address)
+        taken = await self.store.limits.sign_up(self.counted_address)
         if invite and invited is None:
             return await self.begin(target, typed, name, over=True)
         if invited is None and self.site.mail.confirms:
@@ -175,10 +177,11 @@ class SignUpHandler(SignInPage):
         try:
             email = invited.email if invited else normalise_email(typed)
             name = check_person_name(name)
-            check_password(password, email)
-            user = await self.store.people.create(
-                email, name, password, verified=invited is not None, event="signed_up", visitor=self.visitor
-            )
+            await self.check_new_password(password, email, name)
+            async with taken:
+                user = await self.store.people.create(
+                    email, name, password, verified=invited is not None, event="signed_up", visitor=self.visitor
+                )
         except (ValueError, Refused) as error:
             self.set_status(400)
             reason = error.description if isinstance(error, Refused) else str(error)
@@ -186,7 +189,7 @@ class SignUpHandler(SignInPage):
         credentials = await self.store.people.credentials(email)
         if credentials is None:
             raise SignedOut
-        await self.replace_session(await self.store.sessions.start(credentials, self.visitor))
+        await self.replace_session(await self.store.sessions.start(credentials, self.visitor, self.device()))
         if invited is None:
             self.site.beside(letters.confirmation(self.site, user, email, target))
         self.see_other(target)

@@ -14,9 +14,12 @@ from typing import Any
 from handlers.places import Places
 from handlers.studio import Studio
 from metrics.measures import Measures
+from outbound.breaches import Breaches
 from outbound.echo import echo_model
+from outbound.fetching import Fetcher
 from outbound.mail import Mailer, Spool
 from outbound.models import Models
+from outbound.reachable import Reach
 from store.errors import StoreUnavailable
 from store.opened import Store
 from store.passkeys import Party, party_of
@@ -26,8 +29,6 @@ Network = IPv4Network | IPv6Network
 
 # Of which is known whether they are proxies: strangers are many.
 _MOST_PEERS = 1000
-DOWNLOADS_EACH = 2
-"""Downloads that one person has under way at once, at most: nobody takes all the places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ class Site:
     signup: str = "open"
     app_registration: str = "everybody"
     apps_per_person: int = 20
+    require_pkce: bool = False
     trusted_proxies: tuple[Network, ...] = ()
+    hsts_subdomains: bool = False
     max_body: int = 65536
     session_lifetime: int = 30 * 86400
     max_ai_request: int = 2**20
@@ -49,10 +52,13 @@ class Site:
     hold_margin: float = 15.0
     scatter: float = 0.0
     mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
+    breaches: Breaches = field(default_factory=lambda: Breaches(""))
     readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "latchkey-read"))
     studio: Studio = field(default_factory=Studio)
     ai_calls: Places = field(default_factory=lambda: Places(2048))
-    downloads: Places = field(default_factory=lambda: Places(32, DOWNLOADS_EACH))
+    downloads: Places = field(default_factory=lambda: Places(32, 2))
+    fetcher: Fetcher = field(default_factory=lambda: Fetcher(Reach()))
+    """Fetches the files by which apps prove domains."""
     here_alone: bool = True
     """Nobody but this machine is served, whatever the base URL is."""
     posts_events: bool = True
@@ -69,6 +75,13 @@ class Site:
     def secure(self) -> bool:
         """Whether browsers reach this server over TLS."""
         return self.base_url.startswith("https://")
+
+    @property
+    def hsts(self) -> str:
+        """The value of `Strict-Transport-Security` (RFC 6797 6.1); empty where browsers use plain http."""
+        if not self.secure:
+            return ""
+        return "max-age=31536000; includeSubDomains" if self.hsts_subdomains else "max-age=31536000"
 
     @property
     def on_loopback(self) -> bool:

@@ -11,7 +11,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
-from PIL import Image, ImageOps, WebPImagePlugin  # noqa: F401  # else Pillow loads all that it knows to read WebP
+from PIL import Image, ImageOps, PngImagePlugin, WebPImagePlugin  # noqa: F401  # else Pillow loads all to read WebP
 
 from store.refused import Refused
 
@@ -23,8 +23,14 @@ ROOM = 4
 """Uploads that a process takes at a time, from the first byte to the finished picture."""
 
 # As much as takes about 150 MB to decode: a JPEG is decoded at a fraction of its size, and may be as large as phones
-# make them; the decoder of WebP keeps several copies.
-MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 16_000_000, "WEBP": 9_000_000, "GIF": 16_000_000}
+# make them. 9 million is a screenshot of a 4K display.
+MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 9_000_000, "WEBP": 9_000_000, "GIF": 9_000_000}
+MOST_SIDE = 20_000
+"""Pixels in width or height, as a panorama has. Decoding rows of one pixel takes longer than their number says."""
+# Time to decode grows with the pixels, and a file of one colour has thousands for each byte. So a small file may have
+# few: 4 million, as logos have, and 32 more for each byte; screenshots and photographs have 1 to 30 for each.
+PIXELS_IN_ANY = 4_000_000
+PIXELS_PER_BYTE = 32
 # A JPEG that is very wide or very high is decoded at a larger part of its size.
 MOST_DRAFTED = 9_000_000
 # A JPEG of several scans is kept whole in memory at its full size, two bytes for each coefficient: as many for a pixel
@@ -33,7 +39,9 @@ MOST_DRAFTED = 9_000_000
 MOST_COEFFICIENTS = 48_000_000
 MOST_SCANS = 100
 MOST_PASSED = 500_000_000
-"""Pixels times scans."""
+PASSED_IN_ANY = 60_000_000
+PASSED_PER_BYTE = 256
+"""Pixels times scans: at most, in a file of any size, and more for each byte of it."""
 _START_OF_SCAN = b"\xff\xda"
 _FRAMES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 _PROGRESSIVE = {0xC2, 0xC6, 0xCA, 0xCE}
@@ -52,6 +60,8 @@ _TURNS = {
 warnings.filterwarnings("ignore", module=r"PIL\b")
 # Pillow's own bound warns, and refuses at twice as many; ours is held before it decodes.
 Image.MAX_IMAGE_PIXELS = None
+# Compressed text in a PNG, which nobody reads: Pillow inflates 64 MiB of it by default.
+PngImagePlugin.MAX_TEXT_MEMORY = 2 * 2**20
 
 
 class Studio:
@@ -97,10 +107,12 @@ def _decoded(file: bytes) -> Image.Image:
     with Image.open(BytesIO(file), formats=tuple(MOST_PIXELS)) as image:
         # Many telephones put a second picture behind the first one, which Pillow calls MPO.
         form = "JPEG" if image.format == "MPO" else image.format or ""
-        if image.width * image.height > MOST_PIXELS[form]:
+        if max(image.size) > MOST_SIDE or image.width * image.height > MOST_PIXELS[form]:
             raise Refused("invalid_request", _TOO_LARGE)
         if form == "JPEG":
             _check_scans(file, image.width * image.height)
+        elif image.width * image.height > PIXELS_IN_ANY + PIXELS_PER_BYTE * len(file):
+            raise Refused("invalid_request", _TOO_LARGE)
         turns = _TURNS.get(_orientation(image), ())
         image.draft("RGB", (2 * SIDE, 2 * SIDE))
         if form == "JPEG" and image.width * image.height > MOST_DRAFTED:
@@ -108,6 +120,8 @@ def _decoded(file: bytes) -> Image.Image:
         alpha = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
         mode = "RGBA" if alpha else "RGB"
         pixels = image if image.mode == mode else image.convert(mode)  # which copies in any case
+        # In whole steps first, which takes a tenth of the time.
+        pixels = pixels.reduce(max(1, min(pixels.size) // (2 * SIDE)))
         square = ImageOps.fit(pixels, (SIDE, SIDE), Image.Resampling.LANCZOS)
     for turn in turns:
         square = square.transpose(turn)
@@ -121,7 +135,8 @@ def _check_scans(file: bytes, pixels: int) -> None:
     coefficients, several = _frame(file, pixels)
     if several and coefficients > MOST_COEFFICIENTS:
         raise Refused("invalid_request", _TOO_LARGE)
-    if scans > MOST_SCANS or (several and scans * pixels > MOST_PASSED):
+    most = min(MOST_PASSED, PASSED_IN_ANY + PASSED_PER_BYTE * len(file))
+    if scans > MOST_SCANS or (several and scans * pixels > most):
         raise Refused("invalid_request", "That picture is built too strangely for us. Save it anew and try again.")
 
 

@@ -10,12 +10,14 @@
 --- ARGV[6] keep: days
 --- @reply gone
 --- @reply ok
+--- @reserve
 --- @include "now"
 local app, days, people = KEYS[1], KEYS[2], KEYS[3]
 local calls, limited, spent, connected, disconnected = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local keep = tonumber(ARGV[6])
 
-if redis.call('EXISTS', app) == 0 then return {'gone'} end
+-- Of the two that may lie there, a tombstone ends.
+if redis.call('PTTL', app) ~= -1 then return {'gone'} end
 local now = now_ms()
 local today = math.floor(now / 86400000)
 local counted = {calls = calls, limited = limited, spent = spent, connected = connected, disconnected = disconnected}

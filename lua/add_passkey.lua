@@ -24,6 +24,7 @@
 --- @reply present
 --- @reply ok begun
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

@@ -5,6 +5,7 @@
 --- ARGV[2] steps: pairs looked at by one call
 --- @reply ok looked
 --- @derives people
+--- @reserve
 --- @include "announce"
 local due, outbox = KEYS[1], KEYS[2]
 local people, steps = ARGV[1], tonumber(ARGV[2])
@@ -27,7 +28,7 @@ for position = 1, #entries, 2 do
   else
     redis.call('ZREM', due, entries[position])
     if member and left == -2 then
-      announce(outbox, 'data.deleted', client, member, 'grace_over', tonumber(entries[position + 1]))
+      announce(people .. member .. ':user', outbox, 'data.deleted', client, member, 'grace_over', tonumber(entries[position + 1]))
     end
   end
 end

@@ -14,19 +14,21 @@
 --- ARGV[7] code_ttl: ms
 --- ARGV[8] idle: ms
 --- ARGV[9] terms: of the registration as it is now
---- ARGV[10] limit
---- ARGV[11] period: ms
+--- ARGV[10] place: the field of the grant that remembers consent to this redirect URI
+--- ARGV[11] limit
+--- ARGV[12] period: ms
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply remembered
 --- @reply page email email_verified name picture granted spend_limit
 --- @include "session"
 --- @include "scope"
+--- @include "remembered"
 --- @include "window"
 local user, session, grant, request, code, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local scope, redirect_uri, challenge, state = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local always_ask, request_ttl, code_ttl, idle = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local terms, limit, period = ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
+local terms, place, limit, period = ARGV[9], ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -34,9 +36,11 @@ if not live_session(user, session, idle, now) then return {'signed_out'} end
 local admitted, _, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
-local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit')
+local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit', place)
 local granted = given[1] and not given[3] and given[2] or ''
-if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) then
+-- The grant may have been narrowed at another redirect URI since.
+if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) and
+    covers(remembered_scopes(given[5]), scope) then
   redis.call('HSET', code, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'epoch', given[1],
     'terms', terms)
   redis.call('PEXPIREAT', code, int(now + code_ttl))
@@ -44,7 +48,7 @@ if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) th
 end
 
 redis.call('HSET', request, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'state', state,
-  'terms', terms)
+  'terms', terms, 'place', place)
 redis.call('PEXPIREAT', request, int(now + request_ttl))
 local email, verified, name, picture = profile(user)
 return {'page', email, verified, name, picture, granted, given[4] or ''}

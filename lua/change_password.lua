@@ -1,30 +1,43 @@
---- Change a password: every other session ends, and this one is replaced.
+--- Change a password: every other session ends, and this one is replaced. Whoever has a second step confirmed with it.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] new_session
 --- KEYS[4] sessions
 --- KEYS[5] audit
+--- KEYS[6] guesses
+--- KEYS[7] factors
+--- KEYS[8] passkeys
 --- ARGV[1] old_password: the raw hash that was verified
 --- ARGV[2] new_password: the raw hash to store
 --- ARGV[3] session_id: of the new session
 --- ARGV[4] idle: ms
 --- ARGV[5] lifetime: ms
---- ARGV[6] address
---- ARGV[7] agent
+--- ARGV[6] proof: ms
+--- ARGV[7] address
+--- ARGV[8] agent
 --- @reply signed_out
+--- @reply unproved
 --- @reply stale
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "audit"
+--- @include "factors"
 local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local guesses, factors, passkeys = KEYS[6], KEYS[7], KEYS[8]
 local old_password, new_password, session_id = ARGV[1], ARGV[2], ARGV[3]
-local idle, lifetime, address, agent = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local idle, lifetime, proof = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local address, agent = ARGV[7], ARGV[8]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
+-- The row of the new session knows of no confirmation: each is good for one change.
+if has_factor(factors, passkeys) and not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if redis.call('HGET', user, 'password') ~= old_password then return {'stale'} end
 redis.call('HSET', user, 'password', new_password)
+-- Whoever guessed codes knew the old one.
+redis.call('DEL', guesses)
 local recovered_at = redis.call('HGET', session, 'recovered_at')
 local epoch = redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('DEL', session, sessions)

@@ -8,6 +8,7 @@
 --- @reply foreign
 --- @reply conflict id
 --- @reply ok layout
+--- @reserve
 --- @include "now"
 local keyring = KEYS[1]
 local checks, front, layout = cjson.decode(ARGV[1]), ARGV[2], ARGV[3]

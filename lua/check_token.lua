@@ -11,6 +11,7 @@
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset
+--- @reserve
 --- @include "guard"
 local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -2,7 +2,7 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] apps
---- KEYS[4] audit
+--- KEYS[4] activity
 --- KEYS[5] window
 --- ARGV[1] client
 --- ARGV[2] most: apps of one person
@@ -18,7 +18,7 @@
 --- @include "session"
 --- @include "window"
 --- @include "audit"
-local user, session, apps, audit, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local user, session, apps, activity, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local client, most, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local idle, address, agent = tonumber(ARGV[5]), ARGV[6], ARGV[7]
 
@@ -30,5 +30,5 @@ if redis.call('ZCARD', apps) >= most then return {'full'} end
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 redis.call('ZADD', apps, int(now), client)
-record(audit, 'app_registered', client, address, agent)
+record(activity, 'app_registered', client, address, agent)
 return {'ok'}

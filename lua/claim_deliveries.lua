@@ -5,6 +5,7 @@
 --- ARGV[3] lease: ms
 --- @reply ok rows
 --- @derives prefix
+--- @reserve
 --- @include "now"
 --- @include "delivery"
 local due = KEYS[1]

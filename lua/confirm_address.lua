@@ -12,6 +12,7 @@
 --- @reply over
 --- @reply already
 --- @reply ok target
+--- @reserve
 --- @include "session"
 --- @include "link"
 --- @include "audit"

@@ -37,6 +37,7 @@
 --- @include "scope"
 --- @include "window"
 --- @include "grant"
+--- @include "remembered"
 --- @include "spending"
 --- @include "audit"
 local user, session, request, grant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -52,7 +53,7 @@ if not live_session(user, session, idle, now) then return {'signed_out'} end
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
-local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms')
+local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place')
 -- What was checked against a registration that has changed since counts for nothing.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
 
@@ -69,6 +70,8 @@ if scopes ~= '*' then
 end
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, scope, fresh_epoch, now)
+-- A request that the release before kept names no place.
+if asked[6] then remember(grant, asked[6], scope) end
 if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
   'terms', terms)

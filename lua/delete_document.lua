@@ -19,9 +19,11 @@
 --- @reply rate_limited reset retry
 --- @reply not_found remaining reset
 --- @reply precondition_failed remaining reset
---- @reply ok remaining reset
+--- @reply ok remaining reset size
+--- @reserve
 --- @include "guard"
 --- @include "documents"
+--- @include "stored"
 local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local docs, meta, index, usage = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -33,4 +35,5 @@ local found = read_meta(meta, name)
 if not stands(found, if_match, '') then return {'precondition_failed', a, b} end
 if not found then return {'not_found', a, b} end
 remove_document(docs, meta, index, usage, name, collection, found.size)
-return {'ok', a, b}
+less_stored(user, found.size)
+return {'ok', a, b, int(found.size)}

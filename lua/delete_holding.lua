@@ -2,7 +2,7 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
---- KEYS[4] audit
+--- KEYS[4] activity
 --- KEYS[5] docs
 --- KEYS[6] meta
 --- KEYS[7] index
@@ -20,11 +20,13 @@
 --- @reply not_found
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "documents"
+--- @include "stored"
 --- @include "audit"
 --- @include "due"
-local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local user, session, grant, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local due, outbox = KEYS[9], KEYS[10]
 local idle, client, document, collection = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
@@ -35,6 +37,7 @@ if not live_session(user, session, idle, now) then return {'signed_out'} end
 local found = redis.call('EXISTS', grant) == 1 and read_meta(meta, document)
 if not found then return {'not_found'} end
 remove_document(docs, meta, index, usage, document, collection, found.size)
-record(audit, 'document_deleted', client, address, agent)
-told_if_empty(due, outbox, index, client, member, now)
+forget_stored(user)
+record(activity, 'document_deleted', client, address, agent)
+told_if_empty(user, due, outbox, index, client, member, now)
 return {'ok'}

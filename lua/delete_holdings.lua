@@ -2,7 +2,7 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
---- KEYS[4] audit
+--- KEYS[4] activity
 --- KEYS[5] docs
 --- KEYS[6] meta
 --- KEYS[7] index
@@ -21,12 +21,14 @@
 --- @reply more deleted
 --- @reply done deleted
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "documents"
+--- @include "stored"
 --- @include "audit"
 --- @include "due"
 --- @include "touch"
-local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local user, session, grant, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local due, outbox = KEYS[9], KEYS[10]
 local idle, client, steps, begun = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -36,7 +38,7 @@ local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 if redis.call('EXISTS', grant) == 0 then return {'not_found'} end
 local names = redis.call('ZRANGE', index, 0, steps - 1)
-if #names > 0 and begun == '' then record(audit, 'documents_deleted', client, address, agent) end
+if #names > 0 and begun == '' then record(activity, 'documents_deleted', client, address, agent) end
 
 -- The names come in order, so each collection is one run of them, booked at once.
 local collection, documents, bytes = nil, 0, 0
@@ -50,10 +52,11 @@ for _, document in ipairs(names) do
 end
 if collection then
   book(usage, collection, -documents, -bytes)
+  forget_stored(user)
   redis.call('HDEL', docs, unpack(names))
   redis.call('HDEL', meta, unpack(names))
   redis.call('ZREM', index, unpack(names))
-  told_if_empty(due, outbox, index, client, member, now)
+  told_if_empty(user, due, outbox, index, client, member, now)
 else
   touch(usage)
 end

@@ -15,23 +15,28 @@
 --- KEYS[14] picture
 --- KEYS[15] due
 --- KEYS[16] outbox
+--- KEYS[17] activity
+--- KEYS[18] guesses
+--- KEYS[19] undos
 --- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
 --- ARGV[4] steps: apps, sessions and kept replies freed by one call
 --- @reply more left
---- @reply done left email
+--- @reply done left email held
 --- @derives prefix shard
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "connected"
 --- @include "step"
 --- @include "touch"
 --- @include "due"
+--- @include "undo"
 local user, users, leaving, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local balance, holds, ledger, replies, apps = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local factors, passkeys, recovery, picture = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local due, outbox = KEYS[15], KEYS[16]
+local due, outbox, activity, guesses, undos = KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]
 local member, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 redis.call('HDEL', user, 'status')
@@ -47,8 +52,8 @@ for position, client in ipairs(apps_of(leaving)) do
   local row = redis.call('HMGET', prefix .. 'grant:' .. client, 'epoch', 'revoked_at')
   if row[1] and not row[2] then left[#left + 1] = client end
   -- Also to one in its grace window, of which data is kept: that goes now.
-  if row[1] then announce(outbox, 'user.deleted', client, member, '', now_ms()) end
-  take_off_due(due, outbox, prefix .. 'docs:' .. client, client, member)
+  if row[1] then announce(leaving, outbox, 'user.deleted', client, member, '', now_ms()) end
+  take_off_due(leaving, due, outbox, prefix .. 'docs:' .. client, client, member)
   for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
     redis.call('UNLINK', prefix .. noun .. ':' .. client)
   end
@@ -66,8 +71,11 @@ for _, kept in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
 end
 if redis.call('EXISTS', sessions, replies) > 0 or #apps_of(leaving) > 0 then return {'more', left} end
 for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK', prefix .. 'link:' .. purpose) end
-redis.call('UNLINK', audit, balance, holds, ledger, apps, picture)
+-- Old addresses that a link could bring back are free again; if they are not released now, their entries end.
+local held = {}
+for _, entry in pairs(open_undos(undos, now_ms())) do held[#held + 1] = entry.email end
+redis.call('UNLINK', audit, activity, guesses, balance, holds, ledger, apps, picture, undos)
 -- The list of the shard goes last: a deletion that was cut short is found there and goes on.
 redis.call('SREM', users, member)
 touch(leaving)
-return {'done', left, redis.call('HGET', leaving, 'email') or ''}
+return {'done', left, redis.call('HGET', leaving, 'email') or '', held}

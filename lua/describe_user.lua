@@ -2,16 +2,16 @@
 --- KEYS[1] user
 --- KEYS[2] audit
 --- KEYS[3] apps
+--- KEYS[4] activity
 --- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
---- ARGV[2] count: of audit entries
 --- @reply not_found
---- @reply ok email email_verified name picture status created_at rows entries registered
+--- @reply ok email email_verified name picture status created_at rows entries ordinary registered
 --- @derives grant_prefix
 --- @idempotent
 --- @include "audit"
 --- @include "connected"
-local user, audit, apps = KEYS[1], KEYS[2], KEYS[3]
-local grant_prefix, count = ARGV[1], tonumber(ARGV[2])
+local user, audit, apps, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local grant_prefix = ARGV[1]
 
 local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture', 'status', 'created_at')
 if not row[5] then return {'not_found'} end
@@ -24,4 +24,4 @@ for _, client in ipairs(apps_of(user)) do
   end
 end
 return {'ok', row[1], row[2] or '0', row[3], row[4] or '', row[5], row[6], newest_first(rows),
-  newest_events(audit, count), redis.call('ZRANGE', apps, 0, -1)}
+  events_of(audit), events_of(activity), redis.call('ZRANGE', apps, 0, -1)}

@@ -14,6 +14,7 @@
 --- @reply absent
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

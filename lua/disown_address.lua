@@ -1,16 +1,22 @@
---- Hold an entry of the index of addresses against the row of its person; a change that would bear it out is over.
+--- Hold an entry of the index against its person's row and the old addresses that a link brings back.
+--- A change that would bear the entry out is over.
 --- KEYS[1] user
 --- KEYS[2] link: to change the address
+--- KEYS[3] undos
 --- ARGV[1] email
 --- @reply owned
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "touch"
-local user, link = KEYS[1], KEYS[2]
+--- @include "now"
+--- @include "undo"
+local user, link, undos = KEYS[1], KEYS[2], KEYS[3]
 local email = ARGV[1]
 
 if redis.call('HGET', user, 'email') == email then return {'owned'} end
+if kept_until(open_undos(undos, now_ms()), email) > 0 then return {'owned'} end
 -- A used link changes nothing any more, and says so to who clicks again.
 if redis.call('HGET', link, 'used') ~= '1' then redis.call('DEL', link) end
 touch(link)

@@ -11,6 +11,7 @@
 --- @reply signed_out
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "touch"

@@ -8,6 +8,7 @@
 --- @reply signed_out
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "audit"
 local user, session, audit = KEYS[1], KEYS[2], KEYS[3]

@@ -8,6 +8,7 @@
 --- ARGV[3] agent
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "audit"
 --- @include "touch"
 local session, sessions, audit, user = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -17,6 +17,7 @@
 --- @derives prefix
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "now"
 --- @include "touch"
 --- @include "delivery"

@@ -17,6 +17,7 @@
 --- ARGV[8] period: ms
 --- ARGV[9] terms: of the registration as it is now
 --- ARGV[10] member: the person, as the lists of the shard have them
+--- ARGV[11] lifetime: ms after which the family ends, rotated or not; 0: never
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -31,22 +32,25 @@
 --- @include "audit"
 --- @include "touch"
 --- @include "announce"
+--- @include "reserve"
 local user, grant, code, family, access, window, audit, outbox =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local client, redirect_uri, challenge, registered = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
 local limit, period, terms, member = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
+local lifetime = tonumber(ARGV[11])
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
 -- The family takes the id of its code, so a family that exists says that the code was used (RFC 6749 4.1.2).
 if redis.call('EXISTS', family) == 1 then
+  use_reserve(family)
   if redis.call('HSETNX', family, 'revoked', 'replay') == 1 then
     record(audit, 'code_replayed', client, '', '')
     local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
     -- Those of an ended grant, or of an earlier epoch, were dead, and that was told of.
     if not given[2] and given[1] and given[1] == redis.call('HGET', family, 'epoch') then
-      announce(outbox, 'tokens.revoked', client, member, 'code_replayed', now_ms())
+      announce(user, outbox, 'tokens.revoked', client, member, 'code_replayed', now_ms())
     end
   else
     touch(family)
@@ -68,6 +72,6 @@ local scope = intersect(intersect(row[2], given[2]), registered)
 if scope == '' then return {'scope_withdrawn', remaining, reset} end
 
 redis.call('DEL', code)
-issue_tokens(family, access, 0, scope, scope, row[4], refresh_ttl, access_ttl, now)
+issue_tokens(family, access, 0, scope, scope, row[4], refresh_ttl, access_ttl, lifetime, false, now)
 redis.call('HSET', grant, 'last_used_at', int(now))
 return {'ok', remaining, reset, scope}

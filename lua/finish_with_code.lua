@@ -5,7 +5,7 @@
 --- KEYS[4] audit
 --- KEYS[5] factors
 --- KEYS[6] recovery
---- KEYS[7] window
+--- KEYS[7] guesses
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: as it was beside the password
 --- ARGV[3] at: of the password, ms
@@ -13,36 +13,48 @@
 --- ARGV[5] secret: sealed, as it was read; or empty
 --- ARGV[6] step: the time step of the code, or empty
 --- ARGV[7] digest: of a recovery code, or empty
---- ARGV[8] limit
---- ARGV[9] period: ms
---- ARGV[10] idle: ms
---- ARGV[11] lifetime: ms
---- ARGV[12] address
---- ARGV[13] agent
+--- ARGV[8] limit: wrong codes before a pause
+--- ARGV[9] pause: the first one, ms
+--- ARGV[10] longest: pause, ms
+--- ARGV[11] most: wrong codes before no code counts
+--- ARGV[12] device: id of the known device, or empty
+--- ARGV[13] device_epoch: the session epoch in its cookie
+--- ARGV[14] known_at: ms
+--- ARGV[15] device_lasts: ms
+--- ARGV[16] idle: ms
+--- ARGV[17] lifetime: ms
+--- ARGV[18] address
+--- ARGV[19] agent
 --- @reply over
+--- @reply stopped
 --- @reply rate_limited reset retry
---- @reply wrong
---- @reply ok email before
+--- @reply wrong told email
+--- @reply ok email before now
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "guess"
 --- @include "factors"
 local user, session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local factors, recovery, window = KEYS[5], KEYS[6], KEYS[7]
+local factors, recovery, guesses = KEYS[5], KEYS[6], KEYS[7]
 local session_id, session_epoch, at, lasts = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local secret, step, digest, limit, period = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
-local idle, lifetime, address, agent = tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12], ARGV[13]
+local secret, step, digest, limit, pause = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
+local longest, most, device, device_epoch = tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12], ARGV[13]
+local known_at, device_lasts, idle, lifetime = ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[16]), tonumber(ARGV[17])
+local address, agent = ARGV[18], ARGV[19]
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'epoch')
 if row[1] ~= 'active' or row[2] ~= session_epoch or now - at > lasts then return {'over'} end
-local admitted, reset, retry = take_guess(window, audit, limit, period, address, agent, now)
-if not admitted then return {'rate_limited', reset, retry} end
-if not take_code(factors, recovery, secret, step, digest) then return {'wrong'} end
--- What was mistyped before does not count against somebody who has the right one.
-redis.call('DEL', window)
+if not is_known(row[2], device_epoch, known_at, device_lasts, now) then device = '' end
+local word, whose, told = take_guess(guesses, audit, device, limit, pause, longest, most, address, agent, now)
+if word == 'stopped' then return {'stopped'} end
+if word == 'rate_limited' then return {'rate_limited', whose, told} end
+local email = redis.call('HGET', user, 'email')
+if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, email} end
+forgive(guesses, whose)
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 if digest ~= '' then redis.call('HSET', session, 'recovered_at', int(now)) end
 local before = sign_ins(audit)
 record(audit, digest ~= '' and 'signed_in_by_recovery' or 'signed_in', '', address, agent)
-return {'ok', redis.call('HGET', user, 'email'), before}
+return {'ok', email, before, int(now)}

@@ -18,8 +18,9 @@
 --- @reply over
 --- @reply used
 --- @reply regressed
---- @reply ok email before
+--- @reply ok email before now
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
@@ -40,4 +41,4 @@ end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 local before = sign_ins(audit)
 record(audit, 'signed_in_by_passkey', '', address, agent)
-return {'ok', redis.call('HGET', user, 'email'), before}
+return {'ok', redis.call('HGET', user, 'email'), before, int(now)}

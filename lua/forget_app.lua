@@ -9,9 +9,11 @@
 --- @derives people
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "connected"
 --- @include "step"
 --- @include "due"
+--- @include "audit"
 local app_users, due = KEYS[1], KEYS[2]
 local client, people, steps = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
@@ -22,7 +24,9 @@ for _, member in ipairs(redis.call('SRANDMEMBER', app_users, steps)) do
   for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
     redis.call('UNLINK', prefix .. noun .. ':' .. client)
   end
-  redis.call('HDEL', prefix .. 'user', app_field(client))
+  -- What all apps keep for this person is counted again by the next write.
+  redis.call('HDEL', prefix .. 'user', app_field(client), 'stored')
+  if redis.call('EXISTS', prefix .. 'user') == 1 then record(prefix .. 'audit', 'app_purged_by_operator', client, '', '') end
   redis.call('SREM', app_users, member)
   forget_due(due, client, member)
   if freed > STEP_BYTES then break end

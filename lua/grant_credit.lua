@@ -4,7 +4,7 @@
 --- KEYS[3] holds
 --- KEYS[4] ledger
 --- KEYS[5] idem: the record of the idempotency key
---- KEYS[6] audit
+--- KEYS[6] activity
 --- ARGV[1] amount: micro-dollars, negative to take
 --- ARGV[2] reason
 --- ARGV[3] digest: of the request
@@ -20,10 +20,11 @@
 --- @reply ok paid held replayed
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "credits"
 --- @include "audit"
 --- @include "touch"
-local user, balance, holds, ledger, idem, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local user, balance, holds, ledger, idem, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local amount, reason, digest, first = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 local max_paid, keep, retention, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 
@@ -44,5 +45,5 @@ if amount < 0 and paid + amount < held then return {'insufficient_credits'} end
 paid = book_entry(ledger, balance, 'grant', amount, {'reason', reason}, retention, most, now)
 redis.call('HSET', idem, 'digest', digest)
 redis.call('PEXPIREAT', idem, int(now + keep))
-record(audit, amount < 0 and 'credit_taken' or 'credit_added', '', '', '')
+record(activity, amount < 0 and 'credit_taken' or 'credit_added', '', '', '')
 return {'ok', int(paid), int(held), 0}

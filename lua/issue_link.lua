@@ -16,6 +16,7 @@
 --- @reply waiting
 --- @reply rate_limited reset retry
 --- @reply ok
+--- @reserve
 --- @include "window"
 local user, link, window = KEYS[1], KEYS[2], KEYS[3]
 local link_id, email, ttl, target, again = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]

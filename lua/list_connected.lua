@@ -9,15 +9,18 @@
 --- ARGV[3] period: ms
 --- ARGV[4] client: the caller, which is left out
 --- ARGV[5] grant_prefix: what stands before the client id in the key of a grant
+--- ARGV[6] most: rows of the answer
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset rows
 --- @derives grant_prefix
+--- @reserve
 --- @include "connected"
 --- @include "guard"
 local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local needed, limit, period, client, grant_prefix = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local most = tonumber(ARGV[6])
 
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end
@@ -28,4 +31,6 @@ for _, other in ipairs(apps_of(user)) do
     if row[1] and not row[4] then rows[#rows + 1] = {other, row[1], row[2], row[3] or ''} end
   end
 end
-return {'ok', a, b, newest_first(rows)}
+newest_first(rows)
+for position = #rows, most + 1, -1 do rows[position] = nil end
+return {'ok', a, b, rows}

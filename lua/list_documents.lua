@@ -19,6 +19,7 @@
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset more rows
+--- @reserve
 --- @include "guard"
 --- @include "documents"
 local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

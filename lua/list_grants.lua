@@ -1,37 +1,55 @@
---- List the apps a person has connected, and those disconnected whose data is still kept. (SPEC 3.1)
+--- List a page of the apps a person has connected, then of those disconnected whose data is still kept. (SPEC 3.1)
 --- KEYS[1] user
 --- KEYS[2] session
+--- KEYS[3] due
+--- KEYS[4] outbox
 --- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
 --- ARGV[2] usage_prefix: what stands before it in the key of what the app keeps
---- ARGV[3] idle: ms
---- ARGV[4] shard: what stands before 'app:' in the keys of the shard
---- ARGV[5] member: the person, as the lists of the shard have them
+--- ARGV[3] docs_prefix: what stands before it in the key of the documents
+--- ARGV[4] idle: ms
+--- ARGV[5] shard: what stands before 'app:' in the keys of the shard
+--- ARGV[6] member: the person, as the lists of the shard have them
+--- ARGV[7] page: its number, from 1; one past the end means the last
+--- ARGV[8] size: rows of a page
 --- @reply signed_out
---- @reply ok email email_verified name picture rows
---- @derives grant_prefix usage_prefix shard
+--- @reply ok email email_verified name picture rows page pages
+--- @derives grant_prefix usage_prefix docs_prefix shard
+--- @reserve
 --- @include "connected"
+--- @include "due"
 --- @include "session"
 --- @include "spending"
-local user, session = KEYS[1], KEYS[2]
-local grant_prefix, usage_prefix, idle, shard, member = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local user, session, due, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local grant_prefix, usage_prefix, docs_prefix = ARGV[1], ARGV[2], ARGV[3]
+local idle, shard, member = tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local page, size = tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-local rows, month = {}, month_of(now)
+local found, revoked, rows, month = {}, {}, {}, month_of(now)
 for _, client in ipairs(apps_of(user)) do
-  local grant = grant_prefix .. client
-  local row = redis.call('HMGET', grant, 'scope', 'connected_at', 'last_used_at', 'revoked_at')
-  if row[1] then
-    local ends = row[4] and redis.call('PTTL', grant) + now or 0
-    local usage = usage_prefix .. client
-    local kept = redis.call('HMGET', usage, 'documents', 'bytes')
-    local ceiling, spent = spent_of(grant, month)
-    rows[#rows + 1] = {client, row[1], row[2], row[3] or '', row[4] or '', ends, kept[1] or '0', kept[2] or '0',
-      ceiling and int(ceiling) or '', int(spent)}
+  local row = redis.call('HMGET', grant_prefix .. client, 'scope', 'connected_at', 'revoked_at')
+  if not row[1] then
+    drop_app(user, due, outbox, docs_prefix .. client, shard .. 'app:' .. client .. ':users', client, member)
   else
-    redis.call('HDEL', user, app_field(client))
-    redis.call('SREM', shard .. 'app:' .. client .. ':users', member)
+    local list = row[3] and revoked or found
+    list[#list + 1] = {client, row[1], row[2], row[3] or ''}
   end
 end
+newest_first(found)
+for _, row in ipairs(newest_first(revoked)) do found[#found + 1] = row end
+
+local pages = math.max(1, math.ceil(#found / size))
+page = math.min(page, pages)
+for position = (page - 1) * size + 1, math.min(page * size, #found) do
+  local client, scope, connected, ended = unpack(found[position])
+  local grant = grant_prefix .. client
+  local row = redis.call('HMGET', grant, 'last_used_at', 'app_deleted')
+  local ends = ended ~= '' and redis.call('PTTL', grant) + now or 0
+  local kept = redis.call('HMGET', usage_prefix .. client, 'documents', 'bytes')
+  local ceiling, spent = spent_of(grant, month)
+  rows[#rows + 1] = {client, scope, connected, row[1] or '', ended, ends, kept[1] or '0', kept[2] or '0',
+    ceiling and int(ceiling) or '', int(spent), row[2] or ''}
+end
 local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture, newest_first(rows)}
+return {'ok', email, verified, name, picture, rows, int(page), int(pages)}

@@ -8,6 +8,7 @@
 --- @reply ok kind
 --- @derives tag
 --- @idempotent
+--- @reserve
 --- @include "now"
 local anchor = KEYS[1]
 local tag, expected, writes = ARGV[1], cjson.decode(ARGV[2]), cjson.decode(ARGV[3])

@@ -17,6 +17,7 @@
 --- ARGV[4] fresh_epoch
 --- ARGV[5] access_ttl: ms
 --- ARGV[6] refresh_ttl: ms
+--- ARGV[7] lifetime: ms after which the family ends, rotated or not; 0: never
 --- @reply not_found
 --- @reply ok connected
 --- @durable
@@ -27,12 +28,12 @@ local user, grant, family, access, app_users, audit = KEYS[1], KEYS[2], KEYS[3],
 local docs, meta, index, usage = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local due, outbox = KEYS[11], KEYS[12]
 local member, client, scope, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
+local access_ttl, refresh_ttl, lifetime = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 if redis.call('HGET', user, 'status') ~= 'active' then return {'not_found'} end
 local now = now_ms()
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, scope, fresh_epoch, now)
-issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, now)
+issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, lifetime, false, now)
 record(audit, 'token_minted', client, '', '')
 return {'ok', connected}

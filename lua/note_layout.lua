@@ -4,6 +4,7 @@
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 local keyring = KEYS[1]
 local layout = ARGV[1]
 

@@ -3,6 +3,7 @@
 --- ARGV[1] id
 --- @reply ok at
 --- @idempotent
+--- @reserve
 --- @include "now"
 local keyring = KEYS[1]
 local id = ARGV[1]

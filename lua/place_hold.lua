@@ -20,16 +20,19 @@
 --- ARGV[10] output_price: the same
 --- ARGV[11] hold_ttl: ms
 --- ARGV[12] digest: of the request; '' without an idempotency key
+--- ARGV[13] most: holds that a person may have at once
+--- ARGV[14] reads: the scope of who may know what is left, '' where the app has not registered it
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply running remaining reset
 --- @reply mismatch remaining reset
 --- @reply reply_gone remaining reset
---- @reply replayed remaining reset charged left sealed
+--- @reply replayed remaining reset charged left reads sealed
+--- @reply crowded remaining reset
 --- @reply insufficient_credits remaining reset
 --- @reply app_spend_limit remaining reset
---- @reply held remaining reset output amount
+--- @reply held remaining reset output amount reads
 --- @durable
 --- @include "guard"
 --- @include "credits"
@@ -39,11 +42,12 @@ local balance, holds, idem, reply = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local needed, limit, period, client, hold = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local input, least, output = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local input_price, output_price = tonumber(ARGV[9]), tonumber(ARGV[10])
-local hold_ttl, digest = tonumber(ARGV[11]), ARGV[12]
+local hold_ttl, digest, most, reads = tonumber(ARGV[11]), ARGV[12], tonumber(ARGV[13]), ARGV[14]
 
 local now = now_ms()
-local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now)
+local word, a, b, scope, granted = admit(user, grant, family, access, window, needed, limit, period, now)
 if word ~= 'ok' then return {word, a, b} end
+reads = reads ~= '' and has_scope(scope, reads) and has_scope(granted, reads) and 1 or 0
 
 if digest ~= '' then
   local before = redis.call('HMGET', idem, 'digest', 'state', 'charged', 'left')
@@ -52,11 +56,12 @@ if digest ~= '' then
     if before[2] ~= 'done' then return {'running', a, b} end
     local sealed = redis.call('GET', reply)
     if not sealed then return {'reply_gone', a, b} end
-    return {'replayed', a, b, before[3], before[4], sealed}
+    return {'replayed', a, b, before[3], before[4], reads, sealed}
   end
 end
 
-local held, own = held_of(holds, client, now)
+local held, own, standing = held_of(holds, client, now)
+if standing >= most then return {'crowded', a, b} end
 local room, refusal = paid_of(balance) - held, 'insufficient_credits'
 local ceiling, spent = spent_of(grant, (month_of(now)))
 if ceiling and ceiling - spent - own < room then room, refusal = ceiling - spent - own, 'app_spend_limit' end
@@ -76,4 +81,4 @@ if digest ~= '' then
   redis.call('HSET', idem, 'digest', digest, 'state', 'running', 'hold', hold)
   redis.call('PEXPIREAT', idem, int(now + hold_ttl))
 end
-return {'held', a, b, output, amount}
+return {'held', a, b, output, amount, reads}

@@ -7,46 +7,59 @@
 --- KEYS[6] factors
 --- KEYS[7] passkeys
 --- KEYS[8] recovery
---- KEYS[9] window
+--- KEYS[9] guesses
 --- ARGV[1] password: the raw hash that was verified
 --- ARGV[2] secret: sealed, as it was read; or empty
 --- ARGV[3] step: the time step of the code, or empty
 --- ARGV[4] digest: of a recovery code, or empty
---- ARGV[5] limit
---- ARGV[6] period: ms
---- ARGV[7] session_id
---- ARGV[8] new_id
---- ARGV[9] idle: ms
---- ARGV[10] proof: ms
---- ARGV[11] address
---- ARGV[12] agent
+--- ARGV[5] limit: wrong codes before a pause
+--- ARGV[6] pause: the first one, ms
+--- ARGV[7] longest: pause, ms
+--- ARGV[8] most: wrong codes before no code counts
+--- ARGV[9] device: id of the known device, or empty
+--- ARGV[10] device_epoch: the session epoch in its cookie
+--- ARGV[11] known_at: ms
+--- ARGV[12] device_lasts: ms
+--- ARGV[13] session_id
+--- ARGV[14] new_id
+--- ARGV[15] idle: ms
+--- ARGV[16] proof: ms
+--- ARGV[17] address
+--- ARGV[18] agent
 --- @reply signed_out
 --- @reply stale
+--- @reply stopped
 --- @reply rate_limited reset retry
---- @reply wrong
+--- @reply wrong told email
 --- @reply ok session_id
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "guess"
 --- @include "factors"
 local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local factors, passkeys, recovery, window = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local factors, passkeys, recovery, guesses = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local password, secret, step, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local limit, period, session_id, new_id = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
-local idle, proof, address, agent = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11], ARGV[12]
+local limit, pause, longest, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local device, device_epoch, known_at, device_lasts = ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
+local session_id, new_id, idle, proof = ARGV[13], ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[16])
+local address, agent = ARGV[17], ARGV[18]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-if redis.call('HGET', user, 'password') ~= password then return {'stale'} end
+local row = redis.call('HMGET', user, 'password', 'epoch', 'email')
+if row[1] ~= password then return {'stale'} end
 local second = has_factor(factors, passkeys)
 if second and recovered(session, recovery, proof, now) then
   -- Whoever has no code left must not lose the session, as they would with the answer that gives it another cookie.
   new_id = session_id
 elseif second then
-  local admitted, reset, retry = take_guess(window, audit, limit, period, address, agent, now)
-  if not admitted then return {'rate_limited', reset, retry} end
-  if not take_code(factors, recovery, secret, step, digest) then return {'wrong'} end
-  redis.call('DEL', window)
+  if not is_known(row[2], device_epoch, known_at, device_lasts, now) then device = '' end
+  local word, whose, told = take_guess(guesses, audit, device, limit, pause, longest, most, address, agent, now)
+  if word == 'stopped' then return {'stopped'} end
+  if word == 'rate_limited' then return {'rate_limited', whose, told} end
+  if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, row[3]} end
+  forgive(guesses, whose)
 end
 redis.call('HSET', session, second and 'shown_at' or 'proved_at', int(now))
 move_session(session, sessions, session_id, new_session, new_id)

@@ -21,6 +21,7 @@
 --- @reply regressed
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

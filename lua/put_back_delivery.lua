@@ -6,6 +6,7 @@
 --- ARGV[3] wait: ms
 --- @reply stale
 --- @reply ok
+--- @reserve
 --- @include "now"
 local delivery, due = KEYS[1], KEYS[2]
 local id, attempt, wait = ARGV[1], ARGV[2], tonumber(ARGV[3])

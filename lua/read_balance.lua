@@ -14,6 +14,7 @@
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset paid held spend_limit used resets_at
+--- @reserve
 --- @include "guard"
 --- @include "credits"
 --- @include "spending"

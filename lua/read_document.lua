@@ -15,6 +15,7 @@
 --- @reply rate_limited reset retry
 --- @reply not_found remaining reset
 --- @reply ok remaining reset etag size created_at updated_at sealed
+--- @reserve
 --- @include "guard"
 --- @include "documents"
 local user, grant, family, access, window, docs, meta =

@@ -12,6 +12,7 @@
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset fields
+--- @reserve
 --- @include "guard"
 local user, grant, family, access, window, usage = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -2,12 +2,14 @@
 --- KEYS[1] user
 --- KEYS[2] audit
 --- ARGV[1] event
+--- ARGV[2] client: or empty
 --- @reply not_found
 --- @reply ok
+--- @reserve
 --- @include "audit"
 local user, audit = KEYS[1], KEYS[2]
-local event = ARGV[1]
+local event, client = ARGV[1], ARGV[2]
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
-record(audit, event, '', '', '')
+record(audit, event, client, '', '')
 return {'ok'}

@@ -8,6 +8,7 @@
 --- ARGV[4] agent
 --- @reply signed_out
 --- @reply ok
+--- @reserve
 --- @include "session"
 --- @include "audit"
 local user, session, audit = KEYS[1], KEYS[2], KEYS[3]

@@ -4,6 +4,7 @@
 --- ARGV[2] since: epoch ms
 --- @reply ok
 --- @idempotent
+--- @reserve
 local keyring = KEYS[1]
 local front, since = ARGV[1], ARGV[2]
 

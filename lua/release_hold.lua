@@ -6,6 +6,7 @@
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "credits"
 --- @include "touch"
 local holds, idem = KEYS[1], KEYS[2]

@@ -7,6 +7,7 @@
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 local app, days, people = KEYS[1], KEYS[2], KEYS[3]
 local expected = ARGV[1]
 

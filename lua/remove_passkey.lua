@@ -15,6 +15,7 @@
 --- @reply not_found
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

@@ -1,7 +1,7 @@
 --- Give a passkey another name.
 --- KEYS[1] user
 --- KEYS[2] session
---- KEYS[3] audit
+--- KEYS[3] activity
 --- KEYS[4] factors
 --- KEYS[5] passkeys
 --- ARGV[1] credential: id, base64url
@@ -18,7 +18,7 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
-local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local user, session, activity, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local credential, before, facts, idle, proof = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local address, agent = ARGV[6], ARGV[7]
 
@@ -28,5 +28,5 @@ if not proved(session, factors, passkeys, proof, now) then return {'unproved'} e
 -- A key that was removed, or replaced, meanwhile is not written back.
 if redis.call('HGET', passkeys, 'k:' .. credential) ~= before then return {'not_found'} end
 redis.call('HSET', passkeys, 'k:' .. credential, facts)
-record(audit, 'passkey_renamed', '', address, agent)
+record(activity, 'passkey_renamed', '', address, agent)
 return {'ok'}

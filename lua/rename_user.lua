@@ -1,20 +1,29 @@
 --- Change the name of the person who is signed in.
 --- KEYS[1] user
 --- KEYS[2] session
---- KEYS[3] audit
+--- KEYS[3] activity
+--- KEYS[4] window: of renames
 --- ARGV[1] name
 --- ARGV[2] idle: ms
---- ARGV[3] address
---- ARGV[4] agent
+--- ARGV[3] limit
+--- ARGV[4] period: ms
+--- ARGV[5] address
+--- ARGV[6] agent
 --- @reply signed_out
+--- @reply rate_limited reset retry
 --- @reply ok
 --- @include "session"
 --- @include "audit"
-local user, session, audit = KEYS[1], KEYS[2], KEYS[3]
-local name, idle, address, agent = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+--- @include "window"
+local user, session, activity, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local name, idle, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local address, agent = ARGV[5], ARGV[6]
 
-if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
 if redis.call('HGET', user, 'name') == name then return {'ok'} end
+local admitted, _, reset, retry = take_window(window, limit, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
 redis.call('HSET', user, 'name', name)
-record(audit, 'name_changed', '', address, agent)
+record(activity, 'name_changed', '', address, agent)
 return {'ok'}

@@ -15,6 +15,7 @@
 --- @reply absent
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "factors"

@@ -6,6 +6,7 @@
 --- @reply not_found
 --- @reply running
 --- @reply ok
+--- @reserve
 --- @include "now"
 --- @include "delivery"
 local delivery, due = KEYS[1], KEYS[2]

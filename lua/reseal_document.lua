@@ -8,6 +8,7 @@
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 local docs = KEYS[1]
 local document, expected, sealed = ARGV[1], ARGV[2], ARGV[3]
 

@@ -6,6 +6,7 @@
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 local factors = KEYS[1]
 local expected, sealed = ARGV[1], ARGV[2]
 

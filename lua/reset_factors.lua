@@ -4,14 +4,15 @@
 --- KEYS[3] factors
 --- KEYS[4] passkeys
 --- KEYS[5] recovery
---- KEYS[6] window
+--- KEYS[6] guesses
 --- @reply not_found
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "audit"
-local user, audit, factors, passkeys, recovery, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local user, audit, factors, passkeys, recovery, guesses = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
-redis.call('DEL', factors, passkeys, recovery, window)
+redis.call('DEL', factors, passkeys, recovery, guesses)
 record(audit, 'factors_reset_by_operator', '', '', '')
 return {'ok'}

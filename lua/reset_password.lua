@@ -7,6 +7,7 @@
 --- KEYS[6] recovery
 --- KEYS[7] due
 --- KEYS[8] outbox
+--- KEYS[9] guesses
 --- ARGV[1] link_id
 --- ARGV[2] password: the raw hash
 --- ARGV[3] prefix: what stands before a noun in the person's keys
@@ -15,18 +16,21 @@
 --- ARGV[6] address
 --- ARGV[7] agent
 --- ARGV[8] member: the person, as the lists of the shard have them
+--- ARGV[9] lifts: ms in which one reset lifts a pause
+--- ARGV[10] left_at: wrong codes, at most, that count after it
 --- @reply over
 --- @reply ok claimed left
 --- @derives prefix
 --- @durable
+--- @reserve
 --- @include "link"
 --- @include "audit"
 --- @include "connected"
 --- @include "grant"
 local user, link, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery, due, outbox = KEYS[6], KEYS[7], KEYS[8]
+local recovery, due, outbox, guesses = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local link_id, password, prefix, fresh_epoch, grace = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local address, agent, member = ARGV[6], ARGV[7], ARGV[8]
+local address, agent, member, lifts, left_at = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end
@@ -42,7 +46,7 @@ if claimed then
     local row = redis.call('HMGET', grant, 'epoch', 'revoked_at')
     if row[1] and not row[2] then
       for _, noun in ipairs({'docs', 'meta', 'index', 'usage'}) do kept[#kept + 1] = prefix .. noun .. ':' .. client end
-      end_grant(grant, kept, due, outbox, client, member, 'address_claimed', fresh_epoch, grace, now)
+      end_grant(user, grant, kept, due, outbox, client, member, 'address_claimed', fresh_epoch, grace, now)
       left[#left + 1] = client
     end
   end
@@ -50,6 +54,17 @@ if claimed then
 end
 -- Whoever follows the link reads what is mailed to the address.
 redis.call('HSET', user, 'password', password, 'verified', '1')
+local row = redis.call('HMGET', guesses, 'count', 'until', 'lifted')
+redis.call('DEL', guesses)
+-- So a thief of the mailbox gets no hundred guesses at the second step with each reset.
+if redis.call('EXISTS', factors) == 1 then
+  redis.call('HSET', guesses, 'shared', '1')
+  if row[3] and now - tonumber(row[3]) < lifts then
+    redis.call('HSET', guesses, 'count', row[1] or '0', 'until', row[2] or '0', 'lifted', row[3])
+  elseif row[1] then
+    redis.call('HSET', guesses, 'count', int(math.min(tonumber(row[1]), left_at)), 'lifted', int(now))
+  end
+end
 redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('HSET', link, 'used', '1')
 record(audit, 'password_reset', '', address, agent)

@@ -20,6 +20,7 @@
 --- @reply not_found
 --- @reply ok until
 --- @durable
+--- @reserve
 --- @include "session"
 --- @include "grant"
 --- @include "audit"
@@ -40,7 +41,7 @@ if given[2] then
   return {'not_found'}
 end
 
-end_grant(grant, {docs, meta, index, usage}, due, outbox, client, member, 'disconnected_by_person', fresh_epoch, grace,
+end_grant(user, grant, {docs, meta, index, usage}, due, outbox, client, member, 'disconnected_by_person', fresh_epoch, grace,
   now)
 record(audit, 'app_disconnected', client, address, agent)
 return {'ok', now + grace}

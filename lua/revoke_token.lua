@@ -6,35 +6,40 @@
 --- KEYS[5] window
 --- KEYS[6] audit
 --- KEYS[7] outbox
+--- KEYS[8] user
 --- ARGV[1] kind: access or refresh
 --- ARGV[2] client
 --- ARGV[3] limit
 --- ARGV[4] period: ms
 --- ARGV[5] member: the person, as the lists of the shard have them
---- ARGV[6] known: '1' where the app itself asked, or empty: whoever holds the token may
+--- ARGV[6] generation: of the token presented
+--- ARGV[7] authenticated: '1' where the app authenticated, as far as an app of its kind can; empty: whoever holds it
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset
 --- @durable
+--- @reserve
 --- @include "window"
 --- @include "audit"
 --- @include "announce"
-local presented, grant, family, access, window, audit, outbox =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local presented, grant, family, access, window, audit, outbox, user =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local kind, client, limit, period = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local member, known = ARGV[5], ARGV[6]
+local member, generation, authenticated = ARGV[5], tonumber(ARGV[6]), ARGV[7]
 
 local now = now_ms()
 -- The figures come from the presented string alone, so that they tell nothing of what became of it.
 local admitted, remaining, reset, retry = take_window(presented, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
-local line = redis.call('HMGET', family, 'epoch', 'revoked')
+local line = redis.call('HMGET', family, 'epoch', 'revoked', 'generation')
 local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
 local live = line[1] and not line[2] and line[1] == given[1] and not given[2]
 local ended = false
 if kind == 'refresh' then
+  -- A superseded token proves nothing: whoever finds one in an old log or backup must not end the access of its app.
+  local counts = authenticated == '1' or line[3] and generation >= tonumber(line[3])
   -- The row stays as long as it would have: presenting the token later is a replay (SPEC 3.1).
-  if line[1] and not line[2] then
+  if line[1] and not line[2] and counts then
     redis.call('HSET', family, 'revoked', 'revoked')
     ended = live
   end
@@ -45,7 +50,7 @@ if ended then
   take_window(window, limit, period, now)
   if kind == 'refresh' then
     record(audit, 'tokens_revoked', client, '', '')
-    if known == '' then announce(outbox, 'tokens.revoked', client, member, 'token_revoked', now) end
+    if authenticated == '' then announce(user, outbox, 'tokens.revoked', client, member, 'token_revoked', now) end
   end
 end
 return {'ok', remaining, reset}

@@ -17,6 +17,7 @@
 --- ARGV[9] limit
 --- ARGV[10] period: ms
 --- ARGV[11] member: the person, as the lists of the shard have them
+--- ARGV[12] lifetime: ms after which the family ends, rotated or not; 0: never
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -31,16 +32,18 @@
 --- @include "audit"
 --- @include "touch"
 --- @include "announce"
+--- @include "reserve"
 local user, grant, family, access, window, audit, outbox =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local client, generation, wanted, registered, fresh_epoch =
   ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local retry_ms, access_ttl, refresh_ttl = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local limit, period, member = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]
+local lifetime = tonumber(ARGV[12])
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
-local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked')
+local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'born')
 if not line[1] then return {'dead'} end
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 local connected = given[1] and not given[3]
@@ -58,15 +61,19 @@ end
 if revoked or (generation < current and not again) then
   -- RFC 9700 4.14.2: the whole pair dies, since nobody can tell which of the two holders is the thief.
   -- A family from before the present epoch does so once: a single old string must not keep a person out for ever.
+  use_reserve(family)
   local first = redis.call('HSETNX', family, 'replayed', '1') == 1
   if connected and (first or line[3] == given[1]) then
     kill_pair(grant, fresh_epoch)
-    announce(outbox, 'tokens.revoked', client, member, 'refresh_token_replayed', now)
+    announce(user, outbox, 'tokens.revoked', client, member, 'refresh_token_replayed', now)
   end
   if first then record(audit, 'refresh_replayed', client, '', '') else touch(family) end
   return {'replayed'}
 end
 if status ~= 'active' then return {'dead'} end
+-- A family from before there was a lifetime counts from its first rotation under it.
+local born = tonumber(line[5])
+if lifetime > 0 and born and now >= born + lifetime then return {'dead'} end
 
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
@@ -78,6 +85,6 @@ end
 if wanted ~= '' and not covers(line[2], wanted) then return {'invalid_scope', remaining, reset} end
 local scope = intersect(intersect(wanted ~= '' and wanted or line[2], given[2]), registered)
 if scope == '' then return {'scope_withdrawn', remaining, reset} end
-issue_tokens(family, access, generation + 1, line[2], scope, line[3], refresh_ttl, access_ttl, now)
+issue_tokens(family, access, generation + 1, line[2], scope, line[3], refresh_ttl, access_ttl, lifetime, born, now)
 redis.call('HSET', grant, 'last_used_at', int(now))
 return {'ok', remaining, reset, scope, math.floor(access_ttl / 1000)}

@@ -1,4 +1,4 @@
---- Write a registration if it is still what was read, and tell every process to forget its copy.
+--- Write a registration, or a tombstone with its end, if it is still what was read; tell every process to forget it.
 --- KEYS[1] app
 --- ARGV[1] expected: the bytes that were read, or empty for none
 --- ARGV[2] registration: the bytes to store, or empty to delete
@@ -7,10 +7,11 @@
 --- @reply conflict
 --- @reply ok
 --- @durable
+--- @reserve
 local app = KEYS[1]
 local expected, registration, channel, client = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 if (redis.call('GET', app) or '') ~= expected then return {'conflict'} end
-if registration == '' then redis.call('DEL', app) else redis.call('SET', app, registration) end
+if registration == '' then redis.call('DEL', app) else redis.call('SET', app, registration, 'KEEPTTL') end
 redis.call('PUBLISH', channel, client)
 return {'ok'}

@@ -2,7 +2,7 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] picture
---- KEYS[4] audit
+--- KEYS[4] activity
 --- ARGV[1] picture_id: new with each picture, or '' for none
 --- ARGV[2] image: the encoded picture, or ''
 --- ARGV[3] idle: ms
@@ -12,17 +12,17 @@
 --- @reply ok
 --- @include "session"
 --- @include "audit"
-local user, session, picture, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local user, session, picture, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local picture_id, image, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 if picture_id == '' then
   if redis.call('DEL', picture) == 0 then return {'ok'} end
   redis.call('HDEL', user, 'picture')
-  record(audit, 'picture_removed', '', address, agent)
+  record(activity, 'picture_removed', '', address, agent)
 else
   redis.call('SET', picture, image)
   redis.call('HSET', user, 'picture', picture_id)
-  record(audit, 'picture_changed', '', address, agent)
+  record(activity, 'picture_changed', '', address, agent)
 end
 return {'ok'}

@@ -1,16 +1,19 @@
 --- Give a person a new password by the operator's act; every session ends.
 --- KEYS[1] user
 --- KEYS[2] audit
+--- KEYS[3] guesses
 --- ARGV[1] password: the raw hash
 --- @reply not_found
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "audit"
-local user, audit = KEYS[1], KEYS[2]
+local user, audit, guesses = KEYS[1], KEYS[2], KEYS[3]
 local password = ARGV[1]
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
 redis.call('HSET', user, 'password', password)
+redis.call('DEL', guesses)
 redis.call('HINCRBY', user, 'epoch', 1)
 record(audit, 'password_set_by_operator', '', '', '')
 return {'ok'}

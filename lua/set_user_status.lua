@@ -5,6 +5,7 @@
 --- @reply not_found
 --- @reply ok
 --- @durable
+--- @reserve
 --- @include "audit"
 local user, audit = KEYS[1], KEYS[2]
 local status = ARGV[1]

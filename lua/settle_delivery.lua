@@ -10,6 +10,7 @@
 --- @reply gone
 --- @reply stale
 --- @reply ok
+--- @reserve
 --- @include "now"
 local delivery, due = KEYS[1], KEYS[2]
 local id, attempt, outcome, status, error, retry_in = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])

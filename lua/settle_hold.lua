@@ -28,6 +28,7 @@
 --- @derives reply_prefix
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "credits"
 --- @include "spending"
 --- @include "replies"

@@ -15,7 +15,8 @@
 --- ARGV[7] rehash: the raw hash at the present cost, or empty where it has that already
 --- @reply stale
 --- @reply second_step at
---- @reply ok email before
+--- @reply ok email before now
+--- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
@@ -32,4 +33,4 @@ if has_factor(factors, passkeys) then return {'second_step', int(now)} end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 local before = sign_ins(audit)
 record(audit, 'signed_in', '', address, agent)
-return {'ok', redis.call('HGET', user, 'email'), before}
+return {'ok', redis.call('HGET', user, 'email'), before, int(now)}

@@ -4,6 +4,7 @@
 --- ARGV[2] most
 --- ARGV[3] idle: ms after which a relay that has not ended with an event is taken for dead
 --- @reply ok events
+--- @reserve
 local outbox = KEYS[1]
 local consumer, most, idle = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 

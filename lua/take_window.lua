@@ -4,6 +4,7 @@
 --- ARGV[2] period: ms
 --- @reply ok remaining reset
 --- @reply rate_limited reset retry
+--- @reserve
 --- @include "window"
 local window = KEYS[1]
 local limit, period = tonumber(ARGV[1]), tonumber(ARGV[2])

@@ -3,6 +3,7 @@
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 local app_users = KEYS[1]
 
 for _, user_id in ipairs(redis.call('SMEMBERS', app_users)) do

@@ -7,6 +7,7 @@
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "due"
 --- @include "touch"
 local grant, docs, due = KEYS[1], KEYS[2], KEYS[3]

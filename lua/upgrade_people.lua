@@ -5,6 +5,7 @@
 --- @derives people
 --- @idempotent
 --- @durable
+--- @reserve
 local users = KEYS[1]
 local people = ARGV[1]
 

@@ -6,6 +6,7 @@
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "connected"
 --- @include "touch"
 local user, grants, leaving, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

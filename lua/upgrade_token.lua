@@ -5,6 +5,7 @@
 --- @reply ok
 --- @idempotent
 --- @durable
+--- @reserve
 --- @include "touch"
 local before, after = KEYS[1], KEYS[2]
 local noun = ARGV[1]

@@ -20,21 +20,29 @@
 --- ARGV[10] max_documents
 --- ARGV[11] max_collections
 --- ARGV[12] max_bytes
+--- ARGV[13] usages: what stands before a client id in the keys of usage
+--- ARGV[14] person_documents: of all apps, at most
+--- ARGV[15] person_bytes: the same
+--- ARGV[16] owner_full: '1' where the apps of this app's owner keep as much as they may
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply precondition_failed remaining reset
 --- @reply quota_exceeded remaining reset what
---- @reply created remaining reset etag created_at updated_at
---- @reply replaced remaining reset etag created_at updated_at
+--- @reply created remaining reset etag created_at updated_at growth
+--- @reply replaced remaining reset etag created_at updated_at growth
+--- @derives usages
 --- @include "guard"
 --- @include "documents"
+--- @include "stored"
 local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local docs, meta, index, usage = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local name, collection, sealed, size = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 local if_match, if_none = ARGV[8], ARGV[9]
 local max_documents, max_collections, max_bytes = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local usages, person_documents, person_bytes = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15])
+local owner_full = ARGV[16]
 
 local now = now_ms()
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now)
@@ -51,6 +59,10 @@ if not found then
     return {'quota_exceeded', a, b, 'collections'}
   end
 end
+if owner_full == '1' and (growth > 0 or not found) then return {'quota_exceeded', a, b, 'owner'} end
+local documents, bytes, ends = stored_of(user, usages, now)
+if growth > 0 and bytes + growth > person_bytes then return {'quota_exceeded', a, b, 'person_bytes'} end
+if not found and documents >= person_documents then return {'quota_exceeded', a, b, 'person_documents'} end
 
 local etag = next_etag(usage, now)
 local created = found and found.created or int(now)
@@ -58,4 +70,5 @@ redis.call('HSET', docs, name, sealed)
 redis.call('HSET', meta, name, etag .. ' ' .. int(size) .. ' ' .. created .. ' ' .. int(now))
 if not found then redis.call('ZADD', index, '0', name) end
 book(usage, collection, found and 0 or 1, growth)
-return {found and 'replaced' or 'created', a, b, etag, created, int(now)}
+note_stored(user, documents + (found and 0 or 1), bytes + growth, ends)
+return {found and 'replaced' or 'created', a, b, etag, created, int(now), int(growth)}

@@ -55,6 +55,7 @@ TOKENS = Kept("tokens", ("server", "model", "direction"))
 CHARGED = Kept("charged", ("server", "model"))
 MAILED = Kept("mailed", ("what", "outcome"))
 POSTED = Kept("posted", ("type", "outcome"))
+SECURITY = Kept("security", ("event", "result"))
 LAG = Kept("lag", (), LAGS)
 DIED = Kept("died")
 CPU = Kept("cpu")
@@ -67,6 +68,8 @@ DOWNLOADS = Kept("downloads", level=True)
 STORE_QUEUE = Kept("store_queue", level=True)
 MAIL_QUEUE = Kept("mail_queue", level=True)
 WEBHOOK_QUEUE = Kept("webhook_queue", level=True)
+STORE_MEMORY = Kept("store_memory", level=True)
+STORE_MEMORY_LIMIT = Kept("store_memory_limit", level=True)
 
 KEPT: Mapping[str, Kept] = {one.name: one for one in tuple(globals().values()) if isinstance(one, Kept)}
 
@@ -132,15 +135,16 @@ METRICS: tuple[Metric, ...] = (
         "latchkey_unavailable_total",
         "counter",
         "Requests that were answered 503, by cause: requests (as many are at work as may be), places (so it is with AI "
-        "calls, downloads, uploads), passwords (the hasher is busy), store (it is away), replicas (too few confirmed).",
+        "calls, downloads, uploads), passwords (the hasher is busy), store (it is away), full (it has no room), "
+        "replicas (too few confirmed).",
         (UNAVAILABLE,),
         ("route", "cause"),
     ),
     Metric(
         "latchkey_store_calls_total",
         "counter",
-        "Scripts that ran in the store, by name and first word of the answer; unavailable, unconfirmed and failed are "
-        "those without one.",
+        "Scripts that ran in the store, by name and first word of the answer; unavailable, full, unconfirmed and "
+        "failed are those without one.",
         (SCRIPTS,),
         ("script", "answer"),
     ),
@@ -231,6 +235,13 @@ METRICS: tuple[Metric, ...] = (
         ("type", "outcome"),
     ),
     Metric(
+        "latchkey_security_events_total",
+        "counter",
+        "Events of the security log, by name and result: ok, refused or failed.",
+        (SECURITY,),
+        ("event", "result"),
+    ),
+    Metric(
         "latchkey_event_loop_lag_seconds",
         "histogram",
         "By how much a timer of the event loop was late: what every request in the process had to wait.",
@@ -270,6 +281,18 @@ METRICS: tuple[Metric, ...] = (
         "Calls that wait for their answer from the store.",
         (STORE_QUEUE,),
         ("worker",),
+    ),
+    Metric(
+        "latchkey_store_memory_bytes",
+        "gauge",
+        "Bytes of memory that the store has taken; of a cluster, its fullest primary.",
+        (STORE_MEMORY,),
+    ),
+    Metric(
+        "latchkey_store_memory_limit_bytes",
+        "gauge",
+        "Bytes of memory at which the store refuses what adds to it; 0 where it has no maxmemory.",
+        (STORE_MEMORY_LIMIT,),
     ),
     Metric(
         "latchkey_mail_queue",

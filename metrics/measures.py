@@ -114,6 +114,10 @@ class Measures:
         """An attempt to post an event to an app was settled."""
         self._count(of.POSTED, event, outcome)
 
+    def secured(self, event: str, result: str, count: int) -> None:
+        """An event of the security log, or so many of one cause."""
+        self._count(of.SECURITY, event, result, by=count)
+
     def lagged(self, seconds: float) -> None:
         """A timer of the event loop was late."""
         self._observe(of.LAG, seconds)

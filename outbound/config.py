@@ -22,7 +22,7 @@ MAX_SECONDS = 3600.0
 _TOP = ("echo", "upstream")
 _UPSTREAM = (
     *("name", "url", "key", "key_env", "connections", "connect_timeout", "first_byte_timeout"),
-    *("event_timeout", "total_timeout", "models"),
+    *("event_timeout", "total_timeout", "trace", "models"),
 )
 _MODEL = ("id", "display_name", "upstream_id", "max_input", "max_output", "prices")
 _PRICE = ("version", "from", "input", "output")
@@ -59,8 +59,10 @@ def parse_models(
         raise ConfigError(f"{path} is not TOML: {error}") from None
     try:
         top = _Table(content, "", _TOP)
-        models = [echo_model(echo_pause)] if top.take("echo", bool, True) else []
-        for upstream in top.tables("upstream", _UPSTREAM):
+        upstreams = top.tables("upstream", _UPSTREAM)
+        # People who can use a real model gain nothing by paying for an echo.
+        models = [echo_model(echo_pause)] if top.take("echo", bool, not upstreams) else []
+        for upstream in upstreams:
             models += _models(upstream, environ)
         _refuse_twins([model.model_id for model in models])
     except _Wrong as wrong:
@@ -82,7 +84,12 @@ def _models(table: _Table, environ: Mapping[str, str]) -> list[Model]:
         table.seconds("total_timeout", usual.total),
     )
     upstream = MessagesUpstream(
-        table.text("name"), _url(table), _key(table, environ), limits, table.whole("connections", 1, 100_000, 1_000)
+        table.text("name"),
+        _url(table),
+        _key(table, environ),
+        limits,
+        table.whole("connections", 1, 100_000, 1_000),
+        traced=table.take("trace", bool, False),
     )
     return [_model(model, upstream) for model in table.tables("models", _MODEL)]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from outbound.events import Event
 from outbound.failure import UpstreamFailed
-from outbound.models import Limits, Model
+from outbound.models import NOBODY, Asker, Limits, Model
 from outbound.tokens import count_request, pieces
 from store.calls import Price
 
@@ -32,8 +32,9 @@ class EchoUpstream:
         self.limits = Limits()
         self._pause = pause
 
-    async def complete(self, model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """The last message of the user."""
+        asker.accept()
         said, reason = _answer(request)
         message = _message(model, request)
         message["content"] = [{"type": "text", "text": "".join(said)}] if said else []
@@ -41,8 +42,9 @@ class EchoUpstream:
         message["usage"]["output_tokens"] = len(said)
         return message
 
-    async def stream(self, model: Model, request: Mapping[str, Any]) -> AsyncGenerator[Event]:
+    async def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[Event]:
         """The same, a token an event."""
+        asker.accept()
         said, reason = _answer(request)
         yield _event("message_start", message=_message(model, request))
         if said:

@@ -14,7 +14,7 @@ import aiohttp
 
 from outbound.events import BrokenStream, Event, EventReader, encoded, read_json
 from outbound.failure import UpstreamFailed
-from outbound.models import Limits, Model
+from outbound.models import NOBODY, Asker, Limits, Model
 from outbound.tokens import texts_of
 from outbound.watch import Watch
 from tracing import passed_on
@@ -41,10 +41,13 @@ _BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORE
 
 class MessagesUpstream:
     """One server. `url` is what stands before `/v1/messages`; `key` is sent as `X-Api-Key`; at most `connections`
-    requests are under way at once, others wait."""
+    requests are under way at once, others wait; `traced` is whether the trace of an app's request goes along."""
 
-    def __init__(self, name: str, url: str, key: str, limits: Limits, connections: int) -> None:
+    def __init__(
+        self, name: str, url: str, key: str, limits: Limits, connections: int, *, traced: bool = False
+    ) -> None:
         self.name = name
+        self._traced = traced
         self.limits = limits
         self._url = url.rstrip("/")
         self._headers = {"anthropic-version": API_VERSION, "content-type": "application/json"}
@@ -54,17 +57,17 @@ class MessagesUpstream:
         self._session: aiohttp.ClientSession | None = None
         self._ending: set[asyncio.Future[None]] = set()
 
-    async def complete(self, model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """The reply to a request, whole. Raises UpstreamFailed."""
-        reply = await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False})
+        reply = await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False}, asker)
         if reply.get("type") == "error":
-            raise _reported(self.name, "reply", reply)
+            raise _reported(self.name, "reply", reply, refused=True)
         return reply
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
         """What the server counts. Raises UpstreamFailed."""
         asked = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
-        found = await self._json("/v1/messages/count_tokens", {**asked, "model": model.upstream_id})
+        found = await self._json("/v1/messages/count_tokens", {**asked, "model": model.upstream_id}, NOBODY)
         number = found.get("input_tokens")
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             raise UpstreamFailed("upstream_error", f"{self.name}: the count is no number")
@@ -75,11 +78,11 @@ class MessagesUpstream:
         images = sum(item == "image" for item in texts_of(request["messages"]))
         return min(model.max_input, size + OVERHEAD_TOKENS + images * IMAGE_TOKENS)
 
-    async def stream(self, model: Model, request: Mapping[str, Any]) -> AsyncGenerator[Event]:
+    async def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[Event]:
         """The reply in events, as they come. Raises UpstreamFailed."""
         body = {**request, "model": model.upstream_id, "stream": True}
         async with contextlib.AsyncExitStack() as stack:
-            response, events, event = await self._begin(body, stack)
+            response, events, event = await self._begin(body, stack, asker)
             seconds = self.limits.between_events
             with Watch(response.content, seconds, self._silent(seconds, "between two events")) as watch:
                 while event is not None and event.name != "message_stop":
@@ -91,7 +94,7 @@ class MessagesUpstream:
                 yield event
 
     async def _begin(
-        self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack
+        self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack, asker: Asker
     ) -> tuple[aiohttp.ClientResponse, AsyncIterator[Event], Event | None]:
         """The stream with its first event. Until then a call that failed is made once more."""
         until = self._first_byte_until()
@@ -100,13 +103,14 @@ class MessagesUpstream:
                 async with self._first_byte(until):
                     response = await self._post("/v1/messages", body)
                     stack.callback(response.close)
+                    asker.accept()
                     events = _events(self.name, response)
                     first = await anext(events, None)
                 if first is not None:
                     return response, events, first
                 raise _Passing("upstream_error", f"{self.name}: the stream was empty")
             except _Passing:
-                if not again:
+                if not again or not asker.wanted:
                     raise
             await stack.aclose()
             await asyncio.sleep(PAUSE)
@@ -126,23 +130,26 @@ class MessagesUpstream:
         self._ending.add(ending)
         ending.add_done_callback(ended)
 
-    async def _json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def _json(self, path: str, body: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
         until = self._first_byte_until()
         for again in (True, False):
             try:
                 async with self._first_byte(until):
                     response = await self._post(path, body)
                 async with response:
-                    return await self._object(response)
+                    asker.accept()
+                    return await self._object(response, asker)
             except _Passing:
-                if not again:
+                if not again or not asker.wanted:
                     raise
             await asyncio.sleep(PAUSE)
         raise AssertionError
 
-    async def _object(self, response: aiohttp.ClientResponse) -> dict[str, Any]:
+    async def _object(self, response: aiohttp.ClientResponse, asker: Asker) -> dict[str, Any]:
+        body = bytearray()
+        asker.receive(body)
         try:
-            raw = await _read(response)
+            raw = await _read(response, body)
         except aiohttp.ClientError as error:
             raise UpstreamFailed("upstream_error", f"{self.name}: cut off: {type(error).__name__}") from None
         try:
@@ -168,7 +175,7 @@ class MessagesUpstream:
             response = await self._session.post(
                 self._url + path,
                 data=io.BytesIO(encoded(body)),  # in pieces: bytes beyond 1 MiB would hold up everybody else
-                headers={**self._headers, **passed_on()},
+                headers={**self._headers, **passed_on(traced=self._traced)},
                 timeout=timeout,
                 allow_redirects=False,
                 read_bufsize=READ_BYTES,
@@ -190,7 +197,7 @@ class MessagesUpstream:
             return _Passing("upstream_error", detail)
         if response.status in _THE_REQUEST:
             with contextlib.suppress(aiohttp.ClientError, ValueError, KeyError, TypeError):
-                error = read_json(await _read(response))["error"]
+                error = read_json(await _read(response, bytearray()))["error"]
                 said = str(error["message"])
                 if _BILLING.search(said):
                     return UpstreamFailed("upstream_error", f"{detail}: it speaks of the operator's account there")
@@ -226,9 +233,9 @@ class _Passing(UpstreamFailed):
     """A failure that another try may not meet, while nothing of the answer has gone out."""
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """The body. Raises UpstreamFailed for one that is too large, aiohttp.ClientError for one that is cut off."""
-    body = bytearray()
+async def _read(response: aiohttp.ClientResponse, body: bytearray) -> bytes:
+    """Puts the body into `body` as it arrives. Raises UpstreamFailed for one that is too large, aiohttp.ClientError for
+    one that is cut off."""
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > MAX_REPLY_BYTES:
@@ -245,19 +252,21 @@ async def _read_end(response: aiohttp.ClientResponse) -> None:
 
 
 async def _events(name: str, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
-    reader = EventReader()
+    reader, begun = EventReader(), False
     try:
         async for piece in response.content.iter_any():
             for event in reader.feed(piece):
                 if event.name == "error":
-                    raise _reported(name, "stream", event.data)
+                    raise _reported(name, "stream", event.data, refused=not begun)
+                begun = begun or event.name == "message_start"
                 yield event
     except (aiohttp.ClientError, BrokenStream) as error:
         raise _Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
 
 
-def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:
+def _reported(name: str, where: str, data: Mapping[str, Any], *, refused: bool) -> UpstreamFailed:
     error = data.get("error")
     kind = error.get("type") if isinstance(error, dict) else None
     overloaded = kind in ("overloaded_error", "rate_limit_error")
-    return _Passing("overloaded" if overloaded else "upstream_error", f"{name}: the {where} is {str(kind)[:40]!a}")
+    detail = f"{name}: the {where} is {str(kind)[:40]!a}"
+    return _Passing("overloaded" if overloaded else "upstream_error", detail, refused=refused)

@@ -1,4 +1,4 @@
-"""What a call has used, from what its server reports and from what was delivered."""
+"""What a call has used, from what its server reports and from what was received."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from outbound.events import compact
+from outbound.salvage import count_bytes, reported_usage
 from outbound.tokens import count, count_request
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _ALL = (*_INPUT, "output_tokens")
-_DELTAS = ("text", "partial_json", "thinking")
+_SAID = ("text", "partial_json")
+_SEALED = ("signature", "data")
+"""Where a server hides the thinking that it does not show: in the signature of a block, or in a redacted one."""
 
 
 class Meter:
@@ -20,50 +23,58 @@ class Meter:
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._request = request
         self._reported: dict[str, int] = {}
-        self._delivered = 0
-        self.has_output = False
-        """Whether the reply holds anything at all. The stop sequence that it ended with is an answer, too."""
+        self._said = self._thought = self._sealed = 0
+        self.begun = False
+        """Whether a stream has begun its message: from then on the server has reported the input, or never will."""
+        self.shrank = False
+        """Whether a later report was lower than an earlier one."""
 
     def see_reply(self, reply: Mapping[str, Any]) -> None:
-        """A whole reply, delivered at once."""
+        """Takes in a whole reply."""
         self._report(reply.get("usage"), _ALL)
-        self._stop(reply)
         content = reply.get("content")
-        for block in content if isinstance(content, list) else ():
-            self._deliver(block)
+        if "output_tokens" not in self._reported and isinstance(content, list):
+            for block in content:
+                self._receive(block)
+
+    def see_bytes(self, raw: bytes | bytearray, enough: int) -> None:
+        """Takes in what came of a whole reply that cannot be read: its report, or else its bytes, `enough` tokens
+        at most. Much of it takes its time: call this in a thread."""
+        self._report(reported_usage(raw), _ALL)
+        if "output_tokens" not in self._reported:
+            self._said += min(count_bytes(raw, enough), enough)
 
     def see_event(self, data: Mapping[str, Any]) -> None:
-        """What an event reports; it is not delivered yet."""
-        if data.get("type") == "message_start" and isinstance(data.get("message"), dict):
-            # What it says of the output here it says before there is any.
-            self._report(data["message"].get("usage"), _INPUT)
-        elif data.get("type") == "message_delta":
+        """Takes in an event of a stream."""
+        kind = data.get("type")
+        if kind == "message_start":
+            self.begun = True
+            # A report of the output is an estimate here: there is none yet.
+            message = data.get("message")
+            self._report(message.get("usage") if isinstance(message, dict) else None, _INPUT)
+        elif kind == "message_delta":
             self._report(data.get("usage"), _ALL)
-            self._stop(data.get("delta"))
-
-    def delivered(self, data: Mapping[str, Any]) -> None:
-        """An event that has gone out."""
-        if data.get("type") == "content_block_start":
-            self._deliver(data.get("content_block"))
-        elif data.get("type") == "content_block_delta":
-            self._deliver(data.get("delta"))
+        elif kind == "content_block_start":
+            self._receive(data.get("content_block"))
+        elif kind == "content_block_delta":
+            self._receive(data.get("delta"))
 
     def used(self) -> tuple[int, int]:
-        """Input and output tokens of a call that ran to its end."""
-        if not self.has_output:
-            return 0, 0
-        return self._input(), self._reported.get("output_tokens", self._delivered)
+        """Input and output tokens of a complete reply."""
+        return self._input(), self._reported.get("output_tokens", self._received())
 
     def used_so_far(self) -> tuple[int, int]:
-        """The same for one that was cut off: the last report may be far behind what went out."""
-        if not self.has_output:
-            return 0, 0
-        return self._input(), self._delivered
+        """Input and output tokens of a reply that was cut short, whose last report may lag behind."""
+        return self._input(), max(self._reported.get("output_tokens", 0), self._received())
 
     def _input(self) -> int:
         if "input_tokens" not in self._reported:
             return count_request(self._request)
         return sum(self._reported.get(name, 0) for name in _INPUT)
+
+    def _received(self) -> int:
+        # A signature seals the thinking that stands before it: the same tokens, so the larger figure counts.
+        return self._said + max(self._thought, self._sealed)
 
     def _report(self, usage: object, names: tuple[str, ...]) -> None:
         if not isinstance(usage, dict):
@@ -71,18 +82,20 @@ class Meter:
         for name in names:
             number = usage.get(name)
             if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
-                self._reported[name] = number
+                # Reports are cumulative: the highest one is the newest that can be true.
+                self.shrank = self.shrank or number < self._reported.get(name, 0)
+                self._reported[name] = max(number, self._reported.get(name, 0))
 
-    def _stop(self, ending: object) -> None:
-        if isinstance(ending, Mapping) and isinstance(ending.get("stop_sequence"), str):
-            self.has_output = True
-
-    def _deliver(self, block: object) -> None:
+    def _receive(self, block: object) -> None:
         if not isinstance(block, dict):
             return
-        said = [block[name] for name in _DELTAS if isinstance(block.get(name), str)]
-        tokens = sum(count(text) for text in said)
+        self._said += sum(_count(block, name) for name in _SAID)
+        self._thought += _count(block, "thinking")
+        self._sealed += sum(_count(block, name) for name in _SEALED)
         if block.get("type") == "tool_use":
-            tokens += 1 + (count(compact(block["input"])) if block.get("input") else 0)
-        self._delivered += tokens
-        self.has_output = self.has_output or tokens > 0 or block.get("type") == "redacted_thinking"
+            self._said += 1 + (count(compact(block["input"])) if block.get("input") else 0)
+
+
+def _count(block: Mapping[str, Any], name: str) -> int:
+    text = block.get(name)
+    return count(text) if isinstance(text, str) else 0

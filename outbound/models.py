@@ -21,16 +21,34 @@ class Limits:
     total: float = 600.0
 
 
+class Asker:
+    """Whoever makes a call; this one waits for the reply and keeps no books."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a failed attempt is worth another one."""
+        return True
+
+    def accept(self) -> None:
+        """Learns that the server accepted the call: it answered 200, so it works on the call and wants money for it."""
+
+    def receive(self, body: bytearray) -> None:
+        """Learns where the body of a whole reply arrives, piece by piece: what is there counts, read or not."""
+
+
+NOBODY = Asker()
+
+
 class Upstream(Protocol):
     """A server that speaks the Anthropic Messages API. Each call raises UpstreamFailed."""
 
     name: str
     limits: Limits
 
-    async def complete(self, model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """The reply to a request, whole."""
 
-    def stream(self, model: Model, request: Mapping[str, Any]) -> AsyncGenerator[Event]:
+    def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[Event]:
         """The reply in events, as they come."""
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:

@@ -8,24 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
-from aiohttp.connector import Connection
-from aiohttp.http import HttpProcessingError
 
-from outbound.reachable import Reach, Resolver, Unreachable
+from outbound.guarded import READ_BYTES, guarded_session, in_words
+from outbound.reachable import Reach
 
 CONNECT_SECONDS = 5.0
 WHOLE_SECONDS = 15.0
 READ_SECONDS = 1.0
-READ_BYTES = 4096
-"""What is read of an answer, to let a receiver finish that writes one; it is thrown away."""
-INTERIM = 8
-"""Interim answers (1xx) before the one that counts. A receiver that sends them without end would have this server read
-them, some thousands in one piece, for as long as a post may take."""
-NO_ADDRESS = "The host's name leads to no address that may be posted to."
 GONE = 410
 
 
@@ -47,26 +39,6 @@ class Answer:
     def gone(self) -> bool:
         """Whether the receiver wants no more of it."""
         return self.status == GONE
-
-
-class _Response(aiohttp.ClientResponse):
-    """One that gives up on a receiver of too many interim answers."""
-
-    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        """As in aiohttp."""
-        protocol = connection.protocol
-        assert protocol is not None
-        read, left = protocol.read, INTERIM
-
-        async def counted() -> Any:
-            nonlocal left
-            if left < 0:
-                raise HttpProcessingError(code=502, message="interim answers without end")
-            left -= 1
-            return await read()
-
-        protocol.read = counted  # type: ignore[method-assign]  # aiohttp has no bound of its own
-        return await super().start(connection)
 
 
 class Poster:
@@ -98,7 +70,7 @@ class Poster:
         except TimeoutError:
             return Answer(None, f"No answer within {self._whole:g} seconds.")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Answer(None, _in_words(error))
+            return Answer(None, in_words(error))
         try:
             # The status is the answer: a body that is endless, slow or broken takes nothing from it.
             with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
@@ -110,22 +82,12 @@ class Poster:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(
-                limit=self._most,
-                resolver=self._resolver or Resolver(),
-                socket_factory=self._reach.socket,
-                # A receiver that closes a connection which waited would make an event late by one back-off.
-                force_close=True,
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                response_class=_Response,
-                timeout=aiohttp.ClientTimeout(total=None, connect=self._connect),
-                auto_decompress=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"user-agent": "Latchkey-Webhooks", "content-type": "application/json"},
-                read_bufsize=READ_BYTES,
-                trust_env=False,  # a proxy would connect in our place, to whatever it can reach
+            self._session = guarded_session(
+                self._reach,
+                self._most,
+                self._connect,
+                self._resolver,
+                {"user-agent": "Latchkey-Webhooks", "content-type": "application/json"},
             )
         return self._session
 
@@ -164,22 +126,3 @@ def _seconds(text: str) -> float | None:
     # A date without a zone is one of HTTP's obsolete forms, in UTC as all of them.
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, (aware - datetime.now(UTC)).total_seconds())
-
-
-def _in_words(error: Exception) -> str:
-    """What went wrong, without the URL, which may hold a secret of the receiver's, or an address."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return NO_ADDRESS
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return "The receiver's certificate is not valid for this host."
-    if isinstance(error, aiohttp.ClientSSLError):
-        return "No TLS connection could be made."
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return NO_ADDRESS if isinstance(error.os_error, Unreachable) else "No connection could be made."
-    if isinstance(error, aiohttp.InvalidURL):
-        return "The URL cannot be used."
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "The connection was closed without an answer."
-    if isinstance(error, aiohttp.ClientResponseError):
-        return "The answer was not HTTP."
-    return "The connection broke."

@@ -198,7 +198,11 @@ class Backend(Hand):
         )
         credits = _credits_of(answer)
         if answer.status == 200 and credits is None and not answer.error:
-            answer.error = "no charge"  # a stream that ended with an error: what was sent may have been charged
+            answer.error = "no charge"  # a stream that ended with an error: what was received may have been charged
+        if answer.status in (502, 504, 529) and "X-Should-Retry" in answer.headers:
+            answer.error = "charged"  # the model's server had accepted the call
+        if answer.error == "hung up" and b"message_start" in answer.body:
+            op.args["began"] = True
         replayed = "Idempotent-Replayed" in answer.headers
         return self.finish(op, answer, (200,), lambda _: {**(credits or {}), "replayed": replayed})
 

@@ -70,10 +70,12 @@ class _Once:
 
 
 class Clients:
-    """Connections to all servers, shared by everybody at work. `hang_up` cuts all that are in use."""
+    """Connections to all servers, shared by everybody at work. `hang_up` cuts all that are in use. While `ending` is
+    set everybody ends what there is: tokens, sessions, documents, accounts."""
 
     def __init__(self, servers: Sequence[str], dice: random.Random) -> None:
         self.servers = servers
+        self.ending = False
         self._dice = dice
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=False),

@@ -7,6 +7,9 @@ from collections import Counter, defaultdict
 from proof.history import Account, History, Op
 from proof.verdict import Found
 
+SETTLED_WITHIN = 5.0
+"""Seconds in which a server settles a stream whose app is gone, where the store is there."""
+
 
 def ledger_adds_up(history: History) -> Found:
     """A person's balance is the sum of the entries, each of which says the balance after it."""
@@ -56,8 +59,9 @@ def _booked(account: Account) -> dict[str, list[int]]:
 
 
 def charges_once(history: History) -> Found:
-    """An AI call that was answered is charged what it cost, once, and one that was refused nothing. The calls of a
-    person all cost different amounts, so that each charge says whose it is."""
+    """An AI call that was answered is charged what it cost, once, and one that was refused nothing; a stream that its
+    app left after it began is not free, unless something was broken then. The calls of a person all cost different
+    amounts, so that each charge says whose it is."""
     found = Found()
     calls: dict[str, dict[int, list[Op]]] = defaultdict(lambda: defaultdict(list))
     for op in history.of("ai"):
@@ -79,17 +83,27 @@ def charges_once(history: History) -> Found:
                 found.wrong(f"a charge of {charged} is not booked: {acked[0]}", account.person, acked[0])
             charges[charged] -= charges[charged] > 0
         _settle(found, account.person, +charges, open_calls)
+        for op in open_calls:
+            if op.args.get("began") and not _broken_near(history, op):
+                found.wrong(f"a stream that the model's server had accepted was free: {op}", account.person, op)
     return found
 
 
+def _broken_near(history: History, op: Op) -> bool:
+    """Whether a server or the store may have been away when the call was to be settled."""
+    begin, end = op.start, op.end + SETTLED_WITHIN
+    return any(one.begin < end and (one.end or end) > begin for one in history.faults if one.name != "hang-up")
+
+
 def _settle(found: Found, person: str, charges: Counter[int], calls: list[Op]) -> None:
-    """What else is booked must be for calls whose end is not known: of a stream that was cut off a part."""
+    """Takes from `calls`, whose end is not known, those that the other charges are for: of a stream that was cut off a
+    part."""
     for charge in sorted(charges.elements(), reverse=True):
         fit = [op for op in calls if charge == op.args["cost"] or (op.args["stream"] and charge < op.args["cost"])]
         if not fit:
             found.wrong(f"{charge} was charged once too often, or for nothing that anybody asked for", person)
             continue
-        calls.remove(min(fit, key=lambda op: op.args["cost"]))
+        calls.remove(min(fit, key=lambda op: (not op.args.get("began"), op.args["cost"])))
 
 
 def no_hold_left(history: History) -> Found:

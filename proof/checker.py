@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proof import check_documents as documents
+from proof import check_full as full
 from proof import check_money as money
 from proof import check_tokens as tokens
 from proof.history import History
@@ -12,6 +13,7 @@ _ANSWERS = {
     "sign_in": (303, 400, 429),
     "sign_up": (303, 400, 429),
     "sign_out": (303, 403),
+    "erase": (303, 400, 401, 403, 429),
     "page": (200, 401),
     "consent": (200, 303, 400, 403, 429),
     "exchange": (200, 400, 429),
@@ -76,6 +78,9 @@ INVARIANTS = (
     Invariant("tokens", "No token is lost that nothing ended.", "calls", tokens.living_live),
     Invariant("sessions", "A session lives until it is signed out, and no longer.", "pages", tokens.sessions),
     Invariant("accounts", "Whoever has an account can sign in.", "sign-ins", tokens.accounts),
+    Invariant(
+        "full", "A full store lets everybody sign in, sign out, revoke and delete.", "endings", full.ends_all_the_same
+    ),
     Invariant("documents", "No acknowledged write or deletion is lost.", "reads", documents.not_lost),
     Invariant("whole", "No document is torn or mixed up.", "reads", documents.not_torn),
     Invariant("versions", "No ETag is given twice, no version replaced twice.", "writes", documents.versions_once),

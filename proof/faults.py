@@ -156,8 +156,9 @@ async def pause_store(scene: Scene) -> AsyncGenerator[str]:
     await scene.well()
 
 
-@fault("memory", "the store's memory is full (maxmemory, noeviction)", lasts=(1.0, 3.0))
+@fault("memory", "the store's memory is full (maxmemory, noeviction)", lasts=(1.5, 3.0))
 async def fill_memory(scene: Scene) -> AsyncGenerator[str]:
+    """Meanwhile everybody revokes, signs out and deletes, which a full store must take: `proof/check_full.py`."""
     victim = await scene.victim()
 
     def fill() -> None:
@@ -172,7 +173,11 @@ async def fill_memory(scene: Scene) -> AsyncGenerator[str]:
         return False
 
     await scene.off(fill)
-    yield victim.name
+    scene.clients.ending = True
+    try:
+        yield victim.name
+    finally:
+        scene.clients.ending = False
     await scene.off(wait_until, lift, PATIENCE)
     await scene.well()
 

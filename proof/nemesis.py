@@ -13,7 +13,7 @@ from proof.history import Fault, Recorder
 
 TOGETHER = 0.25
 """How often a server is killed in the middle of another fault."""
-_ALONE = ("server", "restart", "supervisor", "hang-up")
+_ALONE = ("server", "restart", "supervisor", "hang-up", "memory")
 
 
 class Nemesis:

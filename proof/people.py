@@ -193,6 +193,15 @@ class Hand:
             self.session = ""
         return op
 
+    async def erase(self) -> Op:
+        """Deletes the account."""
+        await self.send("GET", "/account/delete", browser=True)
+        form = {"email": self.person.email, "password": PASSWORD}
+        op, _ = await self.call(
+            "erase", {"session": self.session}, "POST", "/account/delete", done=(303,), browser=True, data=form
+        )
+        return op
+
     async def page(self, session: str, cookie: str, kind: str = "page") -> Op:
         """A page for whoever is signed in."""
         headers = {"Cookie": f"latchkey_session={cookie}", **JSON}

@@ -29,6 +29,7 @@ class Worker(Backend):
         self.new_people: list[str] = []
         self._limited = 0.0
         self._actions, self._weights = zip(*self._all().items(), strict=True)
+        self._endings = (self.remove, self.give_back_access, self.give_back_all, self.disconnect_app, self.leave)
 
     def _all(self) -> dict[Callable[[Tokens], Awaitable[Any]], float]:
         """What it does with tokens, and how often."""
@@ -68,13 +69,16 @@ class Worker(Backend):
 
     async def step(self) -> None:
         """Signs in, connects, or does something with what it has."""
-        if not self.session:
+        ending = self.stage.clients.ending
+        if ending and self.new_people:
+            await self.give_up(self.new_people.pop())
+        elif not self.session:
             self._watch(await self.sign_in())
         elif self.tokens is None or not self.tokens.live:
             await self.connect()
         else:
             (action,) = self.dice.choices(self._actions, self._weights)
-            await action(self.tokens)
+            await (self.dice.choice(self._endings) if ending else action)(self.tokens)
 
     def _watch(self, op: Op) -> Op:
         """Slows down for a while at a limit; forgets tokens and sessions that were refused."""
@@ -192,6 +196,13 @@ class Worker(Backend):
         if op.acked:
             self.new_people.append(person.email)
 
+    async def give_up(self, email: str) -> None:
+        """Somebody who signed up deletes the account."""
+        hand = Hand(self.stage, Person(email), App("", None), self.name, self.dice)
+        hand.address = f"198.51.100.{self.dice.randrange(1, 255)}"
+        if (await hand.sign_in()).acked:
+            await hand.erase()
+
     # Documents.
 
     async def write(self, tokens: Tokens) -> None:
@@ -262,7 +273,7 @@ class Worker(Backend):
             self._watch(await self.ask(tokens, number, stream=True))
 
     async def stream_and_hang_up(self, tokens: Tokens) -> None:
-        """A stream of which the app reads a part: what was sent until then is charged."""
+        """A stream of which the app reads a part: its input is charged, and what was received until then."""
         if number := self.person.next_call(self.stage.calls):
             self._watch(await self.ask(tokens, number, stream=True, most=self.dice.randrange(100, 3000)))
 

@@ -13,13 +13,15 @@ from metrics.declared import Kept
 from metrics.keeping import keep
 from outbound.webhooks import Webhooks
 from serving.listening import Listening
+from serving.room import RoomWatch
+from settings.declared import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from server import Runtime
 
 
 def measured(
-    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int
+    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int, room: RoomWatch
 ) -> asyncio.Future[None]:
     """Has counted what happens at those that listen, and what the store, the mails and the webhooks do, and opens the
     metrics port, which joins them. Returns what goes on beside, to be cancelled at the end."""
@@ -30,18 +32,22 @@ def measured(
     for one in listening:
         one.application.measures = site.measures
     site.store.watched_by(site.measures.took)
+    site.store.security.watch = site.measures.secured
     site.measures.scripts = site.store.answers
     site.mail.watch = site.measures.mailed
     webhooks.watch = site.measures.posted
-    levels = levels_of(tuple(listening), webhooks)
+    levels = levels_of(tuple(listening), webhooks, room)
     loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
     exposition = Exposition(runtime.memory, build(__version__, runtime.settings.http, loop))
-    application = make_metrics_application(site, exposition)
+    hosts = LOOPBACK_HOSTS if runtime.settings.metrics_host in LOOPBACK_HOSTS else ()
+    application = make_metrics_application(site, exposition, hosts)
     listening.append(Listening.start(application, runtime.metrics_sockets, runtime.settings, max_body))
     return asyncio.ensure_future(keep(site.measures, levels))
 
 
-def levels_of(listening: Sequence[Listening], webhooks: Webhooks) -> Mapping[Kept, Callable[[], float]]:
+def levels_of(
+    listening: Sequence[Listening], webhooks: Webhooks, room: RoomWatch
+) -> Mapping[Kept, Callable[[], float]]:
     """How to find out what there is of everything at present. The first of those that listen is asked for its site each
     time: a reload gives it another."""
     service = listening[0].application
@@ -53,4 +59,6 @@ def levels_of(listening: Sequence[Listening], webhooks: Webhooks) -> Mapping[Kep
         of.STORE_QUEUE: lambda: service.site.store.queue,
         of.MAIL_QUEUE: lambda: service.site.mail.queue,
         of.WEBHOOK_QUEUE: lambda: webhooks.queue,
+        of.STORE_MEMORY: lambda: room.seen.used,
+        of.STORE_MEMORY_LIMIT: lambda: room.seen.limit,
     }

@@ -13,14 +13,15 @@ from handlers import make_application
 from handlers.application import Latchkey
 from handlers.ops import make_ops_application
 from handlers.places import Places
-from handlers.site import DOWNLOADS_EACH, Site
+from handlers.site import Site
 from metrics.measures import Measures
-from opening import open_mailer, open_store, open_webhooks
+from opening import open_fetcher, open_mailer, open_store, open_webhooks
 from outbound.webhooks import Webhooks
 from serving import garbage, notify
 from serving.listening import Listening, drain
 from serving.measuring import measured
 from serving.reloading import Reloads, body_bounds, site_facts
+from serving.room import RoomWatch
 from settings import Settings
 from store.errors import StartupError, StoreError
 from store.keyring import KeyRingError
@@ -43,7 +44,13 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
     told = Told(runtime)
     stop, settings = told.stop, runtime.settings
     opened = open_store(runtime.settings, runtime.store_url, runtime.keys)
-    async with opened as store, store.apps.following(), store.numbers.flushing():
+    async with (
+        opened as store,
+        store.apps.following(),
+        store.numbers.flushing(),
+        store.hosting.flushing(),
+        store.security.flushing(),
+    ):
         demo = await runtime.prepare(store) if alone else None
         webhooks = open_webhooks(settings, store)
         site = Site(
@@ -55,8 +62,9 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             hold_margin=2 * settings.call_seconds + HOLD_MARGIN_SECONDS,
             scatter=SCATTER_SECONDS,
             mail=open_mailer(settings, runtime.base_url),
-            ai_calls=Places(settings.ai_calls),
-            downloads=Places(settings.downloads, DOWNLOADS_EACH),
+            fetcher=open_fetcher(settings),
+            ai_calls=Places(settings.ai_calls, settings.ai_calls_per_person),
+            downloads=Places(settings.downloads, settings.downloads_per_person),
             measures=Measures(runtime.memory.place(runtime.number)),
             here_alone=settings.here_alone,
             posts_events=settings.webhooks,
@@ -71,7 +79,9 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         if runtime.ops_sockets:
             operations = make_ops_application(site, settings.operator_keys)
             listening.append(Listening.start(operations, runtime.ops_sockets, settings, bodies))
-        measuring = measured(runtime, site, webhooks, listening, bodies) if runtime.metrics_sockets else None
+        room = RoomWatch()
+        measuring = measured(runtime, site, webhooks, listening, bodies, room) if runtime.metrics_sockets else None
+        watching = asyncio.ensure_future(room.watch(store)) if runtime.number == 0 else None
         reloads = Reloads(runtime, store, listening, alone=alone)
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
         follow = asyncio.ensure_future(reloads.follow(told.reload))
@@ -80,6 +90,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await relaying.enter_async_context(store.outbox.relaying(store.webhooks.wants, webhooks.wake))
             webhooks.start()
         garbage.settle()
+        await relaying.enter_async_context(store.app_sweep.sweeping())
         if alone:
             runtime.announce(demo)
         try:
@@ -108,6 +119,8 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             follow.cancel()
             if measuring:
                 measuring.cancel()
+            if watching:
+                watching.cancel()
             await reloads.close()
             await relaying.aclose()
             await webhooks.close(0)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import logs
 from handlers.ops import Operations
-from opening import document_quotas, open_mailer
+from opening import document_quotas, open_mailer, owner_limits
+from outbound.breaches import Breaches
 from outbound.config import ConfigError, parse_models, read_models
 from outbound.models import Models
 from serving.handover import Handover
@@ -134,9 +135,12 @@ def site_facts(settings: Settings) -> dict[str, Any]:
         "signup": settings.signup,
         "app_registration": settings.app_registration,
         "apps_per_person": settings.apps_per_person,
+        "require_pkce": settings.require_pkce,
         "trusted_proxies": settings.trusted_proxies,
+        "hsts_subdomains": settings.hsts_include_subdomains,
         "max_body": settings.max_body,
         "max_ai_request": settings.ai_request_size,
+        "breaches": Breaches(settings.password_ranges),
     }
 
 
@@ -192,9 +196,11 @@ class Reloads:
         keep(fresh, runtime)
         settings = fresh.settings
         self._store.documents.quotas = document_quotas(settings)
+        self._store.hosting.limits = owner_limits(settings)
         site = self._listening[0].application.site
-        site.ai_calls.resize(settings.ai_calls)
-        site.downloads.resize(settings.downloads)
+        self._store.calls.most_each = settings.ai_calls_per_person
+        site.ai_calls.resize(settings.ai_calls, settings.ai_calls_per_person)
+        site.downloads.resize(settings.downloads, settings.downloads_per_person)
         changed = {**site_facts(settings), "peers": {}}
         if fresh.models is not None:
             changed["models"] = fresh.models

@@ -89,6 +89,7 @@ def from_namespace(namespace: argparse.Namespace, environ: Mapping[str, str], co
     for item in _of(command):
         if (flag := getattr(namespace, item.name, None)) is not None:
             text, source = as_text(item, flag, item.option), item.option
+            _refuse_password(item, text)
         elif environ.get(item.environment):
             text, source = environ[item.environment], item.environment
         elif item.name in table:
@@ -99,6 +100,16 @@ def from_namespace(namespace: argparse.Namespace, environ: Mapping[str, str], co
     settings = Settings(**values)
     _check(settings, sources, command)
     return settings
+
+
+def _refuse_password(item: Setting, text: str) -> None:
+    """Raise SettingsError for a URL with a password in a flag: every user of the machine can read a command line."""
+    address, _, query = text.partition("://")[2].partition("?")
+    if item.secret and (":" in address.rpartition("@")[0] or "password=" in query):
+        raise SettingsError(
+            f"{item.name} must have no password where it comes from {item.option}, which others can read: "
+            f"use {item.environment} or --config"
+        )
 
 
 def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> None:

@@ -26,6 +26,9 @@ class Settings:
         "everybody on the way can read passwords and tokens: put TLS in front and name the https:// origin.", "both")
     trusted_proxies: tuple[Network, ...] = declare("Listening", "NETWORKS", "", to.networks,
         "Addresses and networks, by commas, of the proxies whose forwarded headers are believed.", many=True, live=True)
+    hsts_include_subdomains: bool = declare("Listening", "", "false", to.boolean,
+        "Tell browsers to reach the subdomains of the base URL's host over https only, too (HSTS includeSubDomains); "
+        "every answer under an https base URL says it for that host.", live=True)
     workers: int = declare("Listening", "N", "1", to.whole(1, 256), "Server processes that share the port.")
     http: str = declare("Listening", "WHICH", "fast", to.one_of("fast", "tornado"),
         "The HTTP server: fast (parses with llhttp, in C, and is the stricter one) or tornado (Tornado's own).")
@@ -69,9 +72,13 @@ class Settings:
         live=True)
     ai_calls: int = declare("Limits", "N", "2048", to.whole(1, 100_000),
         "AI calls under way at once in each process; more are answered 503.", live=True)
+    ai_calls_per_person: int = declare("Limits", "N", "32", to.whole(1, 100_000),
+        "AI calls that one person may have under way at once, over all apps and processes, those included whose app "
+        "hung up; more are answered 429. Below 20 it refuses bursts that the window of 20 a minute lets in.", live=True)
     downloads: int = declare("Limits", "N", "32", to.whole(1, 10_000),
-        "Downloads of what is kept of a person under way at once in each process, two of them for one person; more are "
-        "answered 503.", live=True)
+        "Downloads of what is kept of a person under way at once in each process; more are answered 503.", live=True)
+    downloads_per_person: int = declare("Limits", "N", "2", to.whole(1, 10_000),
+        "Downloads that one person may have under way at once in each process; more are answered 429.", live=True)
 
     ops_port: int | None = declare("Operations", "PORT", "", to.optional_port,
         "TCP port of what payment back ends call, apart from everything else; 0 picks a free one, none is off.")
@@ -91,9 +98,12 @@ class Settings:
         "embedded (a private store in the data directory), memory (nothing is kept; for tests), or a URL: redis://HOST "
         "or unix:///PATH of one server, redis+sentinel://HOST,HOST/SERVICE of a replicated set (sentinels, and what "
         "they call it), redis+cluster://HOST,HOST of a cluster (some of its nodes); with TLS rediss. A URL with a "
-        "password belongs in the environment or the file.", "both", secret=True)
+        "password belongs in the environment or the file, and is refused as a flag.", "both", secret=True)
     data_dir: Path = declare("Store", "DIR", "data", to.path,
         "Directory of the embedded store and of the keys made for it.", "both")
+    store_memory: int | None = declare("Store", "BYTES", "", to.optional_whole(64 * 2**20, 2**50),
+        "Bytes of memory that the embedded store may take; empty is three quarters of what the machine, or the "
+        "container, has. A sixteenth of it is a reserve for what ends and frees: see docs/operations.md.")
     redis_timeout: float = declare("Store", "SECONDS", "5", to.seconds(0.01, 300),
         "Seconds that one call to the store may take.", "both")
     redis_connections: int = declare("Store", "N", "64", to.whole(1, 10_000),
@@ -116,6 +126,12 @@ class Settings:
         "Who may register apps: everybody (who is signed in) or operator (by command alone).", live=True)
     apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),
         "Apps that one person may have registered, at most.", live=True)
+    refresh_lifetime: int = declare("Accounts", "DAYS", "0", to.whole(0, 3650),
+        "Days after which the refresh tokens of a sign-in end, however often they were rotated; 0: they do not. An app "
+        "may be registered with fewer.")
+    require_pkce: bool = declare("Accounts", "", "false", to.boolean,
+        "Require PKCE of every app, as if each registration had pkceRequired. Off, an app with a secret may leave it "
+        "out.", live=True)
     session_idle: int = declare("Accounts", "SECONDS", str(14 * DAY), to.whole(60, 30 * DAY),
         "Seconds without a request that end a browser session (14 days).")
     session_lifetime: int = declare("Accounts", "SECONDS", str(30 * DAY), to.whole(60, 30 * DAY),
@@ -123,7 +139,8 @@ class Settings:
     smtp_url: str = declare("Mail", "URL", "", to.smtp_url,
         "Mail server: smtp://USER:PASSWORD@HOST:587?starttls, smtps://HOST, or smtp://HOST without TLS, which takes no "
         "password unless it is on this machine. With it an address must be confirmed before an app sees it; without it "
-        "mails are kept in the data directory. A URL with a password belongs in the environment or the file.",
+        "mails are kept in the data directory. A URL with a password belongs in the environment or the file, and is "
+        "refused as a flag.",
         secret=True, live=True)
     mail_from: str = declare("Mail", "ADDRESS", "", to.mail_address,
         "Address that mails come from; empty is noreply at the host of the base URL.", live=True)
@@ -143,7 +160,12 @@ class Settings:
     password_workers: int = declare("Passwords", "N", "2", to.whole(1, 256),
         "Password hashes that run at once in each process; each takes its memory.")
     password_queue: int = declare("Passwords", "N", "32", to.whole(0, 10_000),
-        "Password hashes that wait, at most; one more is refused as overload.")
+        "Password hashes that wait, at most; one more is refused as overload. A quarter of the places is for browsers "
+        "that the person signed in with before.")
+    password_ranges: str = declare("Passwords", "URL", "", to.range_url,
+        "Look up new passwords in a list of breached ones: the server adds the first five hex digits of the SHA-1, and "
+        "sends nothing else (k-anonymity), in the form of Have I Been Pwned. Where that server is away the password is "
+        "taken. A URL with a key belongs in the environment or the file.", "both", secret=True, live=True)
 
     document_size: int = declare("Documents", "BYTES", "262144", to.whole(1024, 2**20),
         "Largest document, in bytes as it was sent.", live=True)
@@ -153,6 +175,16 @@ class Settings:
         "Collections that one app keeps for one person, at most.", live=True)
     storage_limit: int = declare("Documents", "BYTES", "67108864", to.whole(1024, 2**40),
         "Bytes that one app keeps for one person, at most.", live=True)
+    person_document_limit: int | None = declare("Documents", "N", "", to.optional_whole(1, 10_000_000),
+        "Documents that all apps together keep for one person, at most; empty is four times document_limit.", live=True)
+    person_storage_limit: int | None = declare("Documents", "BYTES", "", to.optional_whole(1024, 2**42),
+        "Bytes that all apps together keep for one person, at most; empty is four times storage_limit.", live=True)
+    owner_document_limit: int = declare("Documents", "N", "2000000", to.whole(0, 10**12),
+        "Documents that all apps of one owner together keep, over all people, at about most; 0: as many as they like. "
+        "Apps that the operator registered have no such limit.", live=True)
+    owner_storage_limit: int = declare("Documents", "BYTES", str(4 * 2**30), to.whole(0, 2**50),
+        "Bytes that all apps of one owner together keep, over all people, at about most; 0: as many as they like.",
+        live=True)
 
     ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),
         "Days that an entry stands in a person's ledger; older ones are folded into a dated opening balance.", "both")

@@ -97,6 +97,12 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def optional_whole(low: int, high: int) -> Callable[[str], int | None]:
+    """Return a parser of whole numbers from `low` to `high`, and None for ""."""
+    parse = whole(low, high)
+    return lambda text: parse(text) if text else None
+
+
 def optional_port(text: str) -> int | None:
     """Return the TCP port, or None for ""."""
     return whole(0, 65535)(text) if text else None
@@ -236,6 +242,19 @@ def mail_address(text: str) -> str:
     """Return a plain e-mail address in ASCII; "" stays ""."""
     if text and not re.fullmatch(rf"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~-]+(\.[A-Za-z0-9_-]+)*@{_NAME}", text):
         raise ValueError("an e-mail address such as noreply@example.org")
+    return text
+
+
+def range_url(text: str) -> str:
+    """Return the URL, which five hex digits complete; "" stays "". It may hold a key, and is in no error."""
+    parts = urlsplit(text)
+    if text and not (
+        parts.scheme in ("http", "https")
+        and _is_server(parts.netloc.rpartition("@")[2])
+        and re.fullmatch(r"[!-~]+[/=]", text)
+        and "#" not in text
+    ):
+        raise ValueError("https://HOST/PATH/, to which five hex digits are added")
     return text
 
 

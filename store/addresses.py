@@ -10,7 +10,7 @@ from __future__ import annotations
 from redis.asyncio import Redis
 
 from store import keys
-from store.errors import wrapped
+from store.errors import StoreFull, wrapped
 from store.lifetimes import EMAIL_RESERVATION
 from store.scripts import Scripts
 
@@ -30,7 +30,13 @@ class Addresses:
 
     async def reserve(self, email: str, user: str) -> bool:
         """Whether the address is this person's now: for 60 s, or to last where it was so before."""
-        if await self._take(email, user) or await self.find(email) == user:
+        try:
+            taken = await self._take(email, user)
+        except StoreFull:  # there is no room for an entry, and it may be there already
+            if await self.find(email) == user:
+                return True
+            raise
+        if taken or await self.find(email) == user:
             return True
         return await self.free_stale(email) and await self._take(email, user)
 
@@ -46,6 +52,12 @@ class Addresses:
     async def release(self, email: str, user: str) -> None:
         """Frees the address, if it is this person's."""
         await self._scripts.run("release_email", {"email": keys.email(email)}, user_id=user)
+
+    async def hold(self, email: str, user: str, ends: int) -> None:
+        """Keeps the address this person's until a time (epoch ms), for a link that brings it back; 0 frees it."""
+        if not ends:
+            return await self.release(email, user)
+        await self._scripts.run("hold_email", {"email": keys.email(email)}, user_id=user, ends=ends)
 
     async def free_stale(self, email: str) -> bool:
         """Frees the address where it has an entry that lasts and that nobody's row bears out; a change of address on

@@ -7,7 +7,7 @@ import logging
 import secrets
 import string
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from time import monotonic
@@ -19,42 +19,57 @@ from store import keys
 from store.beside import beside
 from store.deliveries import Deliveries
 from store.errors import StoreUnavailable, wrapped
+from store.hints import Hints
+from store.lifetimes import APP_BEGUN
 from store.names import check_client_id
 from store.refused import Refused
 from store.registration import (
-    LIVE_SECRETS,
     Registration,
+    changed_by_owner,
     new_secret,
-    owner_left,
+    rotated,
     secret_digest,
-    secret_mark,
-    tombstone,
+    without_secret,
 )
 from store.results import unheard
+from store.retiring import Retiring, Told
 from store.scripts import Scripts
+from store.tombstones import BY_OPERATOR, BY_OWNER, Remains, Tombstone
 
 log = logging.getLogger("latchkey.apps")
 
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
-PURGE_STEP = 100
-SHARDS_AT_ONCE = 256
+AT_ONCE = 100
+
+Known = Registration | Tombstone | None
 
 
 class Apps:
     """The registrations. A change shows within 5 s on every process, at once on the one that made it."""
 
-    def __init__(self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic, hints: Hints | None = None
+    ) -> None:
         self._client = client
         self._scripts = scripts
-        self._deliveries = Deliveries(scripts)
+        self.retiring = Retiring(client, scripts, Deliveries(scripts), hints or Hints())
         self._clock = clock
         self.settle = CACHE_SECONDS
-        self._cached: OrderedDict[str, tuple[float, Registration | None]] = OrderedDict()
-        self._loading: dict[str, asyncio.Task[Registration | None]] = {}
+        self._cached: OrderedDict[str, tuple[float, Known]] = OrderedDict()
+        self._loading: dict[str, asyncio.Task[Known]] = {}
 
     async def find(self, client_id: str) -> Registration | None:
         """The registration, at most 5 s old, or None. Unknown ids are remembered too. Raises StoreUnavailable."""
+        known = await self._known(client_id)
+        return known if isinstance(known, Registration) else None
+
+    async def remembered(self, client_id: str) -> Registration | Remains | None:
+        """As `find`; of a deleted app what its tombstone keeps, for its name and its webhook."""
+        known = await self._known(client_id)
+        return known.app if isinstance(known, Tombstone) else known
+
+    async def _known(self, client_id: str) -> Known:
         entry = self._cached.get(client_id)
         if entry and self._clock() - entry[0] < CACHE_SECONDS:
             return entry[1]
@@ -75,35 +90,38 @@ class Apps:
         registration = await self.find(client_id)
         return registration if registration and registration.active else None
 
-    async def _load(self, client_id: str) -> Registration | None:
+    async def _load(self, client_id: str) -> Known:
         started = self._clock()
-        registration = (await self._read(client_id))[1]
+        _, registration, stone = await self._read(client_id)
+        known = registration or stone
         # An invalidation that came while this read was under way dropped the task: its answer may be old.
         if self._loading.get(client_id) is asyncio.current_task():
-            self._cached[client_id] = (started, registration)
+            self._cached[client_id] = (started, known)
             self._cached.move_to_end(client_id)
             while len(self._cached) > CACHE_SIZE:
                 self._cached.popitem(last=False)
-        return registration
+        return known
 
-    def _loaded(self, client_id: str, task: asyncio.Task[Registration | None]) -> None:
+    def _loaded(self, client_id: str, task: asyncio.Task[Known]) -> None:
         if self._loading.get(client_id) is task:
             del self._loading[client_id]
         if not task.cancelled():
             task.exception()  # the callers have it; here it only must not be reported as never retrieved
 
-    async def _read(self, client_id: str) -> tuple[bytes, Registration | None]:
+    async def _read(self, client_id: str) -> tuple[bytes, Registration | None, Tombstone | None]:
         with wrapped():
-            packed = await self._client.get(keys.app(client_id))
-        if not isinstance(packed, bytes):
-            return b"", None
-        return packed, Registration.unpack(packed) if owner_left(packed) is None else None
+            return _understood(await self._client.get(keys.app(client_id)))
+
+    async def stored(self, client_id: str) -> Known:
+        """The registration in the store, or the tombstone of a deleted app. Raises StoreUnavailable."""
+        _, registration, stone = await self._read(client_id)
+        return registration or stone
 
     async def fresh(self, client_id: str) -> tuple[Registration | None, str | None]:
-        """The registration as it stands in the store; where the app is being deleted, who owned it instead. Raises
+        """The registration as it stands in the store; while the app is being deleted, who owned it instead. Raises
         StoreUnavailable."""
-        packed, registration = await self._read(client_id)
-        return registration, owner_left(packed)
+        _, registration, stone = await self._read(client_id)
+        return registration, stone.owner if stone and not stone.until else None
 
     def forget(self, client_id: str | None = None) -> None:
         """Drops one cached registration, or all."""
@@ -145,9 +163,11 @@ class Apps:
             registration = replace(registration, secrets=(secret_digest(secret),))
         registration = replace(registration, created_at=now)
         if not await self._save(registration.client_id, b"", registration.pack()):
-            if owner_left((await self._read(registration.client_id))[0]) is not None:
+            _, _, stone = await self._read(registration.client_id)
+            if stone:
                 # What an app left behind must never fall to another one of the same name.
-                raise Refused("invalid_request", "The deletion of this client_id is not finished: delete it once more.")
+                said = "is free when the documents of its people have ended" if stone.until else "is being deleted"
+                raise Refused("invalid_request", f"An app with this client_id was deleted. It {said}.")
             raise Refused("invalid_request", "This client_id is registered already.")
         return registration, secret
 
@@ -183,13 +203,27 @@ class Apps:
         """Puts what `change` makes of a registration in its place, where `by` is given only of one that this person
         owns; `change` runs again when somebody else was quicker. Raises Refused("not_found"), what `change` raises."""
         for _ in range(10):
-            packed, present = await self._read(client_id)
+            packed, present, _ = await self._read(client_id)
             if present is None or by not in (None, present.owner):
                 raise Refused("not_found", "No such app.")
-            changed = change(present)
+            changed = change(present).after(present, by_owner=by is not None)
             if await self._save(client_id, packed, changed.pack()):
                 return changed
         raise StoreUnavailable("the registration keeps changing")
+
+    async def reseal(self, client_id: str, renew: Callable[[str, tuple[bytes, ...]], tuple[bytes, ...]]) -> None:
+        """Seals the signing secrets again, of a deleted app too. Raises Refused("not_found"), what `renew` raises."""
+        packed, present, stone = await self._read(client_id)
+        if present:
+            await self.change(
+                client_id, lambda app: replace(app, webhook_secrets=renew(client_id, app.webhook_secrets))
+            )
+        elif stone is None or stone.app is None:
+            raise Refused("not_found", "No such app.")
+        else:
+            left = replace(stone.app, webhook_secrets=renew(client_id, stone.app.webhook_secrets))
+            if not await self._save(client_id, packed, replace(stone, app=left).pack()):
+                raise StoreUnavailable("the tombstone changed meanwhile")
 
     async def _save(self, client_id: str, expected: bytes, packed: bytes) -> bool:
         reply = await self._scripts.run(
@@ -204,106 +238,96 @@ class Apps:
         return reply.word == "ok"
 
     async def delete(self, client_id: str) -> None:
-        """Deletes an app, its owner's or not: the registration first, with which every token of it is dead, then what
-        it left in each shard, in bounded steps that can be begun again. Raises Refused("not_found")."""
-        await self.begin_deletion(client_id)
-        await self.finish_deletion(client_id)
+        """Deletes an app with everything it left, at once. Raises Refused("not_found")."""
+        await self.begin_deletion(client_id, purge=True)
+        await self.finish_deletion(client_id, purge=True)
 
-    async def begin_deletion(self, client_id: str, *, by: str | None = None) -> None:
+    async def begin_deletion(self, client_id: str, *, by: str | None = None, purge: bool = False) -> None:
         """The first step: a tombstone takes the place of the registration; where `by` is given, only of one that this
-        person owns. Raises Refused("not_found")."""
-        packed, present = await self._read(client_id)
-        owner = present.owner if present else owner_left(packed)
+        person owns. With `purge` also of an app that was deleted already. Raises Refused("not_found")."""
+        packed, present, stone = await self._read(client_id)
+        owner = present.owner if present else stone.owner if stone else None
         with wrapped():
             listed = bool(packed) or await self._client.zscore(keys.APPS, client_id) is not None
-        if not listed or by not in (None, owner):
+        over = stone is not None and stone.until and not purge
+        if over or by not in (None, owner):
             raise Refused("not_found", "No such app.")
-        buried = present is None and owner is not None
-        if not buried and not await self._save(client_id, packed, tombstone(owner or "")):
-            raise StoreUnavailable("the registration changed meanwhile")
+        if not listed and not (purge and await self.retiring.shards_of(client_id)):
+            raise Refused("not_found", "No such app.")
+        if stone is None:
+            now = await self.now()
+            reason = BY_OPERATOR if by is None else BY_OWNER
+            stone = Tombstone.of(present, now, reason) if present else Tombstone("", None, now, reason)
+            if not await self._save(client_id, packed, stone.pack()):
+                raise StoreUnavailable("the registration changed meanwhile")
 
-    async def finish_deletion(self, client_id: str, told: Callable[[int, int], None] = unheard) -> None:
-        """The rest, behind `begin_deletion`; may be begun again. `told` hears how many shards are done, and of how
-        many."""
-        # A process that has not heard of it may act on its copy a little longer; what comes of that is freed as well.
+    async def finish_deletion(self, client_id: str, told: Told = unheard, *, purge: bool = False) -> None:
+        """The rest, behind `begin_deletion`; may be begun again. Documents are kept for 30 days more, or freed with
+        `purge`. `told` hears how many shards are done, and of how many."""
+        # A process that has not heard of it may act on its copy a little longer; what comes of that ends as well.
         await asyncio.sleep(self.settle)
-        shards = await self._shards_of(client_id)
-        for done, shard in enumerate(shards):
-            told(done, len(shards))
-            word = "more"
-            while word == "more":
-                reply = await self._scripts.run(
-                    "forget_app",
-                    {**keys.telling(shard), "app_users": keys.shard_app_users(shard, client_id)},
-                    client=client_id,
-                    people=keys.member_prefix(shard),
-                    steps=PURGE_STEP,
-                )
-                word = reply.word
-        packed, _ = await self._read(client_id)
-        owner = owner_left(packed)
-        if owner is None:
-            return  # somebody else finished meanwhile
-        await self._deliveries.forget(client_id)
-        # The tombstone outlives the list, and the owner's list the tombstone: a deletion that was cut short is found.
-        with wrapped():
-            await self._client.zrem(keys.APPS, client_id)
-        await self._scripts.run("remove_app", keys.numbers(client_id), expected=packed)
-        if owner:
-            with wrapped():
-                await self._client.zrem(keys.person(owner)["apps"], client_id)
+        await (self.retiring.purge if purge else self.retiring.retire)(client_id, told)
 
-    async def _shards_of(self, client_id: str) -> Sequence[str]:
-        """The shards in which the app left something: few, mostly, and to ask is much cheaper than to clear."""
-        found: list[str] = []
-        for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
-            shards = keys.SHARDS[start : start + SHARDS_AT_ONCE]
+    async def finish_deletions(self, age: int = 0) -> None:
+        """Goes on with the deletions that were begun `age` ms ago and broke off; drops names of apps that are gone."""
+        listed, begun = await self._listed(), []
+        now = await self.now()
+        async for client_id, known in self._stored(listed):
+            if isinstance(known, Tombstone) and not known.until and known.deleted_at + age <= now:
+                begun.append(client_id)
+            elif known is None and listed[client_id] * 1000 + APP_BEGUN < now:
+                with wrapped():
+                    await self._client.zrem(keys.APPS, client_id)
+        for client_id in begun:
+            await self.finish_deletion(client_id)
+
+    async def _listed(self) -> dict[str, int]:
+        """Every client id that is or was registered, oldest first, with the time (s)."""
+        with wrapped():
+            found: list[Any] = await self._client.zrange(keys.APPS, 0, -1, withscores=True)
+        return {client_id.decode(): int(since) for client_id, since in found}
+
+    async def check_free(self, client_id: str) -> None:
+        """Raises Refused("invalid_request") where an app of this client id left people something: another app of the
+        same name would get it."""
+        if await self.retiring.shards_of(client_id):
+            said = f"An earlier app with this client_id left data. `app delete {client_id} --purge` frees it."
+            raise Refused("invalid_request", said)
+
+    async def _stored(self, client_ids: Collection[str]) -> AsyncIterator[tuple[str, Known]]:
+        """`stored` of each, some at a time."""
+        every = tuple(client_ids)
+        for start in range(0, len(every), AT_ONCE):
+            some = every[start : start + AT_ONCE]
             with wrapped():
                 async with self._client.pipeline(transaction=False) as batch:
-                    for shard in shards:
-                        batch.exists(keys.shard_app_users(shard, client_id))
-                    there: Sequence[int] = await batch.execute()
-            found += [shard for shard, one in zip(shards, there, strict=True) if one]
-        return found
+                    for client_id in some:
+                        batch.get(keys.app(client_id))
+                    found: Sequence[Any] = await batch.execute()
+            for client_id, packed in zip(some, found, strict=True):
+                _, registration, stone = _understood(packed)
+                yield client_id, registration or stone
 
     async def list(self) -> list[Registration]:
         """Every registration, oldest first."""
-        with wrapped():
-            ids: list[Any] = await self._client.zrange(keys.APPS, 0, -1)
-        found = [(await self._read(client_id.decode()))[1] for client_id in ids]
-        return [registration for registration in found if registration]
+        return [app async for _, app in self._stored(await self._listed()) if isinstance(app, Registration)]
+
+    async def all_remembered(self) -> Sequence[Registration | Remains]:
+        """Every registration, and what tombstones keep, oldest first."""
+        found = [known async for _, known in self._stored(await self._listed())]
+        apps = [known.app if isinstance(known, Tombstone) else known for known in found]
+        return [app for app in apps if app]
 
     def following(self) -> AbstractAsyncContextManager[None]:
         """Runs `follow` beside the block."""
         return beside(self.follow())
 
 
-def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
-    """The registration with changes of its owner's. Raises Refused("access_denied") where that would let an app act
-    which the operator has disabled."""
-    if "status" in changes and app.status == "disabled":
-        raise Refused("access_denied", "The operator of this server has disabled this app.")
-    return replace(app, **changes)
-
-
-def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:
-    """The registration with a new secret in front; of two the older goes, unless it is spared: then Refused."""
-    if app.public:
-        raise Refused("invalid_request", "A public app has no secret.")
-    if spare and len(app.secrets) >= LIVE_SECRETS:
-        raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
-    kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
-    return replace(app, secrets=(secret_digest(secret), *kept))
-
-
-def without_secret(app: Registration, mark: str) -> Registration:
-    """The registration without the secret of this mark. Raises Refused as `Apps.drop_secret`."""
-    kept = tuple(digest for digest in app.secrets if secret_mark(digest) != mark)
-    if len(kept) == len(app.secrets):
-        raise Refused("not_found", "This app has no such secret any more.")
-    if not kept:
-        raise Refused("invalid_request", "This is the only secret of the app. Make a new one first.")
-    return replace(app, secrets=kept)
+def _understood(packed: Any) -> tuple[bytes, Registration | None, Tombstone | None]:
+    if not isinstance(packed, bytes):
+        return b"", None, None
+    stone = Tombstone.unpack(packed)
+    return packed, None if stone else Registration.unpack(packed), stone
 
 
 def new_client_id() -> str:

@@ -20,7 +20,7 @@ from store.sessions import Session
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
     """A request that passed every check; `challenge` is empty without PKCE, `terms` are those of the
-    registration it was checked against."""
+    registration it was checked against, `place` is where the grant remembers consent (`Registration.place`)."""
 
     client: str
     redirect_uri: str
@@ -28,6 +28,7 @@ class AuthorizationRequest:
     state: str
     challenge: str
     terms: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ class Authorizations:
         self._idle = idle
 
     async def begin(self, session: Session, request: AuthorizationRequest, *, always_ask: bool) -> Remembered | Pending:
-        """Answers with a code where a live grant covers the scopes, else keeps the request for 10 minutes. Raises
+        """Answers with a code where a live grant covers the scopes and remembers consent to them at this redirect URI,
+        else keeps the request for 10 minutes. Raises
         SignedOut, Refused("rate_limited")."""
         one_id = new_id()
         reply = await self._scripts.run(
@@ -96,6 +98,7 @@ class Authorizations:
             code_ttl=CODE,
             idle=self._idle,
             terms=request.terms,
+            place=request.place,
             limit=AUTHORIZE.limit,
             period=AUTHORIZE.period,
         )

@@ -21,6 +21,8 @@ from store.seal import fingerprint, new_id
 
 MAX_REPLY_BYTES = 2**20
 MAX_REPLIES_BYTES = 16 * 2**20
+CROWDED_SECONDS = 2
+"""When to come back for who has that many: a call usually takes seconds."""
 MAX_TOKENS = 10**9
 """No upstream's report counts for more: beyond, the product with a price is no longer exact."""
 
@@ -57,7 +59,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What was held: `output_tokens` is what the call may use, cut to what is affordable; `amount` in micro-dollars."""
+    """What was held: `output_tokens` is what the call may use, cut to what is affordable; `amount` in micro-dollars;
+    `reads_credits` is whether the app may know what is left."""
 
     user: str
     client: str
@@ -65,6 +68,7 @@ class Hold:
     output_tokens: int
     amount: int
     window: Window
+    reads_credits: bool = False
 
     @property
     def hold_id(self) -> str:
@@ -101,6 +105,7 @@ class Replayed:
     kept: Kept
     charge: Charge
     window: Window
+    reads_credits: bool = False
 
 
 class Calls:
@@ -111,6 +116,9 @@ class Calls:
         self._scripts = scripts
         self._cipher = cipher
         self._books = books
+        self.most_each = MAX_TOKENS
+        """Calls that one person may have under way at once, over all processes: as many as anybody likes, until the
+        server's settings name a number."""
 
     async def check(self, caller: Caller, needed: str) -> Window:
         """Lets in what is asked about models without a charge. Raises Refused("invalid_token", "insufficient_scope" or
@@ -131,7 +139,7 @@ class Calls:
         """Lets a call in and holds the most it can cost, or answers with the reply of before. Raises
         Refused("invalid_token", "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit",
         "idempotency_in_progress", "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable: a hold that
-        was placed all the same ends by itself."""
+        was placed all the same ends by itself. "rate_limited" is also for a person who has `most_each` under way."""
         reply = await self._scripts.run(
             "place_hold",
             {
@@ -151,17 +159,21 @@ class Calls:
             input_price=asked.price.input,
             output_price=asked.price.output,
             hold_ttl=asked.lasts,
+            most=self.most_each,
+            reads=caller.may("credits:read"),
             digest="" if asked.key is None else hashlib.sha256(asked.body).hexdigest()[:32],
         )
         window = admitted(reply, AI, needed)
         if reply.word == "replayed":
             charge = Charge(reply.number("charged"), reply.number("left"))
-            return Replayed(self._open(caller, asked.key or "", reply.raw("sealed")), charge, window)
+            kept = self._open(caller, asked.key or "", reply.raw("sealed"))
+            return Replayed(kept, charge, window, reply.number("reads") == 1)
         if reply.word != "held":
             _refuse(reply.word, window)
         # The request is long, and only its digest was needed.
         asked = replace(asked, body=b"")
-        return Hold(caller.user, caller.client, asked, reply.number("output"), reply.number("amount"), window)
+        output, amount, reads = reply.number("output"), reply.number("amount"), reply.number("reads") == 1
+        return Hold(caller.user, caller.client, asked, output, amount, window, reads)
 
     async def settle(
         self, hold: Hold, input_tokens: int, output_tokens: int, reply: Kept | None = None
@@ -239,10 +251,11 @@ def _address(key: str) -> str:
 
 def _refuse(word: str, window: Window) -> NoReturn:
     code, description = _REFUSALS[word]
-    raise Refused(code, description, window=window)
+    raise Refused(code, description, window=window, retry_after=CROWDED_SECONDS if word == "crowded" else None)
 
 
 _REFUSALS = {
+    "crowded": ("rate_limited", "This person has as many AI calls under way as one person may."),
     "running": ("idempotency_in_progress", "The call with this Idempotency-Key is still under way."),
     "mismatch": ("idempotency_mismatch", "This Idempotency-Key was used with another request."),
     "reply_gone": (

@@ -4,16 +4,19 @@ at sign-in, with the password and where they have a second step with that too, o
 from __future__ import annotations
 
 from store import keys
+from store.devices import Devices
 from store.factors import Challenges, OwnFactors
-from store.lifetimes import CHALLENGE, FACTOR, PROOF
+from store.guesses import Told, WrongCode, guessed_by, refuse_guess
+from store.lifetimes import CHALLENGE, PROOF
 from store.limits import Limits
 from store.passkeys import Answer, Party, check_use
 from store.people import People
-from store.refused import Refused, SignedOut, let_in, refuse_signed_out
+from store.refused import Refused, SignedOut, refuse_signed_out
 from store.results import Visitor
 from store.scripts import Scripts
 from store.seal import new_id
 from store.sessions import Session, Sessions
+from store.threads import Threads
 from store.totp import TotpSecrets, read_typed
 
 CONFIRM = "confirm"
@@ -21,12 +24,14 @@ _PASSKEY = "That passkey could not be used here. Try again."
 
 
 class NotShown(Exception):
-    """What was shown is not right: the `part` of the form, `email`, `password`, `code` or `passkey`."""
+    """What was shown is not right: the `part` of the form, `email`, `password`, `code` or `passkey`; `told` says what
+    to mail to the person, where that is due."""
 
-    def __init__(self, part: str, text: str) -> None:
+    def __init__(self, part: str, text: str, told: Told | None = None) -> None:
         super().__init__(part)
         self.part = part
         self.text = text
+        self.told = told
 
 
 class Confirming:
@@ -42,7 +47,10 @@ class Confirming:
         secrets: TotpSecrets,
         challenges: Challenges,
         limits: Limits,
+        checks: Threads,
+        devices: Devices,
     ) -> None:
+        self._devices = devices
         self._scripts = scripts
         self._people = people
         self._sessions = sessions
@@ -50,6 +58,7 @@ class Confirming:
         self._secrets = secrets
         self._challenges = challenges
         self._limits = limits
+        self._checks = checks
 
     async def challenge(self, session: Session, purpose: str = CONFIRM) -> tuple[str, list[str]]:
         """A challenge for a passkey, and the passkeys of the person that may answer it."""
@@ -64,8 +73,8 @@ class Confirming:
         the authenticator app or a recovery code; whoever began the session with the last recovery code has none left,
         and for 10 minutes needs none. Raises NotShown, Refused("rate_limited"), HasherBusy."""
         factors = await self._factors.of(session)
-        await self._limits.own_password(session.user)
-        credentials = await self._people.verify(factors.email, password)
+        async with await self._limits.own_password(session.user):
+            credentials = await self._people.verify(factors.email, password, known=True)
         if credentials is None or credentials.user != session.user:
             raise NotShown("password", "The password is not right.")
         secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
@@ -73,13 +82,12 @@ class Confirming:
         after = Session(session.user, new_id()) if moved else session
         reply = await self._scripts.run(
             "prove_with_code",
-            {**_keys(session, after), "window": keys.limit(session.user, FACTOR.name)},
+            _keys(session, after),
             password=credentials.password,
             secret=factors.secret or b"",
             step=typed.step,
             digest=typed.digest,
-            limit=FACTOR.limit,
-            period=FACTOR.period,
+            **guessed_by(self._devices.open(visitor.device), session.user),
             session_id=session.session_id,
             new_id=after.session_id,
             idle=self._sessions.idle,
@@ -89,10 +97,10 @@ class Confirming:
         refuse_signed_out(reply)
         if reply.word == "stale":
             raise SignedOut
-        if reply.word == "rate_limited":
-            let_in(FACTOR, reply)
-        if reply.word == "wrong":
-            raise NotShown("code", "That code is not right, or was used before.")
+        try:
+            refuse_guess(reply)
+        except WrongCode as wrong:
+            raise NotShown("code", wrong.description, wrong.told) from None
         return self._sessions.seal(Session(session.user, reply.text("session_id")))
 
     async def with_passkey(
@@ -107,15 +115,18 @@ class Confirming:
         moved: bool = True,
     ) -> str:
         """The cookie of the session from now on, for the answer of a passkey, which checked who holds it. Raises
-        NotShown."""
+        NotShown, Refused("temporarily_unavailable") while too many answers are being checked."""
         await self._factors.of(session)
         found = await self._scripts.run("read_passkey", keys.person(session.user), credential=answer.credential)
         if found.word == "unknown" or answer.user not in (None, session.user):
             raise NotShown("passkey", _PASSKEY)
         try:
             opened = self._challenges.open(session.user, purpose, challenge)
-            count = check_use(party, opened.text, answer, found.raw("facts"))
+            count = await self._checks.run(check_use, party, opened.text, answer, found.raw("facts"))
         except Refused as refusal:
+            if refusal.code != "access_denied":
+                raise
+            self._sessions.security.note("passkey_refused", person=session.user, detail="answer")
             raise NotShown("passkey", refusal.description) from None
         after = Session(session.user, new_id()) if moved else session
         reply = await self._scripts.run(

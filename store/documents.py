@@ -10,22 +10,34 @@ from store import keys
 from store.cipher import Cipher
 from store.grants import at
 from store.guard import admitted
+from store.hosting import Hosting
 from store.lifetimes import DATA_LIST, DATA_READ, DATA_WRITE, Group
 from store.refused import Refused
 from store.results import Caller, Window
 from store.scripts import Reply, Scripts
 
 MAX_PAGE_BYTES = 2**20
+_FULL = {
+    **{
+        what: f"The app keeps as many {what} for this person as it may."
+        for what in ("documents", "collections", "bytes")
+    },
+    "person_documents": "All apps together keep as many documents for this person as they may.",
+    "owner": "All apps of this app's owner together keep as much as they may.",
+    "person_bytes": "All apps together keep as many bytes for this person as they may.",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What one (app, user) pair may keep. Sizes are in bytes."""
+    """What one (app, user) pair may keep, and all apps for one person. Sizes are in bytes."""
 
     documents: int = 10_000
     collections: int = 1_000
     bytes: int = 64 * 2**20
     document_bytes: int = 256 * 2**10
+    person_documents: int = 40_000
+    person_bytes: int = 256 * 2**20
 
 
 class Conditions(NamedTuple):
@@ -81,10 +93,11 @@ class Documents:
     """What an app does with its documents. Each method raises Refused("invalid_token", "insufficient_scope" or
     "rate_limited"); `needed` names the scopes of which the token must carry one."""
 
-    def __init__(self, scripts: Scripts, cipher: Cipher, quotas: Quotas) -> None:
+    def __init__(self, scripts: Scripts, cipher: Cipher, quotas: Quotas, hosting: Hosting) -> None:
         self._scripts = scripts
         self._cipher = cipher
         self.quotas = quotas
+        self._hosting = hosting
 
     async def _run(self, script: str, caller: Caller, group: Group, needed: str, **args: Any) -> tuple[Reply, Window]:
         reply = await self._scripts.run(
@@ -106,7 +119,7 @@ class Documents:
             raise Refused("precondition_failed", window=window)
         if reply.word == "quota_exceeded":
             what = reply.text("what")
-            raise Refused("quota_exceeded", f"The app keeps as many {what} for this person as it may.", window=window)
+            raise Refused("quota_exceeded", _FULL[what], window=window)
         return reply, window
 
     async def read(
@@ -138,14 +151,19 @@ class Documents:
             max_documents=self.quotas.documents,
             max_collections=self.quotas.collections,
             max_bytes=self.quotas.bytes,
+            usages=keys.usage_prefix(caller.user),
+            person_documents=self.quotas.person_documents,
+            person_bytes=self.quotas.person_bytes,
+            owner_full="1" if self._hosting.is_full(caller.owner) else "",
         )
+        self._hosting.grew(caller.owner, int(reply.word == "created"), reply.number("growth"))
         return _metadata(collection, document_id, len(content), reply), reply.word == "created", window
 
     async def delete(
         self, caller: Caller, needed: str, collection: str, document_id: str, conditions: Conditions
     ) -> Window:
         """Deletes a document. Raises Refused("not_found" or "precondition_failed")."""
-        _, window = await self._run(
+        reply, window = await self._run(
             "delete_document",
             caller,
             DATA_WRITE,
@@ -154,6 +172,7 @@ class Documents:
             collection=collection,
             if_match=conditions.if_match,
         )
+        self._hosting.grew(caller.owner, -1, -reply.number("size"))
         return window
 
     async def list(

@@ -38,7 +38,7 @@ class EmbeddedStore:
     pid: int
     adopted: bool
 
-    def __init__(self, files: Files, lock: Lock, owner: Owner, wait: float) -> None:
+    def __init__(self, files: Files, lock: Lock, owner: Owner, wait: float, limit: int = 0) -> None:
         self._files, self._owner, self._owner_pid = files, owner, os.getpid()
         self._lock: Lock | None = lock
         self._process: subprocess.Popen[bytes] | None = None
@@ -48,6 +48,8 @@ class EmbeddedStore:
             self.adopted = found is not None
             self.socket_path = found or datadir.new_socket(files)
             self.pid = self._spawn(wait) if found is None else client_of(found).info("server")["process_id"]
+            with client_of(self.socket_path) as client:  # also of one that was taken over
+                client.config_set("maxmemory", limit)
         except BaseException as exc:
             lock.release()
             if isinstance(exc, (OSError, redis.RedisError)):
@@ -56,8 +58,10 @@ class EmbeddedStore:
         lock.say(owner, "running")
 
     @classmethod
-    def start(cls, data_dir: Path, owner: Owner, wait: float = 30.0) -> EmbeddedStore:
+    def start(cls, data_dir: Path, owner: Owner, wait: float = 30.0, limit: int = 0) -> EmbeddedStore:
         """The store of `data_dir`, started or taken over from an owner that was killed.
+
+        At `limit` bytes of memory (0: never) it refuses what adds to it.
 
         `wait` is the seconds allowed for another owner to end and then for the store to answer; a store that is still
         loading may take longer as long as it gets on. Raises StartupError: at once when a server runs there already,
@@ -73,7 +77,7 @@ class EmbeddedStore:
                     "Stop it, or give this one another --data-dir."
                 )
             _pause(deadline, files, holder)
-        return cls(files, lock, owner, wait)
+        return cls(files, lock, owner, wait, limit)
 
     def stop(self, timeout: float = 10.0) -> None:
         """End the store with all its data on disk and give up the directory; after `timeout` seconds, kill it.

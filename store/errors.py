@@ -8,7 +8,7 @@ from typing import Final
 
 import redis.exceptions as driver
 
-__all__ = ["StartupError", "StoreError", "StoreUnavailable", "Unconfirmed", "translate", "wrapped"]
+__all__ = ["StartupError", "StoreError", "StoreFull", "StoreUnavailable", "Unconfirmed", "translate", "wrapped"]
 
 
 class StoreError(Exception):
@@ -21,6 +21,12 @@ class StoreUnavailable(StoreError):
     """The store cannot be reached or its answer was lost: nothing was done, or the outcome is unknown."""
 
     word = "unavailable"
+
+
+class StoreFull(StoreUnavailable):
+    """The store is at its `maxmemory` and refused what would add to it: nothing was done."""
+
+    word = "full"
 
 
 class Unconfirmed(StoreUnavailable):
@@ -40,7 +46,6 @@ _UNAVAILABLE: Final = (
     driver.ConnectionError,
     driver.TimeoutError,
     driver.ReadOnlyError,
-    driver.OutOfMemoryError,
     driver.MasterDownError,
     driver.ClusterError,
     driver.ClusterDownError,
@@ -48,7 +53,7 @@ _UNAVAILABLE: Final = (
     driver.SlotNotCoveredError,
 )
 # Answers of the server that redis-py has no class for.
-_UNAVAILABLE_WORDS: Final = frozenset({"MISCONF", "BUSY", "NOREPLICAS", "OOM", "READONLY", "MASTERDOWN", "CLUSTERDOWN"})
+_UNAVAILABLE_WORDS: Final = frozenset({"MISCONF", "BUSY", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN"})
 # What a script meets while a slot is moved or a cluster is down: the server lets it begin and then ends it.
 _UNAVAILABLE_TEXT: Final = re.compile(
     r"attempted to (access a non local key in a cluster node|execute a (write )?command while the cluster is down)",
@@ -65,6 +70,8 @@ def translate(exc: BaseException) -> StoreError | None:
     The message is built from the error's class, the server's error word and the place in the script, never from the
     server's own text: that text can repeat keys and arguments.
     """
+    if isinstance(exc, driver.RedisError) and (isinstance(exc, driver.OutOfMemoryError) or _word(exc) == "OOM"):
+        return StoreFull(_describe(exc))
     if isinstance(exc, _UNAVAILABLE):
         return StoreUnavailable(_describe(exc))
     if isinstance(exc, driver.RedisClusterException):

@@ -14,18 +14,15 @@ from store.errors import StoreError, wrapped
 from store.grants import at
 from store.lifetimes import CHALLENGE, PROOF
 from store.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of, renamed
-from store.refused import Refused, refuse_signed_out
+from store.refused import Refused, Unproved, refuse_signed_out, refuse_unproved
 from store.results import Visitor
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.sessions import Session
+from store.threads import Threads
 from store.totp import TotpSecrets, new_recovery_codes, read_typed
 
 REGISTER = "register"
-
-
-class Unproved(Exception):
-    """Who it is has to be shown again, as `store/confirming.py` takes it, before how the person signs in is changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +93,22 @@ class Challenges:
 
 class OwnFactors:
     """What a signed-in person reads and changes. Each change raises SignedOut, and Unproved unless it was shown who it
-    is less than 10 minutes ago: by signing in or by the password, but where there is a second step by that alone, since
-    the session began, and once for each change. `idle` is in ms."""
+    is less than 10 minutes ago, since the session began: by the password, but where there is a second step by that, and
+    then once for each change. `checks` runs what reads answers of passkeys; `idle` is in ms."""
 
-    def __init__(self, scripts: Scripts, secrets: TotpSecrets, challenges: Challenges, idle: int) -> None:
+    def __init__(
+        self, scripts: Scripts, secrets: TotpSecrets, challenges: Challenges, checks: Threads, idle: int
+    ) -> None:
         self._scripts = scripts
         self._secrets = secrets
         self._challenges = challenges
+        self._checks = checks
         self._idle = idle
 
     async def _run(self, name: str, session: Session, more: dict[str, str], /, **args: str | bytes | int) -> Reply:
         reply = await self._scripts.run(name, {**session.keys(), **more}, idle=self._idle, proof=PROOF, **args)
         refuse_signed_out(reply)
-        if reply.word == "unproved":
-            raise Unproved
+        refuse_unproved(reply)
         return reply
 
     async def of(self, session: Session) -> Factors:
@@ -186,9 +185,10 @@ class OwnFactors:
         self, session: Session, party: Party, challenge: str | None, answer: Answer, name: str, visitor: Visitor
     ) -> list[str]:
         """Adds a passkey, and returns the recovery codes where the person had none. Raises Refused("access_denied")
-        for an answer that does not hold, Refused("invalid_request") where there is one too many."""
+        for an answer that does not hold, Refused("invalid_request") where there is one too many,
+        Refused("temporarily_unavailable") while too many answers are being checked."""
         opened = self._challenges.open(session.user, REGISTER, challenge)
-        made = check_new(party, opened.text, answer, name)
+        made = await self._checks.run(check_new, party, opened.text, answer, name)
         codes, digests = new_recovery_codes()
         reply = await self._run(
             "add_passkey",

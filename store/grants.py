@@ -19,7 +19,8 @@ from store.sessions import Session
 @dataclass(frozen=True, slots=True)
 class Grant:
     """A connected app, or a disconnected one whose hosted data is kept until `data_until`. `documents` and `bytes` are
-    what it keeps for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month."""
+    what it keeps for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month;
+    `app_deleted`: the app itself is gone."""
 
     client: str
     scopes: tuple[str, ...]
@@ -31,6 +32,32 @@ class Grant:
     bytes: int = 0
     spend_limit: int | None = None
     spent: int = 0
+    app_deleted: bool = False
+
+
+PAGE = 50
+"""Grants on a page. Each costs its reader a look at a registration, and the page some 1.5 KB."""
+MOST_CONNECTED = 200
+"""Apps that another app is shown at most, for the same reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantPage:
+    """A page of a person's apps: connected ones first, each kind newest first; `number` counts from 1."""
+
+    profile: Profile
+    grants: list[Grant]
+    number: int
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrantCount:
+    """How many apps are connected, and how many documents all apps keep, in their grace window too."""
+
+    profile: Profile
+    apps: int
+    documents: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +79,8 @@ class Grants:
         self._idle = idle
 
     async def connected(self, caller: Caller, needed: str) -> tuple[list[Connected], Window]:
-        """The other apps the person has connected, newest first. Raises Refused("invalid_token", "insufficient_scope"
-        or "rate_limited")."""
+        """The other apps the person has connected, the MOST_CONNECTED newest, newest first. Raises
+        Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
         reply = await self._scripts.run(
             "list_connected",
             {
@@ -65,6 +92,7 @@ class Grants:
             period=APPS_READ.period,
             client=caller.client,
             grant_prefix=keys.grant_prefix(caller.user),
+            most=MOST_CONNECTED,
         )
         window = admitted(reply, APPS_READ, needed)
         rows = [
@@ -73,19 +101,35 @@ class Grants:
         ]
         return rows, window
 
-    async def list(self, session: Session) -> tuple[Profile, list[Grant]]:
-        """Who is signed in and their apps, newest first. Raises SignedOut."""
+    async def list(self, session: Session, page: int = 1) -> GrantPage:
+        """Who is signed in and a page of their apps; past the last page, the last. Raises SignedOut."""
         reply = await self._scripts.run(
             "list_grants",
+            {**session.keys(), **keys.telling(session.user[:3])},
+            grant_prefix=keys.grant_prefix(session.user),
+            usage_prefix=keys.usage_prefix(session.user),
+            docs_prefix=keys.hosted(session.user, "")["docs"],
+            idle=self._idle,
+            shard=keys.shard_prefix(session.user),
+            member=keys.member(session.user),
+            page=page,
+            size=PAGE,
+        )
+        refuse_signed_out(reply)
+        grants = [_grant(row) for row in reply.rows("rows")]
+        return GrantPage(profile_of(session.user, reply), grants, reply.number("page"), reply.number("pages"))
+
+    async def count(self, session: Session) -> GrantCount:
+        """Who is signed in, and how much of apps there is. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "count_grants",
             session.keys(),
             grant_prefix=keys.grant_prefix(session.user),
             usage_prefix=keys.usage_prefix(session.user),
             idle=self._idle,
-            shard=keys.shard_prefix(session.user),
-            member=keys.member(session.user),
         )
         refuse_signed_out(reply)
-        return profile_of(session.user, reply), [_grant(row) for row in reply.rows("rows")]
+        return GrantCount(profile_of(session.user, reply), reply.number("apps"), reply.number("documents"))
 
     async def revoke(self, session: Session, client: str, visitor: Visitor) -> datetime:
         """Ends every token of the pair at once; hosted data is kept 30 days, until the time that is returned. Raises
@@ -122,7 +166,7 @@ def _at(value: bytes) -> datetime | None:
 
 
 def _grant(row: list[bytes]) -> Grant:
-    client, scope, connected, used, revoked, ends, documents, size, limit, spent = row
+    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted = row
     return Grant(
         client.decode(),
         tuple(scope.decode().split()),
@@ -134,4 +178,5 @@ def _grant(row: list[bytes]) -> Grant:
         int(size),
         int(limit) if limit else None,
         int(spent),
+        bool(deleted),
     )

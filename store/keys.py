@@ -12,12 +12,15 @@ import re
 from dataclasses import dataclass
 
 APPS = "{apps}:all"
+APPS_SWEPT = "{apps}:sweep"
 LEAVING = "{leaving}:all"
 KEYRING = "{keyring}:state"
 APPS_CHANNEL = "latchkey:apps"
 RELAYED = "{webhooks}:sweep"
 DELIVERIES_DUE = "{webhooks}:due"
 DELIVERY_PREFIX = "{webhooks}:delivery:"
+SECURITY_EVENTS = {"events": "{audit}:events"}
+"""The security log, by its name in scripts."""
 SHARDS = tuple(f"{number:03x}" for number in range(4096))
 
 
@@ -44,6 +47,11 @@ def invite(address: str) -> str:
 def window(kind: str, what: str) -> str:
     """A window that stands alone: of an address, a sign-in name, an invented token."""
     return f"{{window:{kind}:{what}}}"
+
+
+def network(kind: str, wide: str, what: str) -> str:
+    """The window of a network, in the slot of the wide one that it is in."""
+    return window(kind, wide) if what == wide else f"{window(kind, wide)}:{what}"
 
 
 def shard_prefix(user: str) -> str:
@@ -79,6 +87,11 @@ def shard_app_users(shard: str, client: str) -> str:
 def telling(shard: str) -> dict[str, str]:
     """What a shard has to tell apps: the outbox, and the list of whose hosted data ends when."""
     return {"outbox": f"{{{shard}}}:outbox", "due": f"{{{shard}}}:due"}
+
+
+def app_field(client: str) -> str:
+    """The field of an app in the row of a person who has connected it."""
+    return f"app:{client}"
 
 
 def outbox(user: str) -> str:
@@ -120,17 +133,20 @@ def person(user: str) -> dict[str, str]:
         "users": shard_users(user[:3]),
         "sessions": base + "sessions",
         "leaving": base + "leaving",
+        "undos": base + "undos",
         "apps": base + "apps",
         "audit": audit(user),
+        "activity": base + "activity",
         "factors": base + "factors",
         "passkeys": base + "passkeys",
         "recovery": base + "recovery",
+        "guesses": base + "guesses",
         "picture": base + "picture",
     }
 
 
 def audit(user: str) -> str:
-    """The audit trail of a person."""
+    """What concerns the security of a person's account. `activity` of `person` is the trail of ordinary events."""
     return f"{prefix(user)}audit"
 
 
@@ -253,6 +269,11 @@ def read(key: str) -> Spelt | None:
     return None
 
 
+def owner(key: str) -> str:
+    """The user id in a key of a person; "" for any other key."""
+    return key[6:38] if key[4:6] == "}:" and _PERSONS.fullmatch(key) else ""
+
+
 def tag_of(key: str) -> str:
     """What every key of the slot of this one begins with."""
     return key[: key.index("}") + 1]
@@ -280,15 +301,17 @@ _ALONE = tuple(
         ("keyring", re.escape(KEYRING)),
         ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),
         ("email", r"\{email:(?P<name>[^:]+)\}"),
-        ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}"),
+        ("window", r"\{window:(?P<name>[a-z-]+):(?P<rest>.+)\}(?::[0-9a-f.:/]+)?"),
         ("users", r"\{(?P<shard>[0-9a-f]{3})\}:users"),
         ("app-users", rf"\{{(?P<shard>[0-9a-f]{{3}})\}}:app:{_CLIENT}:users"),
         ("outbox", r"\{(?P<shard>[0-9a-f]{3})\}:outbox"),
         ("due", r"\{(?P<shard>[0-9a-f]{3})\}:due"),
         ("relayed", re.escape(RELAYED)),
+        ("apps-swept", re.escape(APPS_SWEPT)),
         ("deliveries-due", re.escape(DELIVERIES_DUE)),
         ("delivery", re.escape(DELIVERY_PREFIX) + _ID),
         ("deliveries", rf"\{{webhooks\}}:app:{_CLIENT}"),
+        ("security-events", re.escape(SECURITY_EVENTS["events"])),
     )
 )
 _ROWS = tuple(

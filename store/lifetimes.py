@@ -12,6 +12,7 @@ ACCESS_TOKEN = 60 * MINUTE  # SPEC 8.3
 REFRESH_TOKEN = 30 * DAY  # SPEC 8.3
 GRACE = 30 * DAY  # SPEC 8.3
 APP_BEGUN = 10 * MINUTE  # a name in an owner's list without a registration behind it is one that is being made
+APPS_SWEEP = 10 * MINUTE  # from one look for open deletions of apps to the next
 CODE = 60 * SECOND  # RFC 6749 4.1.2: at most ten minutes
 REQUEST = 10 * MINUTE
 EMAIL_RESERVATION = 60 * SECOND
@@ -22,11 +23,14 @@ PROOF = 10 * MINUTE  # for which a person who showed who it is can change how th
 CONFIRM_LINK = DAY
 RESET_LINK = 60 * MINUTE
 CHANGE_LINK = 60 * MINUTE
+UNDO_LINK = 7 * DAY  # brings the old address back after a change
 AI_REPLY = DAY  # an idempotency key of an AI call, and the reply under it
 DELIVERY = 30 * DAY  # what was told an app, or was to be
 CREDIT_KEY = 90 * DAY  # an idempotency key of the operator's: payment back ends try again for days
 WEBHOOK_OVERLAP = DAY  # for which the signing secret before the present one signs too
-# Sealed things live at most this long, and a server notes hourly which key it seals with.
+DEVICE = 365 * DAY  # for which a browser that signed a person in is known; less where its key is retired before
+MIDDLE, WIDE = 4, 16  # by which the limits of a /56 and of a /48 or an IPv4 /24 are larger than those of one address
+# Sealed things that give access live at most this long, and a server notes hourly which key it seals with.
 LONGEST_SEALED = 30 * DAY + DAY
 
 
@@ -43,15 +47,25 @@ OAUTH = Group("oauth", 100)  # SPEC 8.1: /api/oauth/*, per user, shared by all a
 AUTHORIZE = Group("authorize", 60)  # each leaves a pending request for ten minutes
 ADDRESS = Group("address", 100)  # requests to /api/oauth/* whose user is unknown
 SIGN_IN_ADDRESS = Group("signin-address", 20)
+# A known device counts here alone. Beyond that it counts as any browser, until a day has passed.
+SIGN_IN_DEVICE = Group("signin-device", 20, DAY)  # per (person, device)
+SIGN_IN_DEVICES = Group("signin-devices", 100, DAY)  # per person: whoever signs in often has many devices
 SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
 OWN_PASSWORD = Group("own-password", 20, 15 * MINUTE)  # passwords typed by who is signed in, per person
-FACTOR = Group("factor", 10, 15 * MINUTE)  # codes of the second step that were wrong, per person
+# Wrong codes of the second step in a row, of strangers or of a known device: then a pause, twice as long each time.
+FACTOR = Group("factor", 10, 15 * MINUTE)
+FACTOR_LONGEST = DAY
+FACTOR_MOST = 100  # then no code counts until there is another password
+FACTOR_LEFT = FACTOR_MOST - FACTOR.limit  # that count after a reset by mail, at most
 SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
 REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in every shard
+CHANGE_APP = Group("change-app", 60, 60 * MINUTE)  # saved forms of apps, per person: every process reads the app again
+RENAME = Group("rename", 20, 60 * MINUTE)  # names that a person takes
 FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
 MAIL_TO = Group("mail-to", 5, 60 * MINUTE)  # for an address that somebody typed, with an account or without
 MAIL = Group("mail", 5, 60 * MINUTE)  # links of one purpose, for a person
 WEBHOOK_SENT = Group("webhook-sent", 60, 60 * MINUTE)  # events that an owner sends by hand, per person
+VERIFY_DOMAIN = Group("verify-domain", 20, 60 * MINUTE)  # domains that an owner has checked, per person
 PICTURE = Group("picture", 20, 60 * MINUTE)  # pictures a person uploads
 # SPEC 8.1: per (app, user) pair.
 DATA_READ = Group("data-read", 300)

@@ -7,17 +7,18 @@ Looking at a link changes nothing.
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from store import keys
 from store.addresses import Addresses
 from store.authorizations import fresh_epoch
 from store.hints import Hints
-from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, GRACE, MAIL, RESET_LINK
+from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, DAY, FACTOR_LEFT, GRACE, MAIL, PROOF, RESET_LINK, UNDO_LINK
 from store.numbers import Numbers
 from store.passwords import PasswordHasher
 from store.people import TAKEN
-from store.refused import Refused, let_in, refuse_signed_out
+from store.refused import Refused, SignedOut, let_in, refuse_signed_out, refuse_unproved
 from store.results import Visitor
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id
@@ -29,6 +30,8 @@ _PURPOSES = {
     Kind.RESET: ("reset", RESET_LINK),
     Kind.CHANGE: ("change", CHANGE_LINK),
 }
+
+MOST_UNDOS = 10  # links that bring an old address back, of one person
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,23 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A change of address; `again`: it had been done before."""
+    """A change of address; `again`: it had been done before; `undo`: the link that brings the old address back, None
+    where that was not confirmed."""
 
     old: str
     new: str
     again: bool
+    undo: Link | None
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """A link that brings the address `old` back, and the address that the person has, or had; `used`: it has done its
+    work."""
+
+    old: str
+    new: str
+    used: bool
 
 
 class Links:
@@ -95,10 +110,41 @@ class Links:
         one by now or is disabled. Raises Refused("rate_limited") beyond 5 an hour."""
         return await self._issue(Kind.RESET, user, email, email, target)
 
-    async def to_change(self, user: str, email: str, new: str) -> Link | None:
-        """A link, to be mailed to `new`, that makes it the address of the person, good for an hour. Raises
-        Refused("rate_limited") beyond 5 an hour."""
-        return await self._issue(Kind.CHANGE, user, email, new)
+    async def to_change(
+        self, session: Session, email: str, new: str, password: bytes, visitor: Visitor, *, mailed: bool = True
+    ) -> Link:
+        """A link, to be mailed to `new`, that makes it the address of the person, good for an hour. `password` is the
+        raw hash that was verified; whoever has a second step confirmed with that instead. Raises SignedOut, Unproved,
+        Refused("access_denied") where the password was changed meanwhile, Refused("rate_limited") beyond 5 an hour."""
+        purpose, lifetime = _PURPOSES[Kind.CHANGE]
+        link_id = new_id()
+        reply = await self._scripts.run(
+            "issue_change",
+            {
+                **session.keys(),
+                "link": keys.link(session.user, purpose),
+                "window": keys.limit(session.user, f"{MAIL.name}-{purpose}"),
+            },
+            link_id=link_id,
+            email=email,
+            password=password,
+            ttl=lifetime,
+            mailed="1" if mailed else "0",
+            limit=MAIL.limit,
+            period=MAIL.period,
+            idle=self._idle,
+            proof=PROOF,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        refuse_unproved(reply)
+        if reply.word == "rate_limited":
+            let_in(MAIL, reply)
+        if reply.word == "gone":
+            raise SignedOut
+        if reply.word == "stale":
+            raise Refused("access_denied", "The password was changed meanwhile.")
+        return Link(self._sealer.seal(Token(Kind.CHANGE, session.user, new, link_id, 0)), new)
 
     async def _issue(
         self,
@@ -183,7 +229,7 @@ class Links:
         if seen.used:
             raise _over()
         token = self._open(Kind.RESET, text)
-        hashed = await self._hasher.hash(password)
+        hashed = await self._hasher.hash(password, known=True)
         reply = await self._scripts.run(
             "reset_password",
             {**self._keys(token), **keys.telling(token.user[:3])},
@@ -193,6 +239,8 @@ class Links:
             prefix=keys.prefix(token.user),
             fresh_epoch=fresh_epoch(),
             grace=GRACE,
+            lifts=DAY,
+            left_at=FACTOR_LEFT,
             **visitor.fields(),
         )
         if reply.word == "over":
@@ -206,14 +254,15 @@ class Links:
         """Makes the address that the link was mailed to the person's.
 
         The entry in the index lies in another slot than the row: it is reserved (60 s), made to last, then the row is
-        written, then the old entry is released. Until the row is written the old address works, after it the new one;
-        broken off in between, the link works again, or does the rest. Raises SignedOut, Refused("invalid_request") for
-        a link that is over and for an address that has an account by now.
+        written, then the old entry is released, or kept for the link that brings it back. Until the row is written the
+        old address works, after it the new one; broken off in between, the link works again, or does the rest. Raises
+        SignedOut, Refused("invalid_request") for a link that is over, for an address that has an account by now, and
+        for one change too many in a week.
         """
         token = self._open(Kind.CHANGE, text)
         if token.user != session.user:
             raise _foreign()
-        user, new = token.user, token.client
+        user, new, undo_id = token.user, token.client, new_id()
         seen = await self.look(Kind.CHANGE, text)
         if seen.used and seen.email != new:
             raise _over()
@@ -225,17 +274,64 @@ class Links:
             link_id=token.id,
             email=new,
             idle=self._idle,
+            undo_id=undo_id,
+            lasts=UNDO_LINK,
+            most=MOST_UNDOS,
             **visitor.fields(),
         )
-        if reply.word in ("signed_out", "over"):
+        if reply.word in ("signed_out", "over", "full"):
             await self._addresses.free_stale(new)
         refuse_signed_out(reply)
         if reply.word == "over":
             raise _over()
-        old = reply.text("old")
+        if reply.word == "full":
+            raise Refused("invalid_request", "You changed your address too often this week. Try again in some days.")
+        old, ends = reply.text("old"), reply.number("ends")
         if old != new:
-            await self._addresses.release(old, user)
-        return Changed(old, new, reply.word == "already")
+            await self._addresses.hold(old, user, ends)
+        again = reply.word == "already"
+        undo = None if again or not ends else Link(self._sealer.seal(Token(Kind.UNDO, user, old, undo_id, 0)), old)
+        return Changed(old, new, again, undo)
+
+    async def look_undo(self, text: str) -> Undo:
+        """What a link says that brings an old address back. Raises Refused("invalid_request") for one that is over."""
+        token = self._open(Kind.UNDO, text)
+        reply = await self._scripts.run("read_undo", keys.person(token.user), undo_id=token.id)
+        if reply.word == "over":
+            raise _over()
+        return Undo(token.client, reply.text("email"), reply.word == "used")
+
+    async def undo(self, text: str, visitor: Visitor) -> Undo:
+        """Makes the old address the person's again, signed in or not. Every session ends, and the password; so do the
+        links of later changes, and what was added to sign in with since a day before the change. What holds the old
+        address meanwhile is its entry in the index. Raises Refused("invalid_request"), HasherBusy."""
+        token = self._open(Kind.UNDO, text)
+        user, old = token.user, token.client
+        seen = await self.look_undo(text)  # no hash is made for a link that is over
+        if seen.used:
+            if seen.new != old:
+                raise _over()
+            return seen
+        hashed = await self._hasher.hash(secrets.token_urlsafe(32))
+        if not (await self._addresses.reserve(old, user) and await self._addresses.keep(old, user)):
+            raise Refused("invalid_request", TAKEN)
+        reply = await self._scripts.run(
+            "undo_change",
+            {**keys.person(user), "window": keys.limit(user, f"{MAIL.name}-reset")},
+            undo_id=token.id,
+            password=hashed,
+            doubt=DAY,
+            **visitor.fields(),
+        )
+        if reply.word == "over":
+            await self._addresses.free_stale(old)
+            raise _over()
+        if reply.word == "already":
+            return Undo(old, old, True)
+        freed = reply.rows("freed")
+        for email, ends in zip(freed[::2], freed[1::2], strict=True):
+            await self._addresses.hold(email.decode(), user, int(ends))
+        return Undo(old, reply.text("email"), False)
 
 
 def _over() -> Refused:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from redis.asyncio import Redis
 
 from store.addresses import Addresses
+from store.app_ending import AppEnding
+from store.app_sweep import AppSweep
 from store.apps import Apps
 from store.authorizations import Authorizations
 from store.calls import Calls
@@ -15,6 +17,7 @@ from store.confirming import Confirming
 from store.connect import check_store, confirmed, connect
 from store.credits import Bookkeeping, Credits
 from store.deliveries import Deliveries
+from store.devices import Devices
 from store.documents import Documents, Quotas
 from store.errors import StartupError, StoreError, wrapped
 from store.factors import Challenges, OwnFactors
@@ -22,6 +25,7 @@ from store.fsck.walk import Fsck
 from store.grants import Grants
 from store.hints import Hints
 from store.holdings import Holdings
+from store.hosting import Hosting, OwnerLimits
 from store.identity import Identity
 from store.keyring import Keys
 from store.keystate import LAYOUT, KeyState
@@ -36,20 +40,28 @@ from store.passwords import PasswordHasher
 from store.people import People
 from store.profiles import Profiles
 from store.reencryption import Reencryption
+from store.room import Room, room_of
 from store.scripts import Scripts, Watch
 from store.seal import Sealer
 from store.second_step import SecondStep
+from store.security_log import SecurityLog
+from store.security_reading import SecurityEvents
 from store.sessions import Sessions
+from store.signin import SignIn
+from store.threads import Threads
 from store.tokens import Tokens
 from store.totp import TotpSecrets
 from store.upgrade import Upgrade
 from store.waiting import Wait
 from store.webhooks import Webhooks, WebhookSecrets
 
+PASSKEYS_WAITING = 64
+"""Answers of passkeys that wait to be checked, at most; one takes about a millisecond."""
+
 
 class Store:
-    """Everything a process does with the store. `session_idle` and `session_lifetime` are in seconds; with `wait` a
-    durable script's answer waits for replicas."""
+    """Everything a process does with the store. `session_idle` and `session_lifetime` are in seconds,
+    `refresh_lifetime` is in days (0: none); with `wait` a durable script's answer waits for replicas."""
 
     def __init__(
         self,
@@ -59,6 +71,7 @@ class Store:
         *,
         session_idle: int,
         session_lifetime: int,
+        refresh_lifetime: int = 0,
         quotas: Quotas | None = None,
         books: Bookkeeping | None = None,
         wait: Wait | None = None,
@@ -67,35 +80,44 @@ class Store:
         self.keys = keys
         self.hasher = hasher
         self.scripts = scripts = Scripts(client, durable=confirmed(client, wait))
+        self.security = security = SecurityLog(scripts, keys)
+        scripts.hear = security.heard
+        self.security_events = SecurityEvents(client)
         self.sealer = sealer = Sealer(keys)
         idle = session_idle * 1000
-        self.apps = Apps(client, scripts)
+        hints = Hints()
+        self.apps = Apps(client, scripts, hints=hints)
+        self.app_sweep = AppSweep(client, self.apps)
         signing = WebhookSecrets(keys)
         self.webhooks = Webhooks(self.apps, signing)
         self.numbers = Numbers(scripts)
-        hints = Hints()
         self.deliveries = Deliveries(scripts)
         self.outbox = Outbox(client, scripts, self.deliveries, hints)
         self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, idle)
         self.limits = Limits(scripts)
         addresses = Addresses(client, scripts)
-        self.people = People(client, scripts, sealer, hasher, addresses, self.numbers, hints)
-        self.sessions = Sessions(scripts, sealer, hasher, idle, session_lifetime * 1000)
+        self.people = People(client, scripts, sealer, hasher, addresses, self.numbers, hints, security)
+        self.devices = Devices(scripts, sealer)
+        self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, session_lifetime * 1000, security)
+        self.signing_in = SignIn(self.limits, self.people, self.sessions, self.devices)
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
-        self.factors = OwnFactors(scripts, secrets, challenges, idle)
-        self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions)
+        self.checks = checks = Threads("latchkey-passkey", workers=1, queue=PASSKEYS_WAITING)
+        self.factors = OwnFactors(scripts, secrets, challenges, checks, idle)
+        self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions, checks)
         self.confirming = Confirming(
-            scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits
+            scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits, checks, self.devices
         )
         self.leaving = Leaving(self.people, self.factors, self.confirming)
+        self.app_ending = AppEnding(self.owned, self.sessions, self.factors, self.confirming)
         self.links = Links(scripts, sealer, hasher, addresses, self.numbers, hints, idle)
         self.authorizations = Authorizations(scripts, sealer, idle)
-        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints)
+        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints, refresh_lifetime)
         self.identity = Identity(scripts)
         self.profiles = Profiles(scripts, sealer, idle)
         self.grants = Grants(scripts, hints, idle)
         self.cipher = Cipher(keys)
-        self.documents = Documents(scripts, self.cipher, quotas or Quotas())
+        self.hosting = Hosting(client, scripts, OwnerLimits(), self.apps.retiring.shards_of)
+        self.documents = Documents(scripts, self.cipher, quotas or Quotas(), self.hosting)
         self.holdings = Holdings(scripts, self.cipher, hints, idle)
         self.credits = Credits(scripts, idle, books or Bookkeeping())
         self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), self.numbers)
@@ -118,6 +140,7 @@ class Store:
         connections: int,
         session_idle: int,
         session_lifetime: int,
+        refresh_lifetime: int = 0,
         quotas: Quotas | None = None,
         books: Bookkeeping | None = None,
         wait: Wait | None = None,
@@ -132,6 +155,7 @@ class Store:
             hasher,
             session_idle=session_idle,
             session_lifetime=session_lifetime,
+            refresh_lifetime=refresh_lifetime,
             quotas=quotas,
             books=books,
             wait=wait,
@@ -161,6 +185,10 @@ class Store:
         """Calls that wait for their answer."""
         return sum(lane.queue for lane in getattr(self.client, "lanes", ()))  # the store in memory has none
 
+    async def room(self) -> Room | None:
+        """How full the store is; None where it does not say. Raises StoreUnavailable."""
+        return await room_of(self.client)
+
     async def ping(self) -> None:
         """Raises StoreUnavailable when the store does not answer."""
         with wrapped():
@@ -169,5 +197,6 @@ class Store:
     async def close(self) -> None:
         """Gives back connections and threads."""
         self.hasher.close()
+        self.checks.close()
         with wrapped():
             await self.client.aclose()

@@ -13,7 +13,7 @@ from store import keys
 from store.credits import Credits, Granted
 from store.errors import wrapped
 from store.grants import Grant, at
-from store.lifetimes import FACTOR, GRACE
+from store.lifetimes import GRACE
 from store.names import normalise_email
 from store.passkeys import passkeys_of
 from store.people import People
@@ -21,7 +21,7 @@ from store.refused import Refused
 from store.results import unheard
 from store.scripts import Reply, Scripts
 from store.security import Security
-from store.sessions import ACTIVITY_SHOWN, Activity, activity_of, live_session
+from store.sessions import ACTIVITY_SHOWN, Activity, activities, live_session
 
 SHARDS_AT_ONCE = 256
 
@@ -57,7 +57,7 @@ class Operator:
         self._credits = credits
 
     async def find(self, who: str, activity: int = ACTIVITY_SHOWN) -> Person:
-        """The person with this e-mail address or user id, with the newest entries of the audit trail. Raises
+        """The person with this e-mail address or user id, with the newest events of each trail. Raises
         Refused("not_found")."""
         by_id = is_user_id(who)
         user = who if by_id else await self._people.find(who)
@@ -68,10 +68,8 @@ class Operator:
 
     async def show(self, user: str, activity: int = ACTIVITY_SHOWN) -> Person | None:
         """The person with this user id."""
-        reply = await self._scripts.run(
-            "describe_user", keys.person(user), grant_prefix=keys.grant_prefix(user), count=activity
-        )
-        return None if reply.word == "not_found" else _person(user, reply)
+        reply = await self._scripts.run("describe_user", keys.person(user), grant_prefix=keys.grant_prefix(user))
+        return None if reply.word == "not_found" else _person(user, reply, activity)
 
     async def people(self) -> AsyncIterator[Person]:
         """Every person, by user id."""
@@ -97,9 +95,9 @@ class Operator:
             raise Refused("not_found", "No such person.")
         return await self.find(person.user)
 
-    async def note(self, user: str, event: str) -> None:
-        """Notes in a person's audit trail what was done. Raises Refused("not_found")."""
-        reply = await self._scripts.run("record_event", keys.person(user), event=event)
+    async def note(self, user: str, event: str, client: str = "") -> None:
+        """Notes in a person's audit trail what was done, with which app. Raises Refused("not_found")."""
+        reply = await self._scripts.run("record_event", keys.person(user), event=event, client=client)
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
 
@@ -137,8 +135,7 @@ class Operator:
     async def reset_factors(self, who: str) -> Person:
         """Takes authenticator app, passkeys and recovery codes from a person. Raises Refused("not_found")."""
         person = await self.find(who)
-        known = {**keys.person(person.user), "window": keys.limit(person.user, FACTOR.name)}
-        if (await self._scripts.run("reset_factors", known)).word == "not_found":
+        if (await self._scripts.run("reset_factors", keys.person(person.user))).word == "not_found":
             raise Refused("not_found", "No such person.")
         return person
 
@@ -163,7 +160,7 @@ def person_named(text: str) -> str:
     return text if is_user_id(text) else normalise_email(text)
 
 
-def _person(user: str, reply: Reply) -> Person:
+def _person(user: str, reply: Reply, activity: int) -> Person:
     return Person(
         user,
         reply.text("email"),
@@ -173,7 +170,7 @@ def _person(user: str, reply: Reply) -> Person:
         reply.text("status"),
         at(reply.number("created_at")),
         tuple(_grant(row) for row in reply.rows("rows")),
-        tuple(activity_of(entry) for entry in reply.rows("entries")),
+        tuple(activities(reply, activity)),
         tuple(client.decode() for client in reply.rows("registered")),
     )
 

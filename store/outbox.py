@@ -19,6 +19,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from redis.asyncio import Redis
@@ -28,6 +29,7 @@ from store.beside import beside
 from store.deliveries import Deliveries, Event, event_id_of
 from store.errors import StoreError, StoreUnavailable, wrapped
 from store.hints import Hints
+from store.pairwise import KNOWS, Pairwise
 from store.scripts import Scripts
 from store.seal import new_id
 
@@ -59,6 +61,7 @@ class Outbox:
         self._scripts = scripts
         self._deliveries = deliveries
         self._hints = hints
+        self._pairwise = Pairwise(client)
         self._consumer = new_id()
         self._moving = asyncio.Lock()
         self.idle = IDLE
@@ -163,7 +166,7 @@ class Outbox:
             done = []
             for entry, fields in taken:
                 try:
-                    event = _event(shard, entry, fields)
+                    event, entered = _event(shard, entry, fields)
                 except (LookupError, ValueError):
                     log.error("the entry %s in the outbox of %s cannot be read, and is dropped", entry.decode(), shard)
                     done.append(entry.decode())
@@ -172,7 +175,8 @@ class Outbox:
                     continue
                 try:
                     if await wanted(event.client_id):
-                        moved += await self._deliveries.enqueue(event)
+                        sub = await self._pairwise.of(event.client_id, event.sub, entered)
+                        moved += await self._deliveries.enqueue(replace(event, sub=sub))
                     done.append(entry.decode())
                 except StoreUnavailable:
                     raise
@@ -211,15 +215,17 @@ def _answer(found: Any) -> Any:
     return found
 
 
-def _event(shard: str, entry: bytes, fields: list[bytes]) -> Event:
-    """The event of an entry, whose id is the same however often it is moved."""
+def _event(shard: str, entry: bytes, fields: list[bytes]) -> tuple[Event, str]:
+    """The event of an entry, whose id is the same however often it is moved, about the person's own id; and what the
+    person's row said of the app."""
     row = {name.decode(): value.decode() for name, value in zip(fields[::2], fields[1::2], strict=True)}
     sub, reason, at = keys.user_of(shard, row["member"].encode()), row["reason"], int(row["at"])
     # The end of a grace window may be told of twice, by a store that a failover made forget; its time tells that.
     once = "" if reason == "grace_over" else entry.decode()
     said = json.dumps([row["type"], row["client"], sub, reason, at, once])
     digest = hashlib.sha256(said.encode()).digest()[:16]
-    return Event(event_id_of(digest), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
+    event = Event(event_id_of(digest), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
+    return event, row.get("entered", KNOWS)  # a release before named the person to every app
 
 
 def _ends(first: list[Any], now: int) -> bool:

@@ -1,7 +1,8 @@
 """Apps in the hands of the people who registered them.
 
 Registration and owner's list lie in two slots. The list is written first and taken off last: cut short anywhere, an
-app is never out of its owner's sight, and a name that stands for nothing is dropped when the list is read.
+app is never out of its owner's sight, and a name that stands for nothing is dropped when the list is read. A deleted
+app stays in the list as long as its tombstone.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps import Apps, changed_by_owner, client_id_of, rotated, without_secret
+from store.apps import Apps, client_id_of
+from store.domains import proven
 from store.errors import wrapped
-from store.lifetimes import APP_BEGUN, REGISTER_APP
-from store.refused import Refused, let_in, refuse_signed_out
-from store.registration import Registration
+from store.lifetimes import APP_BEGUN, PROOF, REGISTER_APP
+from store.refused import Refused, let_in, refuse_signed_out, refuse_unproved
+from store.registration import Registration, changed_by_owner, rotated, without_secret
 from store.results import Profile, Visitor, profile_of
-from store.scripts import Scripts
+from store.scripts import Reply, Scripts
+from store.security_events import is_ordinary
 from store.sessions import Session
 from store.webhooks import Changed, Webhooks
 
@@ -33,18 +37,33 @@ class Registered(NamedTuple):
     again: bool = False
 
 
+class Deleted(NamedTuple):
+    """A deleted app, and until when documents of its people may be kept."""
+
+    client_id: str
+    name: str
+    until: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The apps of a person, oldest first, and the ids of those whose deletion is not finished."""
+    """The apps of a person, oldest first, the ids of those whose deletion is not finished, and those that are deleted
+    while documents are kept for people. All of them count."""
 
     profile: Profile
     apps: tuple[Registration, ...]
     deleting: tuple[str, ...]
+    deleted: tuple[Deleted, ...]
+
+    def __len__(self) -> int:
+        """How many apps count."""
+        return len(self.apps) + len(self.deleting) + len(self.deleted)
 
 
 class OwnedApps:
-    """What a person does with apps of their own. Apps of others are not there: Refused("not_found"). `idle` is the idle
-    lifetime of a session in ms."""
+    """What a person does with apps of their own. Apps of others are not there: Refused("not_found"). What changes an
+    app that could be turned against people who use it raises Unproved unless the person confirmed within 10 minutes;
+    a confirmation is good for several such changes. `idle` is the idle lifetime of a session in ms."""
 
     def __init__(self, client: Redis, scripts: Scripts, apps: Apps, webhooks: Webhooks, idle: int) -> None:
         self._client = client
@@ -60,17 +79,21 @@ class OwnedApps:
         rows, now = reply.rows("rows"), reply.number("now")
         ids = [client.decode() for client in rows[::2]]
         since = [int(float(score)) for score in rows[1::2]]
-        found = await asyncio.gather(*(self._apps.fresh(client) for client in ids))
-        apps, deleting = [], []
-        for client, began, (registration, left_by) in zip(ids, since, found, strict=True):
-            if registration and registration.owner == session.user:
-                apps.append(registration)
-            elif left_by == session.user:
-                deleting.append(client)
+        found = await asyncio.gather(*(self._apps.stored(client) for client in ids))
+        apps, deleting, deleted = [], [], []
+        for client, began, known in zip(ids, since, found, strict=True):
+            if known and known.owner == session.user:
+                if isinstance(known, Registration):
+                    apps.append(known)
+                elif known.until:
+                    name = known.app.name if known.app else client
+                    deleted.append(Deleted(client, name, datetime.fromtimestamp(known.until / 1000, UTC)))
+                else:
+                    deleting.append(client)
             elif began + APP_BEGUN < now:
                 with wrapped():
                     await self._client.zrem(session.keys()["apps"], client)
-        return Owned(profile_of(session.user, reply), tuple(apps), tuple(deleting))
+        return Owned(profile_of(session.user, reply), tuple(apps), tuple(deleting), tuple(deleted))
 
     async def find(self, session: Session, client_id: str) -> tuple[Profile, Registration]:
         """One app as it stands in the store. Raises SignedOut, Refused("not_found")."""
@@ -87,6 +110,23 @@ class OwnedApps:
         Refused("access_denied") where there are as many already, Refused("rate_limited")."""
         client_id = client_id_of(hashlib.sha256(f"{session.user}:{nonce}".encode()).digest())
         registration = Registration(client_id, **fields, owner=session.user)
+        reply = await self._claim(session, client_id, most, visitor)
+        if reply.word == "full" and len(await self.list(session)) < most:
+            reply = await self._claim(session, client_id, most, visitor)  # names of apps that are gone made room
+        if reply.word == "full":
+            said = f"You have {most} apps, which is as many as one person may have here. Deleted ones count while"
+            raise Refused("access_denied", f"{said} documents of their people are kept.")
+        if reply.word == "rate_limited":
+            let_in(REGISTER_APP, reply)
+        try:
+            return Registered(*await self._apps.create(registration))
+        except Refused:
+            present, _ = await self._apps.fresh(client_id)
+            if present is None or present.owner != session.user:
+                raise
+            return Registered(present, None, again=True)
+
+    async def _claim(self, session: Session, client_id: str, most: int, visitor: Visitor) -> Reply:
         reply = await self._scripts.run(
             "claim_app",
             {**session.keys(), "window": keys.limit(session.user, REGISTER_APP.name)},
@@ -98,28 +138,27 @@ class OwnedApps:
             **visitor.fields(),
         )
         refuse_signed_out(reply)
-        if reply.word == "full":
-            raise Refused("access_denied", f"You have {most} apps, which is as many as one person may have here.")
-        if reply.word == "rate_limited":
-            let_in(REGISTER_APP, reply)
-        try:
-            return Registered(*await self._apps.create(registration))
-        except Refused:
-            present, _ = await self._apps.fresh(client_id)
-            if present is None or present.owner != session.user:
-                raise
-            return Registered(present, None, again=True)
+        return reply
 
     async def update(self, session: Session, client_id: str, event: str, visitor: Visitor, **changes: Any) -> None:
-        """Changes fields of an app. Raises SignedOut, ValueError for what may not register, Refused("not_found", or
-        "access_denied" for the status of one that the operator has disabled)."""
+        """Changes fields of an app; to switch it off takes no confirmation. Raises SignedOut, Unproved, ValueError for
+        what may not register, Refused("not_found", or "access_denied" for the status of one that the operator has
+        disabled)."""
         _, present = await self.find(session, client_id)
         changed_by_owner(present, **changes)
-        await self._note(session, client_id, event, visitor)
+        await self._note(session, client_id, event, visitor, confirmed=changes != {"status": "off"})
         await self._apps.update(client_id, session.user, **changes)
 
+    async def prove_domain(self, session: Session, seen: Registration, domain: str, visitor: Visitor) -> None:
+        """Notes that a domain names the app, as it was when the domain was asked. Raises SignedOut,
+        Refused("not_found", or "invalid_request" where the app was changed meanwhile)."""
+        _, present = await self.find(session, seen.client_id)
+        proven(present, domain, seen)
+        await self._note(session, seen.client_id, "app_domain_verified", visitor)
+        await self._apps.change(seen.client_id, lambda app: proven(app, domain, seen), session.user)
+
     async def rotate(self, session: Session, client_id: str, visitor: Visitor) -> tuple[Registration, str]:
-        """Gives an app a second secret beside the one it has. Raises SignedOut, Refused("not_found", or
+        """Gives an app a second secret beside the one it has. Raises SignedOut, Unproved, Refused("not_found", or
         "invalid_request" where it has two, or is public)."""
         _, present = await self.find(session, client_id)
         rotated(present, "", spare=True)
@@ -127,15 +166,16 @@ class OwnedApps:
         return await self._apps.rotate_secret(client_id, by=session.user)
 
     async def drop_secret(self, session: Session, client_id: str, mark: str, visitor: Visitor) -> None:
-        """Ends one of two secrets. Raises SignedOut, Refused("not_found", or "invalid_request" for the last one)."""
+        """Ends one of two secrets. Raises SignedOut, Unproved, Refused("not_found", or "invalid_request" for the
+        last one)."""
         _, present = await self.find(session, client_id)
         without_secret(present, mark)
         await self._note(session, client_id, "app_secret_ended", visitor)
         await self._apps.drop_secret(client_id, mark, by=session.user)
 
     async def set_webhook(self, session: Session, client_id: str, url: str, visitor: Visitor) -> Changed:
-        """Names the URL that events of an app are posted to, or none with an empty one. Raises SignedOut, ValueError
-        for a URL that may not be, Refused("not_found")."""
+        """Names the URL that events of an app are posted to, or none with an empty one. Raises SignedOut, Unproved,
+        ValueError for a URL that may not be, Refused("not_found")."""
         _, present = await self.find(session, client_id)
         replace(present, webhook_url=url)
         await self._note(session, client_id, "app_webhook_changed", visitor)
@@ -145,7 +185,7 @@ class OwnedApps:
         self, session: Session, client_id: str, visitor: Visitor, *, mark: str, ends: str | None
     ) -> Changed:
         """Gives the webhook of an app a new signing secret, if the newest still has this mark; of two that sign one
-        `ends` ("newer" or "older"). Raises SignedOut, Refused("not_found", or "invalid_request" as
+        `ends` ("newer" or "older"). Raises SignedOut, Unproved, Refused("not_found", or "invalid_request" as
         `Webhooks.rotated`)."""
         _, present = await self.find(session, client_id)
         self._webhooks.rotated(present, await self._apps.now(), mark, ends)
@@ -153,12 +193,13 @@ class OwnedApps:
         return await self._webhooks.rotate(client_id, by=session.user, mark=mark, ends=ends)
 
     async def delete(self, session: Session, client_id: str, visitor: Visitor) -> None:
-        """Ends an app: every token of it is dead. `Apps.finish_deletion` frees the rest. Raises SignedOut,
+        """Ends an app: every token of it is dead. `Apps.finish_deletion` does the rest. Raises SignedOut, Unproved,
         Refused("not_found")."""
         registration, left_by = await self._apps.fresh(client_id)
         if session.user not in (registration.owner if registration else None, left_by):
             raise Refused("not_found", "You have no such app.")
-        await self._note(session, client_id, "app_deleted", visitor)
+        # Of a deletion that broke off and goes on, the confirmation was given when it began.
+        await self._note(session, client_id, "app_deleted", visitor, confirmed=registration is not None)
         await self._apps.begin_deletion(client_id, by=session.user)
 
     async def give(self, user: str, client_id: str) -> None:
@@ -168,9 +209,21 @@ class OwnedApps:
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
 
-    async def _note(self, session: Session, client_id: str, event: str, visitor: Visitor) -> None:
-        """Before it is done, so that nothing is done unseen. Raises SignedOut."""
+    async def _note(
+        self, session: Session, client_id: str, event: str, visitor: Visitor, *, confirmed: bool = True
+    ) -> None:
+        """Before it is done, so that nothing is done unseen. `confirmed`: only where the person confirmed within 10
+        minutes. Raises SignedOut, Unproved."""
+        known = session.keys()
+        known["audit"] = known["activity" if is_ordinary(event) else "audit"]
         reply = await self._scripts.run(
-            "note_app", session.keys(), event=event, client=client_id, idle=self._idle, **visitor.fields()
+            "note_app",
+            known,
+            event=event,
+            client=client_id,
+            idle=self._idle,
+            proof=PROOF if confirmed else "",
+            **visitor.fields(),
         )
         refuse_signed_out(reply)
+        refuse_unproved(reply)

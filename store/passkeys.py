@@ -1,4 +1,8 @@
-"""Passkeys: what browsers are asked, and whether what they answer holds (WebAuthn Level 3, 7.1 and 7.2). No I/O."""
+"""Passkeys: what browsers are asked, and whether what they answer holds (WebAuthn Level 3, 7.1 and 7.2). No I/O.
+
+Everything in an answer is the sender's until its signature was checked, so an answer is bounded before it is parsed,
+and the `webauthn` library gets only CBOR that `store/cbor.py` has read.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,14 @@ from webauthn.authentication.verify_authentication_response import verify_authen
 from webauthn.helpers.cose import COSEAlgorithmIdentifier
 from webauthn.registration.verify_registration_response import verify_registration_response
 
+from store.cbor import NotCanonical, read_item
 from store.lifetimes import CHALLENGE
 from store.refused import Refused
 
 MOST = 20  # passkeys of one person
 MOST_NAME = 60  # characters
+MOST_ANSWER = 16_384  # characters of an answer: real ones have 600 to 2,000, with a chain of certificates 10,000
+_MOST_CLIENT_DATA = 4096  # bytes
 _MOST_KEY = 1024  # bytes
 _MOST_ID = 1023  # bytes, WebAuthn 5.8.3
 _ALGORITHMS = [
@@ -27,6 +34,7 @@ _ALGORITHMS = [
     COSEAlgorithmIdentifier.ECDSA_SHA_256,
     COSEAlgorithmIdentifier.RSASSA_PKCS1_v1_5_SHA_256,
 ]
+_ATTESTED, _EXTENDED = 0x40, 0x80  # flags, WebAuthn 6.1
 _TRANSPORTS = ("ble", "hybrid", "internal", "nfc", "smart-card", "usb")
 
 
@@ -38,11 +46,12 @@ class Party(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a browser says of a credential: `user` is the user id it was made for, where it says so."""
+    """What a browser says of a credential: `user` is the user id it was made for, where it says so; `sent` is the whole
+    of it, bounded and parsed as JSON, otherwise unchecked."""
 
     credential: str
     user: str | None
-    text: str
+    sent: Mapping[str, Any]
 
 
 class Made(NamedTuple):
@@ -110,35 +119,51 @@ def options_for_use(party: Party, challenge: str, allowed: Iterable[str] = ()) -
 
 def read_answer(text: str) -> Answer:
     """Which credential answers. Raises Refused("access_denied") for what is no answer of a browser."""
+    if len(text) > MOST_ANSWER:
+        raise _refused()
     try:
-        answer = json.loads(text)
-        credential = answer["id"]
-        handle = answer["response"].get("userHandle")
+        sent = json.loads(text)
+        credential, response = sent["id"], sent["response"]
+        handle = response.get("userHandle")
         if not isinstance(credential, str) or len(decode(credential)) > _MOST_ID:
             raise ValueError("no credential id")
         user = decode(handle).hex() if handle else None
         if user is not None and len(user) != 32:
             raise ValueError("no user id of ours")
-        client = json.loads(decode(answer["response"]["clientDataJSON"]))
-        if client.get("crossOrigin") is True or client.get("topOrigin") is not None:
+        client = decode(response["clientDataJSON"])
+        if len(client) > _MOST_CLIENT_DATA:
+            raise ValueError("too much client data")
+        page = json.loads(client)
+        if page.get("crossOrigin") is True or page.get("topOrigin") is not None:
             raise ValueError("the page stood in another one")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _refused() from None
-    return Answer(credential, user, text)
+    return Answer(credential, user, sent)
 
 
 def check_new(party: Party, challenge: str, answer: Answer, name: str) -> Made:
-    """WebAuthn 7.1. Raises Refused("access_denied")."""
+    """WebAuthn 7.1. The attestation statement is passed over: none was asked for, and certificates of a stranger
+    would have to be parsed to learn from it who made the device. Raises Refused("access_denied")."""
     try:
+        response = answer.sent["response"]
+        data = _attested(decode(response["attestationObject"]))
         made = verify_registration_response(
-            credential=answer.text,
+            credential={
+                "id": answer.credential,
+                "rawId": answer.sent["rawId"],
+                "type": answer.sent["type"],
+                "response": {
+                    "clientDataJSON": response["clientDataJSON"],
+                    "attestationObject": encode(_without_statement(data)),
+                },
+            },
             expected_challenge=challenge.encode(),
             expected_rp_id=party.rp_id,
             expected_origin=party.origin,
             require_user_verification=True,
             supported_pub_key_algs=_ALGORITHMS,
         )
-        said = json.loads(answer.text)["response"].get("transports") or ()
+        said = response.get("transports") or ()
         transports = sorted({item for item in said if item in _TRANSPORTS})
     except Exception:
         # The library has exceptions for what it foresaw; what is broken otherwise raises others out of its parsers.
@@ -154,8 +179,20 @@ def check_use(party: Party, challenge: str, answer: Answer, facts: bytes) -> int
     Refused("access_denied")."""
     public_key, _, _ = msgpack.unpackb(facts)
     try:
+        response = answer.sent["response"]
+        _check_data(decode(response["authenticatorData"]))
+        _check_key(public_key)  # releases before this check have stored what came
         found = verify_authentication_response(
-            credential=answer.text,
+            credential={
+                "id": answer.credential,
+                "rawId": answer.sent["rawId"],
+                "type": answer.sent["type"],
+                "response": {
+                    "clientDataJSON": response["clientDataJSON"],
+                    "authenticatorData": response["authenticatorData"],
+                    "signature": response["signature"],
+                },
+            },
             expected_challenge=challenge.encode(),
             expected_rp_id=party.rp_id,
             expected_origin=party.origin,
@@ -166,6 +203,53 @@ def check_use(party: Party, challenge: str, answer: Answer, facts: bytes) -> int
     except Exception:  # as in check_new
         raise _refused() from None
     return found.new_sign_count
+
+
+def _attested(raw: bytes) -> bytes:
+    """The authenticator data in an attestation object (WebAuthn 6.5), checked. Raises NotCanonical, KeyError."""
+    # Browsers and password managers write this envelope, not all of them in the shortest form.
+    found = read_item(raw, shortest=False)
+    if found.end != len(raw) or not isinstance(found.value, dict):
+        raise NotCanonical("not one map")
+    if not isinstance(found.value["fmt"], str) or not isinstance(found.value["attStmt"], dict):
+        raise NotCanonical("no attestation")
+    data = found.value["authData"]
+    if not isinstance(data, bytes):
+        raise NotCanonical("authenticator data that is not bytes")
+    _check_data(data)
+    return data
+
+
+def _check_data(data: bytes) -> None:
+    """Authenticator data (WebAuthn 6.1): its CBOR is canonical maps, and nothing follows. Raises NotCanonical."""
+    at = 37
+    if len(data) < at:
+        raise NotCanonical("cut off")
+    flags = data[32]
+    if flags & _ATTESTED:
+        at += 18 + int.from_bytes(data[at + 16 : at + 18])
+        at = _end_of_map(data, at)
+    if flags & _EXTENDED:
+        at = _end_of_map(data, at)
+    if at != len(data):
+        raise NotCanonical("bytes behind the end")
+
+
+def _check_key(raw: bytes) -> None:
+    if _end_of_map(raw, 0) != len(raw):
+        raise NotCanonical("bytes behind the end")
+
+
+def _end_of_map(data: bytes, at: int) -> int:
+    found = read_item(data, at)
+    if not isinstance(found.value, dict):
+        raise NotCanonical("not a map")
+    return found.end
+
+
+def _without_statement(data: bytes) -> bytes:
+    """An attestation object of the format `none` (WebAuthn 8.7) around authenticator data."""
+    return b"\xa3cfmtdnonegattStmt\xa0hauthData\x59" + len(data).to_bytes(2) + data
 
 
 def renamed(facts: bytes, name: str) -> bytes:

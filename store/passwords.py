@@ -15,6 +15,8 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
+from store.guessable import check_guessable
+
 MIN_PASSWORD_LENGTH = 10
 MAX_PASSWORD_LENGTH = 256
 
@@ -28,17 +30,6 @@ _MAX_LANES = 4
 # Version, memory in KiB, iterations, lanes, salt, hash: 56 bytes. A Redis hash with a field above 64 bytes would lose
 # its compact encoding.
 _STORED = struct.Struct(">BIHB16s32s")
-
-# Only what is long enough to be chosen; what repeats one or two characters is refused by rule.
-# fmt: off
-_WORST_PASSWORDS = frozenset({
-    "0123456789", "1234567890", "12345678910", "123456789a", "0987654321", "9876543210", "1q2w3e4r5t", "1qaz2wsx3edc",
-    "a123456789", "abcd123456", "abcdefghij", "abc1234567", "admin12345", "administrator", "changeme123",
-    "football123", "iloveyou123", "letmein123", "monkey12345", "password01", "password12", "password123",
-    "password1234", "password12345", "passwordpassword", "p@ssword123", "qwerty1234", "qwerty12345", "qwerty123456",
-    "qwertyuiop", "qwertyuiop123", "sunshine123", "superman123", "welcome123", "zaq12wsxcde", "zxcvbnm123",
-})
-# fmt: on
 
 _Result = TypeVar("_Result")
 
@@ -93,6 +84,8 @@ class _Stored:
 class PasswordHasher:
     """Hashes and verifies passwords in `workers` threads; at most `queue` more calls wait, others get HasherBusy.
 
+    A quarter of the places is for callers that are `known`: browsers that the person signed in with before.
+
     Memory in use is at most `workers` times `memory_kib` (and up to MAX_MEMORY_KIB for a hash made with more).
     Raises ValueError for a cost outside the bounds of this module.
     """
@@ -103,14 +96,16 @@ class PasswordHasher:
         self._parameters = _Parameters(memory_kib, iterations, _LANES)
         self._dummy = _Stored(self._parameters, secrets.token_bytes(16), secrets.token_bytes(32))
         self._executor = ThreadPoolExecutor(workers, thread_name_prefix="password")
-        self._free = threading.Semaphore(workers + queue)
+        self._lock = threading.Lock()
+        self._free = workers + queue
+        self._kept = self._free // 4
 
-    async def hash(self, password: str) -> bytes:
+    async def hash(self, password: str, *, known: bool = False) -> bytes:
         """Return the 56 bytes to store. Raises HasherBusy; ValueError for what `check_password` refuses by form."""
         encoded = _encode(password)
-        return await self._run(lambda: self._hash(encoded))
+        return await self._run(lambda: self._hash(encoded), known)
 
-    async def verify(self, password: str, stored: bytes | None) -> bool:
+    async def verify(self, password: str, stored: bytes | None, *, known: bool = False) -> bool:
         """Whether this is the password. None stands for an unknown account: the same work, and False.
 
         False also for a password that could never have been set, and for bytes that are no password hash.
@@ -121,7 +116,7 @@ class PasswordHasher:
         except ValueError:
             return False
         parsed = None if stored is None else _Stored.parse(stored)
-        return await self._run(lambda: _verify(encoded, parsed or self._dummy)) and parsed is not None
+        return await self._run(lambda: _verify(encoded, parsed or self._dummy), known) and parsed is not None
 
     def needs_rehash(self, stored: bytes) -> bool:
         """Whether the hash was made at another cost than is configured now, so the next sign-in should replace it."""
@@ -136,32 +131,44 @@ class PasswordHasher:
         salt = secrets.token_bytes(16)
         return _Stored(self._parameters, salt, self._parameters.derive(password, salt)).pack()
 
-    async def _run(self, work: Callable[[], _Result]) -> _Result:
-        if not self._free.acquire(blocking=False):
-            raise HasherBusy("too many passwords are being checked")
+    async def _run(self, work: Callable[[], _Result], known: bool) -> _Result:
+        with self._lock:
+            if self._free <= (0 if known else self._kept):
+                raise HasherBusy("too many passwords are being checked")
+            self._free -= 1
         try:
             future = self._executor.submit(work)
         except RuntimeError:
-            self._free.release()
+            self._release()
             raise HasherBusy("the password hasher is closed") from None
         # Not when the caller stops waiting: a thread that still works still holds its memory.
-        future.add_done_callback(lambda _: self._free.release())
+        future.add_done_callback(lambda _: self._release())
         return await asyncio.wrap_future(future)
 
+    def _release(self) -> None:
+        with self._lock:
+            self._free += 1
 
-def check_password(password: str, email: str | None = None) -> None:
-    """Raise ValueError, with a reason for people, unless the password may be set (NIST SP 800-63B, 5.1.1.2).
+
+def check_length(password: str) -> str:
+    """Return the password normalised. Raise ValueError, with a reason for people, for one that is too short or too long
+    or no text.
 
     Lengths are in code points, after normalisation for the least and before it for the most.
     """
     normalised = _encode(password).decode()
     if len(normalised) < MIN_PASSWORD_LENGTH:
         raise ValueError(f"Choose a password of at least {MIN_PASSWORD_LENGTH} characters.")
-    folded = normalised.casefold()
-    if folded in _WORST_PASSWORDS or len(set(folded)) < 3:
-        raise ValueError("That password is among the first ones anybody would try. Choose another.")
-    if email is not None and folded in (_fold(email), _fold(email.rpartition("@")[0])):
+    return normalised
+
+
+def check_password(password: str, email: str = "", name: str = "") -> None:
+    """Raise ValueError, with a reason for people, unless the person with this address and name may set the password
+    (NIST SP 800-63B, 5.1.1.2)."""
+    folded = check_length(password).casefold()
+    if email and folded in (_fold(email), _fold(email.rpartition("@")[0])):
         raise ValueError("A password must not be your e-mail address.")
+    check_guessable(folded, email, name)
 
 
 def _fold(text: str) -> str:

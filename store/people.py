@@ -8,6 +8,7 @@ crash after any step leaves nothing that works by half.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,11 +20,12 @@ from store.errors import wrapped
 from store.hints import Hints
 from store.lifetimes import INVITE
 from store.numbers import Numbers
-from store.passwords import PasswordHasher
+from store.passwords import HasherBusy, PasswordHasher
 from store.refused import Refused
 from store.results import Visitor, unheard
-from store.scripts import Scripts
+from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id, new_user_id
+from store.security_log import SecurityLog
 
 NOBODY = "0" * 32
 TAKEN = "There is an account with this e-mail address already."
@@ -40,6 +42,11 @@ class Credentials:
     active: bool
     session_epoch: str
     rehash: bytes = b""
+
+
+def credentials_of(user: str, reply: Reply) -> Credentials:
+    """The credentials in the answer of a script that read them."""
+    return Credentials(user, reply.raw("password"), reply.raw("status") == b"active", reply.text("session_epoch"))
 
 
 class Invited(NamedTuple):
@@ -61,8 +68,10 @@ class People:
         addresses: Addresses,
         numbers: Numbers,
         hints: Hints,
+        security: SecurityLog,
     ) -> None:
         self._client = client
+        self._security = security
         self._scripts = scripts
         self._addresses = addresses
         self._numbers = numbers
@@ -109,22 +118,27 @@ class People:
         reply = await self._scripts.run("read_credentials", keys.person(user or new_user_id()), email=email)
         if user is None or reply.word != "ok":
             return None
-        return Credentials(
-            user,
-            reply.raw("password"),
-            reply.raw("status") == b"active",
-            reply.text("session_epoch"),
-        )
+        return credentials_of(user, reply)
 
-    async def verify(self, email: str, password: str) -> Credentials | None:
+    async def verify(
+        self, email: str, password: str, *, known: bool = False, refused: str = "confirmation_refused"
+    ) -> Credentials | None:
         """The credentials if the password is right and the account active; the same work is done for an account that
-        does not exist. Raises HasherBusy, StoreUnavailable."""
-        found = await self.credentials(email)
-        right = await self._hasher.verify(password, found.password if found else None)
+        does not exist. `refused` is the event of the security log otherwise. Raises HasherBusy, StoreUnavailable."""
+        return await self.judge(await self.credentials(email), email, password, known=known, refused=refused)
+
+    async def judge(
+        self, found: Credentials | None, email: str, password: str, *, known: bool, refused: str
+    ) -> Credentials | None:
+        """As `verify`, for what was read before; `known`: who asks has places of their own in the password pool."""
+        right = await self._hasher.verify(password, found.password if found else None, known=known)
         if found is None or not right or not found.active:
+            why = "unknown" if found is None else "password" if not right else "disabled"
+            self._security.note(refused, person=found.user if found else "", typed=email, detail=why)
             return None
         if self._hasher.needs_rehash(found.password):
-            return replace(found, rehash=await self._hasher.hash(password))
+            with suppress(HasherBusy):  # the next sign-in does it
+                return replace(found, rehash=await self._hasher.hash(password, known=known))
         return found
 
     async def delete(self, user: str, told: Callable[[int], None] = unheard) -> None:
@@ -132,9 +146,7 @@ class People:
         bounded steps, then the address that the row named last. Cut short, it is on the list of those that
         `finish_deletions` goes on with. `told` hears how many apps have been disconnected so far."""
         disconnected = 0
-        with wrapped():
-            seconds, _ = await self._client.time()
-            await self._client.zadd(keys.LEAVING, {user: seconds})
+        await self._scripts.run("begin_leaving", {"leaving": keys.LEAVING}, user_id=user)
         word = "more"
         while word == "more":
             reply = await self._scripts.run(
@@ -151,7 +163,7 @@ class People:
             told(disconnected)
             word = reply.word
         self._hints.add(user)
-        if email := reply.text("email"):
+        for email in filter(None, (reply.text("email"), *map(bytes.decode, reply.rows("held")))):
             await self._addresses.release(email, user)
         with wrapped():
             await self._client.delete(keys.person(user)["leaving"])

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from store import keys
-from store.refused import refuse_signed_out
+from store.lifetimes import RENAME
+from store.refused import let_in, refuse_signed_out
 from store.results import Profile, Visitor
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id
@@ -37,9 +38,19 @@ class Profiles:
         self._idle = idle
 
     async def rename(self, session: Session, name: str, visitor: Visitor) -> None:
-        """Changes the name, which `check_person_name` has let through. Raises SignedOut."""
-        reply = await self._scripts.run("rename_user", session.keys(), name=name, idle=self._idle, **visitor.fields())
+        """Changes the name, which `check_person_name` has let through. Raises SignedOut, Refused("rate_limited")."""
+        reply = await self._scripts.run(
+            "rename_user",
+            {**session.keys(), "window": keys.limit(session.user, RENAME.name)},
+            name=name,
+            limit=RENAME.limit,
+            period=RENAME.period,
+            idle=self._idle,
+            **visitor.fields(),
+        )
         refuse_signed_out(reply)
+        if reply.word == "rate_limited":
+            let_in(RENAME, reply)
 
     async def save_picture(self, session: Session, image: bytes, visitor: Visitor) -> None:
         """Keeps a picture, encoded already, in place of the one before; none where it is empty. Raises SignedOut."""

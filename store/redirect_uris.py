@@ -10,10 +10,11 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 MAX_REDIRECT_URI_LENGTH = 2000
 
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK_HOSTS = frozenset({"127.0.0.1", "[::1]", "localhost"})
 # The parameters of the authorization response (RFC 6749 4.1.2, RFC 9207): a client would find them twice.
 _RESPONSE_PARAMETERS = frozenset({"code", "state", "iss", "error", "error_description", "error_uri"})
@@ -53,8 +54,9 @@ class _Parts:
         return f"{self.host}:{self.port}" if self.port else self.host
 
 
-def check_redirect_uri(uri: str, public: bool) -> None:
-    """Raise InvalidRedirectURI unless an app may register the URI; `public` tells whether the app has no secret.
+def check_redirect_uri(uri: str, public: bool, base_url: str = "") -> None:
+    """Raise InvalidRedirectURI unless an app may register the URI; `public` tells whether the app has no secret,
+    `base_url` is the origin of this server where it is known.
 
     RFC 6749 3.1.2 (absolute, no fragment), RFC 8252 7 (loopback and private-use schemes), RFC 9700 4.1.
     """
@@ -66,6 +68,8 @@ def check_redirect_uri(uri: str, public: bool) -> None:
     doubled = _RESPONSE_PARAMETERS.intersection(name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
     if doubled:
         raise InvalidRedirectURI(f"The query already holds {min(doubled)}, which the response adds.")
+    if base_url and is_own_origin(uri, base_url):
+        raise InvalidRedirectURI("This is the address of this server itself. Name an address of the app.")
 
 
 def match_redirect_uri(registered: Iterable[str], presented: str) -> bool:
@@ -78,6 +82,11 @@ def match_redirect_uri(registered: Iterable[str], presented: str) -> bool:
     return any(
         presented == uri or (portless is not None and portless == _without_loopback_port(uri)) for uri in registered
     )
+
+
+def remembered_form(uri: str) -> str:
+    """The form of a redirect URI in which consent is remembered: a loopback IP without its port (RFC 8252 7.3)."""
+    return _without_loopback_port(uri) or uri
 
 
 def form_action_source(uri: str) -> str | None:
@@ -96,10 +105,34 @@ def is_interceptable(uri: str) -> bool:
     So for loopback addresses and private-use schemes. Raises InvalidRedirectURI for what could not be registered.
     """
     parts = _parse(uri)
-    if not parts.is_web or parts.host == "localhost" or parts.host.endswith(".localhost"):
+    if not parts.is_web:
         return True
-    address = _ip_address(parts.host)
-    return address is not None and address.is_loopback
+    return _is_loopback(parts.host)
+
+
+def web_host(uri: str) -> str | None:
+    """The host of an https redirect URI at the default port; None for every other URI.
+
+    Raises InvalidRedirectURI for what could not be registered.
+    """
+    parts = _parse(uri)
+    return parts.host if parts.scheme == "https" and parts.port in ("", "443") else None
+
+
+def is_own_origin(uri: str, base_url: str) -> bool:
+    """Whether a redirect URI leads to this server, whose origin is `base_url`; the scheme does not count, and all names
+    of loopback are one.
+
+    Raises InvalidRedirectURI for what could not be registered.
+    """
+    parts, base = _parse(uri), urlsplit(base_url)
+    if not parts.is_web:
+        return False
+    port = int(parts.port or _DEFAULT_PORTS[parts.scheme])
+    if port != (base.port or _DEFAULT_PORTS[base.scheme]):
+        return False
+    own = f"[{base.hostname}]" if ":" in (base.hostname or "") else base.hostname or ""
+    return parts.host == own or (_is_loopback(parts.host) and _is_loopback(own))
 
 
 def with_params(uri: str, params: Mapping[str, str]) -> str:
@@ -211,6 +244,11 @@ def _ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | No
         return ipaddress.IPv6Address(host[1:-1]) if host.startswith("[") else ipaddress.IPv4Address(host)
     except ValueError:
         return None
+
+
+def _is_loopback(host: str) -> bool:
+    address = _ip_address(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
 
 
 def _without_loopback_port(uri: str) -> str | None:

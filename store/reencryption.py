@@ -148,12 +148,12 @@ class Reencryption:
 
     async def _renew_signing(self, progress: Progress) -> None:
         """The signing secrets of the apps' webhooks."""
-        for app in await self._apps.list():
+        for app in await self._apps.all_remembered():
             if all(map(self._signing.is_front, app.webhook_secrets)):
                 continue
             try:
-                await self._apps.change(app.client_id, self._signing.resealed)
-            except Refused:  # deleted meanwhile
+                await self._apps.reseal(app.client_id, self._signing.resealed)
+            except Refused:  # gone meanwhile
                 continue
             except StoreUnavailable:
                 raise

@@ -28,6 +28,10 @@ class SignedOut(Exception):
     """The browser session is over: the person has to sign in."""
 
 
+class Unproved(Exception):
+    """The person has to confirm who they are, as `store/confirming.py` takes it, before this change is made."""
+
+
 def let_in(group: Group, reply: Reply) -> Window:
     """The window's figures of a request that was let in. Raises Refused("rate_limited") for one that was not: 429 with
     `retryAfter` (SPEC 8)."""
@@ -45,3 +49,9 @@ def refuse_signed_out(reply: Reply) -> None:
     """Raises SignedOut for the answer of a script that found no live session."""
     if reply.word == "signed_out":
         raise SignedOut
+
+
+def refuse_unproved(reply: Reply) -> None:
+    """Raises Unproved for the answer of a script that found no recent confirmation in the session."""
+    if reply.word == "unproved":
+        raise Unproved

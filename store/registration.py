@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import re
 import secrets as random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgpack
 
 from store.names import check_app_name, check_client_id, parse_scope
-from store.redirect_uris import check_redirect_uri
+from store.redirect_uris import check_redirect_uri, remembered_form, web_host
+from store.refused import Refused
 from store.webhook_urls import check_webhook_url
 
 MAX_REDIRECT_URIS = 20
 _HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
 LIVE_SECRETS = 2
 MOST_RETRY = 60
 """Seconds within which an app may at most repeat its latest refresh."""
+MOST_LIFETIME = 3650
+"""Days after which refresh tokens may end at the latest, where they end at all."""
 
 
 class InvalidRegistration(ValueError):
@@ -31,7 +37,8 @@ class InvalidRegistration(ValueError):
 class Registration:
     """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds; `status` is
     active, off (by its owner) or disabled (by the operator). `webhook_secrets` are sealed, newest first; of two, the
-    older signs for a day after `webhook_rotated_at` (epoch ms)."""
+    older signs for a day after `webhook_rotated_at` (epoch ms). `verified`: an operator says so; `domain` is one that
+    the app has proven."""
 
     client_id: str
     name: str
@@ -42,6 +49,7 @@ class Registration:
     hosted_storage: bool = False
     iss_in_response: bool = True
     refresh_retry_seconds: int = 0
+    refresh_lifetime_days: int = 0
     homepage: str = ""
     logo: str = ""
     secrets: tuple[bytes, ...] = ()
@@ -51,6 +59,8 @@ class Registration:
     webhook_url: str = ""
     webhook_secrets: tuple[bytes, ...] = ()
     webhook_rotated_at: int = 0
+    verified: bool = False
+    domain: str = ""
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -73,6 +83,10 @@ class Registration:
             raise InvalidRegistration("status is active, off or disabled")
         if not 0 <= self.refresh_retry_seconds <= MOST_RETRY:
             raise InvalidRegistration(f"refreshRetrySeconds is 0 to {MOST_RETRY}")
+        if not 0 <= self.refresh_lifetime_days <= MOST_LIFETIME:
+            raise InvalidRegistration(f"refreshLifetimeDays is 0 (no end) to {MOST_LIFETIME}")
+        if self.domain and not is_domain(self.domain):
+            raise InvalidRegistration("a proven domain is a name such as example.com")
         if self.webhook_url:
             check_webhook_url(self.webhook_url, loopback=True)  # whether loopback may be is the server's to say
 
@@ -91,12 +105,45 @@ class Registration:
         """SPEC 5.2: mandatory for a public app and where `pkceRequired` is set."""
         return self.public or self.pkce_required
 
+    def refresh_days(self, most: int) -> int:
+        """Days after which the refresh tokens of a sign-in end, the fewer of the app's own and the server's `most`; 0
+        stands for no end."""
+        return min(filter(None, (self.refresh_lifetime_days, most)), default=0)
+
+    @property
+    def from_operator(self) -> bool:
+        """Whether an operator registered the app, so that no owner can change it, or marked it as verified."""
+        return self.verified or not self.owner
+
+    def proven_for(self, redirect_uri: str) -> str:
+        """The proven domain where the redirect URI is at it or below it, else an empty text."""
+        host = web_host(redirect_uri) if self.domain else None
+        return self.domain if host and (host == self.domain or host.endswith(f".{self.domain}")) else ""
+
+    def with_domain(self, domain: str) -> Registration:
+        """The registration with this domain as the proven one."""
+        return replace(self, domain=domain)
+
+    def after(self, present: Registration, *, by_owner: bool) -> Registration:
+        """This registration in the place of the present one: a change of name or redirect URIs ends a proven domain,
+        and an owner's change the operator's mark too."""
+        if (self.name, self.redirect_uris) == (present.name, present.redirect_uris):
+            return self
+        return replace(self, domain="", verified=self.verified and not by_owner)
+
     @property
     def terms(self) -> str:
         """A digest of what an authorization request is checked against. What was checked against other terms than the
         present ones counts for nothing: a withdrawn redirect URI gets no code, whatever was pending."""
         checked = (self.redirect_uris, self.scopes, self.public, self.pkce_required, self.hosted_storage)
         return hashlib.sha256(repr(checked).encode()).hexdigest()[:16]
+
+    def place(self, redirect_uri: str) -> str:
+        """The field of a grant that remembers consent to a redirect URI: a digest of the URI and of what the page shows
+        of the app. A change of any of them ends remembered consent."""
+        # All redirect URIs are part of the digest, so nobody looks for two with one digest ahead of registering them.
+        shown = (self.name, self.redirect_uris, self.verified, self.domain, remembered_form(redirect_uri))
+        return "to:" + base64.urlsafe_b64encode(hashlib.sha256(repr(shown).encode()).digest()[:12]).decode()
 
     def secret_matches(self, secret: str) -> bool:
         """As the function of this name."""
@@ -116,7 +163,10 @@ class Registration:
             "hostedStorage": self.hosted_storage,
             "issInResponse": self.iss_in_response,
             "refreshRetrySeconds": self.refresh_retry_seconds,
+            "refreshLifetimeDays": self.refresh_lifetime_days,
             "webhookUrl": self.webhook_url,
+            "verified": self.verified,
+            "verifiedDomain": self.domain,
             "status": self.status,
             "owner": self.owner,
             "createdAt": self.created_at,
@@ -150,29 +200,56 @@ class Registration:
             status=row["status"],
             owner=row["owner"],
             created_at=row["createdAt"],
-            # Releases before webhooks have written none of these.
+            # Earlier releases have written none of these.
+            refresh_lifetime_days=row.get("refreshLifetimeDays", 0),
+            verified=row.get("verified", False),
+            domain=row.get("verifiedDomain", ""),
             webhook_url=row.get("webhookUrl", ""),
             webhook_secrets=tuple(row.get("webhookSecrets", ())),
             webhook_rotated_at=row.get("webhookRotatedAt", 0),
         )
 
 
+def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
+    """The registration with changes of its owner's. Raises Refused("access_denied") where that would let an app act
+    which the operator has disabled."""
+    if "status" in changes and app.status == "disabled":
+        raise Refused("access_denied", "The operator of this server has disabled this app.")
+    return replace(app, **changes)
+
+
+def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:
+    """The registration with a new secret in front; of two the older goes, unless it is spared: then Refused."""
+    if app.public:
+        raise Refused("invalid_request", "A public app has no secret.")
+    if spare and len(app.secrets) >= LIVE_SECRETS:
+        raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
+    kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
+    return replace(app, secrets=(secret_digest(secret), *kept))
+
+
+def without_secret(app: Registration, mark: str) -> Registration:
+    """The registration without the secret of this mark. Raises Refused("not_found", or "invalid_request" for
+    the last one)."""
+    kept = tuple(digest for digest in app.secrets if secret_mark(digest) != mark)
+    if len(kept) == len(app.secrets):
+        raise Refused("not_found", "This app has no such secret any more.")
+    if not kept:
+        raise Refused("invalid_request", "This is the only secret of the app. Make a new one first.")
+    return replace(app, secrets=kept)
+
+
+def is_domain(text: str) -> bool:
+    """Whether a text is the name of a domain in lower-case ASCII, of two labels at least: no address, no loopback."""
+    if len(text) > 253 or not _DOMAIN.fullmatch(text) or text.endswith(".localhost"):
+        return False
+    return not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", text.rpartition(".")[2])
+
+
 def check_homepage(address: str) -> None:
     """Raises InvalidRegistration unless an app may name this address, or none, as its own."""
     if address and not _HOMEPAGE.fullmatch(address):
         raise InvalidRegistration("homepage must be an http or https address in ASCII, without spaces")
-
-
-def tombstone(owner: str) -> bytes:
-    """What stands in the place of a registration while what the app left is being freed: who owned it."""
-    packed: bytes = msgpack.packb(owner)
-    return packed
-
-
-def owner_left(packed: bytes) -> str | None:
-    """Who owned the app in whose place a tombstone stands; None for anything but a tombstone."""
-    row = msgpack.unpackb(packed) if packed else None
-    return row if isinstance(row, str) else None
 
 
 def secret_mark(digest: bytes) -> str:

@@ -26,9 +26,11 @@ class Visitor(NamedTuple):
 
     address: str = ""
     agent: str = ""
+    device: str = ""
+    """The cookie of a known device, unopened."""
 
     def fields(self) -> dict[str, str]:
-        """As the arguments `address` and `agent` of a script."""
+        """As the arguments `address` and `agent` of a script. The agent is shown only, so its end may be cut off."""
         return {"address": self.address, "agent": self.agent[:200]}
 
 
@@ -51,11 +53,13 @@ class Caller(NamedTuple):
     family: str
     generation: int
     registered: tuple[str, ...]
+    owner: str = ""
+    """Of the app; empty for the operator's."""
 
     @classmethod
-    def of(cls, token: Token, registered: tuple[str, ...]) -> Caller:
+    def of(cls, token: Token, registered: tuple[str, ...], owner: str | None = None) -> Caller:
         """Whom an opened access token acts for."""
-        return cls(token.user, token.client, token.id, token.generation, registered)
+        return cls(token.user, token.client, token.id, token.generation, registered, owner or "")
 
     def may(self, needed: str) -> str:
         """Those of the needed scopes that the app has registered."""

@@ -11,12 +11,18 @@ The header of each file is its contract::
     --- @idempotent                 may be sent again when its answer was lost
     --- @durable                    its answer waits for replicas, where the server is told to
     --- @derives grant_prefix       builds keys of the same hash tag from that argument
+    --- @reserve                    runs in a full store too: it ends, frees, pays or only reads
+
+A script that includes "audit" tells, behind the fields of its answer, which events it recorded: `Reply.noted`.
 
 No writing script is ever sent twice: a lost answer is `StoreUnavailable`, its outcome unknown.
 
 Durable is what takes something away for good, counts once, moves money or puts something where nothing else has it:
 what a failover must not undo once it was answered. Such a script writes something with each answer that says it was
 done, also when there was nothing left to do: WAIT covers what its own connection has written.
+
+A store at its `maxmemory` refuses a script at its first write, unless that write can take no memory: then the rest of
+the script runs (as EVAL's documentation says). So a script with `@reserve` begins with one that changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +30,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import cycle
@@ -37,15 +43,31 @@ from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from store.errors import StoreError, Unconfirmed, wrapped
+from store.security_events import OUTCOMES, WORDS
 
 LUA = Path(__file__).resolve().parent.parent / "lua"
 
 _HEADER = re.compile(r"^---\s+(?:(KEYS|ARGV)\[(\d+)\]\s+(\w+)|@(\w+)\s*(.*?))\s*(?::.*)?$")
 _INCLUDE = re.compile(r'---\s+@include\s+"(\w+)"\s*$')
+# An expiry of 1970 is never a later one, so this changes nothing, whatever the key is. It names no key of its own: a
+# slot that is being moved would not have that.
+_FROM_RESERVE = "redis.call('PEXPIREAT', KEYS[1], '1', 'GT')\n"
+RECORDING = "audit"
+"""The include whose `record` notes events in a trail."""
+_TELLING = """\
+local noted = {{}}
+local function run()
+{0}end
+local answer = run()
+if #noted > 0 then answer[#answer + 1] = noted end
+return answer
+"""
 Value = str | bytes | int
 Watch = Callable[[str, float], None]
 """Is told how many seconds a script took; of one call in `TIMED`, since it is reading the clock that costs."""
 TIMED = 8
+Hear = Callable[[str, "Reply", Mapping[str, str], Mapping[str, "Value"]], None]
+"""Hears of an answer that concerns security: the script, its answer, keys and arguments."""
 
 
 class ScriptError(Exception):
@@ -65,6 +87,8 @@ class Reply(NamedTuple):
 
     word: str
     fields: Mapping[str, Any]
+    noted: Sequence[Sequence[bytes]] = ()
+    """The events that the script recorded: trail, event, client, address, agent."""
 
     def text(self, name: str) -> str:
         """The field as text."""
@@ -88,11 +112,13 @@ class Reply(NamedTuple):
 
 @dataclass(slots=True)
 class Word:
-    """What a script answers first, the names of the fields behind it, and how often `Scripts` was answered it."""
+    """What a script answers first, the names of the fields behind it, how often `Scripts` was answered it, and whether
+    this answer concerns security."""
 
     name: str
     fields: tuple[str, ...]
     count: int = 0
+    heard: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +132,7 @@ class Script:
     replies: Mapping[str, tuple[str, ...]]
     idempotent: bool
     durable: bool
+    reserve: bool
     derives: tuple[str, ...]
     sha: str = field(init=False)
 
@@ -131,7 +158,7 @@ def _load(path: Path, includes: Mapping[str, str]) -> Script:
     args: dict[int, str] = {}
     replies: dict[str, tuple[str, ...]] = {}
     derives: tuple[str, ...] = ()
-    idempotent = durable = False
+    idempotent = durable = reserve = False
     for line in text.splitlines():
         match = line.startswith("---") and _HEADER.match(line)
         if not match:
@@ -146,6 +173,8 @@ def _load(path: Path, includes: Mapping[str, str]) -> Script:
             idempotent = True
         elif directive == "durable":
             durable = True
+        elif directive == "reserve":
+            reserve = True
         elif directive == "derives":
             derives = tuple(rest.split())
         elif directive != "include":
@@ -155,7 +184,14 @@ def _load(path: Path, includes: Mapping[str, str]) -> Script:
             raise ScriptError(f"{path.name}: {table} must be numbered from 1 and named once each")
     if not replies:
         raise ScriptError(f"{path.name}: no @reply")
-    source = _resolve(text, includes, path.name, [], set())
+    if reserve and not keys:
+        raise ScriptError(f"{path.name}: @reserve needs a key")
+    done: set[str] = set()
+    source = _resolve(text, includes, path.name, [], done)
+    if RECORDING in done:
+        source = _TELLING.format(source)
+    if reserve:
+        source = _FROM_RESERVE + source
     return Script(
         name=path.stem,
         source=source,
@@ -164,6 +200,7 @@ def _load(path: Path, includes: Mapping[str, str]) -> Script:
         replies=replies,
         idempotent=idempotent,
         durable=durable,
+        reserve=reserve,
         derives=derives,
     )
 
@@ -199,10 +236,17 @@ class Scripts:
         self._client = client
         self._durable = client if durable is None else durable
         self._scripts = {
-            name: (script, {word.encode(): Word(word, fields) for word, fields in script.replies.items()})
+            name: (
+                script,
+                {
+                    word.encode(): Word(word, fields, heard=word in WORDS or (name, word) in OUTCOMES)
+                    for word, fields in script.replies.items()
+                },
+            )
             for name, script in (own_scripts() if scripts is None else scripts).items()
         }
         self.watch: Watch | None = None
+        self.hear: Hear | None = None
         self._lost: Counter[tuple[str, str]] = Counter()
         self._timed = cycle((True, *[False] * (TIMED - 1))).__next__
 
@@ -243,7 +287,7 @@ class Scripts:
                         answer = await _run_again(client, script, ordered)
                 except Unconfirmed as doubt:
                     raise Unconfirmed(f"{name} ran, but {doubt}") from None
-            reply = _reply(name, words, answer)
+            found, reply = _reply(name, words, answer)
         except StoreError as error:
             self._lost[name, error.word] += 1
             if watch is not None and began:
@@ -251,6 +295,8 @@ class Scripts:
             raise
         if watch is not None and began:
             watch(name, perf_counter() - began)
+        if (found.heard or reply.noted) and self.hear is not None:
+            self.hear(name, reply, keys, args)
         return reply
 
 
@@ -271,12 +317,20 @@ async def _run_again(client: Evaluator, script: Script, ordered: list[Value]) ->
         return await client.eval(script.source, len(script.keys), *ordered)
 
 
-def _reply(name: str, words: Mapping[bytes, Word], answer: Any) -> Reply:
+def _reply(name: str, words: Mapping[bytes, Word], answer: Any) -> tuple[Word, Reply]:
     if not isinstance(answer, list) or not answer or not isinstance(answer[0], bytes):
         raise StoreError(f"{name}: the answer is not a word and its fields")
     word, *values = answer
     found = words.get(word)
+    noted: Sequence[Sequence[bytes]] = ()
+    if found is not None and len(values) == len(found.fields) + 1 and _is_noted(values[-1]):
+        noted = values.pop()
     if found is None or len(found.fields) != len(values):
         raise StoreError(f"{name}: the answer {word.decode(errors='replace')!r} does not fit the header")
     found.count += 1
-    return Reply(found.name, dict(zip(found.fields, values)))  # noqa: B905  # of one length, as was looked at
+    fields = dict(zip(found.fields, values))  # noqa: B905  # of one length, as was looked at
+    return found, Reply(found.name, fields, noted)
+
+
+def _is_noted(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 5 for one in value)

@@ -45,7 +45,9 @@ class Kind(enum.Enum):
     CONFIRM = "cf"
     RESET = "pr"
     CHANGE = "ce"
+    UNDO = "un"
     PICTURE = "pc"
+    DEVICE = "dv"
 
     prefix: str
     associated_data: tuple[list[bytes], ...]

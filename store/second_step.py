@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from store import keys
+from store.devices import Device
 from store.factors import Challenges
-from store.lifetimes import CHALLENGE, FACTOR, SECOND_STEP
+from store.guesses import guessed_by, refuse_guess
+from store.lifetimes import CHALLENGE, SECOND_STEP
 from store.passkeys import Answer, Party, check_use, credentials_of
 from store.people import NOBODY
-from store.refused import Refused, SignedOut, let_in
+from store.refused import Refused, SignedOut
 from store.results import Visitor
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, new_id
 from store.sessions import Session, Sessions, SignedIn
+from store.threads import Threads
 from store.totp import TotpSecrets, read_typed
 
 SIGN_IN = "sign-in"
@@ -41,13 +44,20 @@ class SecondStep:
     person's status or the epoch of sessions changed."""
 
     def __init__(
-        self, scripts: Scripts, sealer: Sealer, secrets: TotpSecrets, challenges: Challenges, sessions: Sessions
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        secrets: TotpSecrets,
+        challenges: Challenges,
+        sessions: Sessions,
+        checks: Threads,
     ) -> None:
         self._scripts = scripts
         self._sealer = sealer
         self._secrets = secrets
         self._challenges = challenges
         self._sessions = sessions
+        self._checks = checks
 
     def open(self, text: str | None) -> Half | None:
         """The sign-in that a sealed text stands for, or None for anything that is none of ours. No I/O."""
@@ -66,16 +76,16 @@ class SecondStep:
         _refuse_over(reply)
         return Asked(reply.number("now"), reply.raw("secret") or None, credentials_of(reply.rows("credentials")))
 
-    async def with_code(self, half: Half, code: str, visitor: Visitor) -> SignedIn:
-        """A new session, for a code of the app or a recovery code. Raises Refused("access_denied") for a
-        wrong or used one, Refused("rate_limited")."""
+    async def with_code(self, half: Half, code: str, visitor: Visitor, device: Device | None = None) -> SignedIn:
+        """A new session, for a code of the app or a recovery code. Raises WrongCode for a wrong or used one, and where
+        no code counts any more; Refused("rate_limited") during a pause."""
         asked = await self.asked(half)
         secret = self._secrets.open(half.user, asked.secret) if asked.secret else None
         typed = read_typed(code, secret, asked.now)
         session = Session(half.user, new_id())
         reply = await self._scripts.run(
             "finish_with_code",
-            {**session.keys(), "window": keys.limit(half.user, FACTOR.name)},
+            session.keys(),
             session_id=session.session_id,
             session_epoch=half.session_epoch,
             at=half.at,
@@ -83,28 +93,31 @@ class SecondStep:
             secret=asked.secret or b"",
             step=typed.step,
             digest=typed.digest,
-            limit=FACTOR.limit,
-            period=FACTOR.period,
+            **guessed_by(device, half.user),
             idle=self._sessions.idle,
             lifetime=self._sessions.lifetime,
             **visitor.fields(),
         )
         _refuse_over(reply)
-        if reply.word == "rate_limited":
-            let_in(FACTOR, reply)
-        if reply.word == "wrong":
-            raise Refused("access_denied", "That code is not right, or was used before.")
-        return self._sessions.signed_in(session, reply)
+        refuse_guess(reply)
+        return self._sessions.signed_in(session, reply, half.session_epoch, device)
 
     async def challenge(self, half: Half | None) -> str:
         """A challenge for a passkey, of this person or, for None, of anybody."""
         return await self._challenges.issue(half.user if half else NOBODY, SIGN_IN)
 
     async def with_passkey(
-        self, half: Half | None, party: Party, challenge: str | None, answer: Answer, visitor: Visitor
+        self,
+        half: Half | None,
+        party: Party,
+        challenge: str | None,
+        answer: Answer,
+        visitor: Visitor,
+        device: Device | None = None,
     ) -> SignedIn:
         """A new session, for the answer of a passkey; without a password before, it says itself whose it
-        is. Raises Refused("access_denied")."""
+        is. Raises Refused("access_denied"), Refused("temporarily_unavailable") while too many answers are being
+        checked."""
         opened = self._challenges.open(half.user if half else NOBODY, SIGN_IN, challenge)
         user = half.user if half else answer.user
         if user is None or (answer.user is not None and answer.user != user):
@@ -114,14 +127,20 @@ class SecondStep:
         found = await self._scripts.run("read_passkey", keys.person(user), credential=answer.credential)
         if found.word == "unknown":
             raise Refused("access_denied", _PASSKEY)
-        count = check_use(party, opened.text, answer, found.raw("facts"))
+        try:
+            count = await self._checks.run(check_use, party, opened.text, answer, found.raw("facts"))
+        except Refused as refusal:
+            if refusal.code == "access_denied":
+                self._sessions.security.note("passkey_refused", person=user, detail="answer")
+            raise
         session = Session(user, new_id())
+        session_epoch = half.session_epoch if half else found.text("session_epoch")
         reply = await self._scripts.run(
             "finish_with_passkey",
             # The mark stands with the person who answers, whoever the challenge was for.
             {**session.keys(), "used": keys.used_challenge(user, opened.id)},
             session_id=session.session_id,
-            session_epoch=half.session_epoch if half else found.text("session_epoch"),
+            session_epoch=session_epoch,
             credential=answer.credential,
             count=count,
             issued=opened.issued,
@@ -135,7 +154,7 @@ class SecondStep:
             raise Refused("access_denied", "That took too long. Try again.")
         if reply.word == "regressed":
             raise Refused("access_denied", "That passkey may have been copied, and was not let in. Sign in otherwise.")
-        return self._sessions.signed_in(session, reply)
+        return self._sessions.signed_in(session, reply, session_epoch, device)
 
 
 def _refuse_over(reply: Reply) -> None:

@@ -6,15 +6,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from store import keys
+from store.devices import Device, Devices
+from store.lifetimes import PROOF
 from store.passwords import PasswordHasher
 from store.people import Credentials
-from store.refused import Refused, SignedOut, refuse_signed_out
+from store.refused import Refused, SignedOut, refuse_signed_out, refuse_unproved
 from store.results import Profile, Visitor, profile_of
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id
+from store.security_events import is_ordinary
+from store.security_log import SecurityLog
 
 ACTIVITY_SHOWN = 50
-ACTIVITY_KEPT = 200  # as lua/include/audit.lua has it
+"""Events of each trail that are shown, the security events and the ordinary ones."""
+ACTIVITY_KEPT = 200
+"""Events of each trail that are kept, as lua/include/audit.lua has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,11 @@ class Activity:
     address: str
     agent: str
 
+    @property
+    def ordinary(self) -> bool:
+        """Whether the event says nothing about the account's security."""
+        return is_ordinary(self.event)
+
 
 @dataclass(frozen=True, slots=True)
 class LiveSession:
@@ -53,10 +64,12 @@ class LiveSession:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A sign-in: the cookie of its session, the person's address, and what the activity had before of sign-ins and the
-    sign-up, among its newest 50 events. Of sign-ins at the same moment each has those that came before it."""
+    """A sign-in: the cookies of its session and of the known device, the person's address, and what the activity had
+    before of sign-ins and the sign-up, among its newest 50 events. Of sign-ins at the same moment each has those that
+    came before it."""
 
     cookie: str
+    device: str
     email: str
     before: tuple[Activity, ...]
 
@@ -72,9 +85,20 @@ class SecondStepNeeded(Exception):
 class Sessions:
     """Sign-in, sign-out and what a signed-in person reads of the account. `idle` and `lifetime` are in ms."""
 
-    def __init__(self, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher, idle: int, lifetime: int) -> None:
+    def __init__(
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        hasher: PasswordHasher,
+        devices: Devices,
+        idle: int,
+        lifetime: int,
+        security: SecurityLog,
+    ) -> None:
+        self.security = security
         self._scripts = scripts
         self._sealer = sealer
+        self._devices = devices
         self._hasher = hasher
         self.idle = idle
         self.lifetime = lifetime
@@ -88,11 +112,12 @@ class Sessions:
         """The cookie of a session."""
         return self._sealer.seal(Token(Kind.SESSION, session.user, "", session.session_id, 0))
 
-    def signed_in(self, session: Session, reply: Reply) -> SignedIn:
-        """The sign-in in the answer of a script that made its session."""
-        return SignedIn(self.seal(session), reply.text("email"), tuple(map(activity_of, reply.rows("before"))))
+    def signed_in(self, session: Session, reply: Reply, session_epoch: str, before: Device | None) -> SignedIn:
+        """The sign-in in the answer of a script that made its session; `before`: the browser was known already."""
+        device = self._devices.seal(before, session.user, session_epoch, reply.number("now"))
+        return SignedIn(self.seal(session), device, reply.text("email"), tuple(map(activity_of, reply.rows("before"))))
 
-    async def start(self, credentials: Credentials, visitor: Visitor) -> SignedIn:
+    async def start(self, credentials: Credentials, visitor: Visitor, device: Device | None = None) -> SignedIn:
         """Starts a new session for verified credentials. Raises SignedOut when the password
         or the person's status changed while it was being verified, SecondStepNeeded where it is not enough."""
         session_id = new_id()
@@ -112,7 +137,7 @@ class Sessions:
         if reply.word == "second_step":
             born = f"{credentials.session_epoch} {reply.number('at')}"
             raise SecondStepNeeded(self._sealer.seal(Token(Kind.SECOND_STEP, credentials.user, born, new_id(), 0)))
-        return self.signed_in(session, reply)
+        return self.signed_in(session, reply, credentials.session_epoch, device)
 
     async def end(self, session: Session, visitor: Visitor) -> None:
         """Ends a session at once."""
@@ -164,21 +189,23 @@ class Sessions:
         refuse_signed_out(reply)
 
     async def activity(self, session: Session) -> tuple[Profile, list[Activity]]:
-        """Who is signed in and the newest entries of the audit trail. Raises SignedOut."""
-        reply = await self._scripts.run("read_activity", session.keys(), idle=self.idle, count=ACTIVITY_SHOWN)
+        """Who is signed in and the newest events of each trail, newest first. Raises SignedOut."""
+        reply = await self._scripts.run("read_activity", session.keys(), idle=self.idle)
         refuse_signed_out(reply)
-        return profile_of(session.user, reply), [activity_of(entry) for entry in reply.rows("entries")]
+        return profile_of(session.user, reply), activities(reply, ACTIVITY_SHOWN)
 
     async def change_password(
         self, session: Session, current: str, new: str, credentials: Credentials | None, visitor: Visitor
     ) -> str:
         """Changes the password and returns the cookie of the session that takes this one's place; every other
         session ends. `credentials` are those of the person's address. Raises Refused("access_denied") when the
-        current password is wrong, SignedOut, HasherBusy."""
-        right = await self._hasher.verify(current, credentials.password if credentials else None)
+        current password is wrong, SignedOut, HasherBusy, and Unproved where the person has a second step and did not
+        confirm with it within 10 minutes."""
+        right = await self._hasher.verify(current, credentials.password if credentials else None, known=True)
         if not right or credentials is None or credentials.user != session.user:
+            self.security.note("confirmation_refused", person=session.user, detail="password")
             raise Refused("access_denied", "The current password is not right.")
-        hashed = await self._hasher.hash(new)
+        hashed = await self._hasher.hash(new, known=True)
         session_id = new_id()
         reply = await self._scripts.run(
             "change_password",
@@ -188,9 +215,11 @@ class Sessions:
             session_id=session_id,
             idle=self.idle,
             lifetime=self.lifetime,
+            proof=PROOF,
             **visitor.fields(),
         )
         refuse_signed_out(reply)
+        refuse_unproved(reply)
         if reply.word == "stale":
             raise Refused("access_denied", "The password was changed meanwhile.")
         return self.seal(Session(session.user, session_id))
@@ -201,6 +230,16 @@ def activity_of(entry: bytes) -> Activity:
     spaces."""
     at, *words = entry.decode("utf-8", "replace").split(" ", 4)
     return Activity(_at(at), *words)
+
+
+def activities(reply: Reply, most: int) -> list[Activity]:
+    """The newest events in the answer of a script, newest first: at most so many security events, and so many ordinary
+    ones. What an earlier release wrote has both in one trail."""
+    rows = [activity_of(row) for row in (*reply.rows("entries"), *reply.rows("ordinary"))]
+    rows.sort(key=lambda entry: entry.at, reverse=True)
+    ordinary = [entry for entry in rows if entry.ordinary][:most]
+    security = [entry for entry in rows if not entry.ordinary][:most]
+    return sorted(security + ordinary, key=lambda entry: entry.at, reverse=True)
 
 
 def live_session(row: list[bytes]) -> LiveSession:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from store import keys
 from store.authorizations import fresh_epoch
 from store.hints import Hints
-from store.lifetimes import ACCESS_TOKEN, OAUTH, REFRESH_TOKEN
+from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
 from store.limits import Limits
 from store.numbers import Numbers
 from store.refused import Refused, let_in
@@ -46,14 +46,22 @@ def s256(verifier: str) -> str:
 
 
 class Tokens:
-    """What apps do with codes and tokens. The app was authenticated before."""
+    """What apps do with codes and tokens. The app was authenticated before. `refresh_days` after a sign-in its refresh
+    tokens end, unless the app is registered with fewer; 0: they do not."""
 
-    def __init__(self, scripts: Scripts, sealer: Sealer, limits: Limits, numbers: Numbers, hints: Hints) -> None:
+    def __init__(
+        self, scripts: Scripts, sealer: Sealer, limits: Limits, numbers: Numbers, hints: Hints, refresh_days: int = 0
+    ) -> None:
         self._scripts = scripts
         self._sealer = sealer
         self._limits = limits
         self._numbers = numbers
         self._hints = hints
+        self.refresh_days = refresh_days
+
+    def _lifetime(self, app: Registration) -> int:
+        """The ms after which a family of this app ends; 0: never."""
+        return app.refresh_days(self.refresh_days) * DAY
 
     def open_access(self, presented: str) -> Token | None:
         """What an access token says, or None for anything forged, mangled or of another kind. No I/O."""
@@ -83,6 +91,7 @@ class Tokens:
             registered=" ".join(app.scopes),
             access_ttl=ACCESS_TOKEN,
             refresh_ttl=REFRESH_TOKEN,
+            lifetime=self._lifetime(app),
             limit=OAUTH.limit,
             period=OAUTH.period,
             terms=app.terms,
@@ -128,6 +137,7 @@ class Tokens:
             retry_ms=app.refresh_retry_seconds * 1000,
             access_ttl=ACCESS_TOKEN,
             refresh_ttl=REFRESH_TOKEN,
+            lifetime=self._lifetime(app),
             limit=OAUTH.limit,
             period=OAUTH.period,
             member=keys.member(token.user),
@@ -161,6 +171,7 @@ class Tokens:
             fresh_epoch=fresh_epoch(),
             access_ttl=ACCESS_TOKEN,
             refresh_ttl=REFRESH_TOKEN,
+            lifetime=self._lifetime(app),
         )
         if reply.word == "not_found":
             raise Refused("not_found", "No such active person.")
@@ -168,16 +179,18 @@ class Tokens:
             self._numbers.connected(app.client_id)
         return self._response(token, 0, " ".join(scopes), ACCESS_TOKEN // MS_PER_SECOND, None)
 
-    async def revoke(self, app: Registration | None, presented: str) -> Window:
+    async def revoke(self, app: Registration | None, presented: str, *, authenticated: bool = True) -> Window:
         """SPEC 4.5, RFC 7009: ends an access token, or a refresh token with its family. Says nothing of what became of
-        it. With `app` only that app's tokens are touched. Raises Refused("rate_limited"), StoreUnavailable: a
-        revocation is never acknowledged that did not happen."""
+        it. With `app` only that app's tokens are touched; `authenticated` says whether it was proven to be that app, as
+        far as an app of its kind can. Without that, a superseded refresh token ends nothing. Raises
+        Refused("rate_limited"), StoreUnavailable: a revocation is never acknowledged that did not happen."""
         token = self._sealer.open(Kind.ACCESS, presented) or self._sealer.open(Kind.REFRESH, presented)
         if token is None:
             return await self._limits.invented_token(presented)
         if app is not None and token.client != app.client_id:
             # Counted where the same string counts without credentials: the figures tell nothing of it either.
             return await self._limits.foreign_token(token.user, presented)
+        proven = app is not None and authenticated
         reply = await self._scripts.run(
             "revoke_token",
             {
@@ -192,9 +205,10 @@ class Tokens:
             limit=OAUTH.limit,
             period=OAUTH.period,
             member=keys.member(token.user),
-            known="1" if app is not None else "",
+            generation=token.generation,
+            authenticated="1" if proven else "",
         )
-        self._hints.add(token.user, app is None)
+        self._hints.add(token.user, not proven)
         return let_in(OAUTH, reply)
 
     def _response(

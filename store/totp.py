@@ -22,6 +22,7 @@ DIGITS = 6
 RECOVERY_CODES = 10
 _RECOVERY_BYTES = 10  # 80 bits, which nobody guesses from their digest either
 _CODE = re.compile(r"[0-9]{6}")
+_MOST_TYPED = 100  # characters of a code, with spaces and hyphens
 _RECOVERY = re.compile(r"[a-z2-7]{16}")
 
 
@@ -60,6 +61,8 @@ def step_of(secret: bytes, code: str, now: int) -> int | None:
 
 def read_typed(text: str, secret: bytes | None, now: int) -> Typed:
     """What a person typed, spaces and hyphens in any place: six digits of the app, or a recovery code."""
+    if len(text) > _MOST_TYPED:
+        return Typed()
     plain = re.sub(r"[\s-]", "", text).lower()
     if secret is not None and _CODE.fullmatch(plain):
         step = step_of(secret, plain, now)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import Any
 
 from redis.asyncio import Redis
@@ -24,12 +24,10 @@ from redis.asyncio import Redis
 from store import keys
 from store.errors import wrapped
 from store.keystate import LAYOUT, KeyState
+from store.restored import every_key
 from store.scripts import Scripts
 
 log = logging.getLogger("latchkey.store")
-
-AT_ONCE = 256
-"""Keys that are looked at, and scripts on their way, at a time."""
 
 SAID_EVERY = 10.0
 """Seconds."""
@@ -48,7 +46,8 @@ class Upgrade:
         earlier release may be at work. Raises StoreError, StoreUnavailable."""
         log.info("bringing the store from layout %d to layout %d", layout, LAYOUT)
         seen, said = 0, time.monotonic()
-        async for found in self._keys():
+        # Families are on no list: this one time every key is looked at.
+        async for found in every_key(self._client):
             steps = (step for key in found for step in self._steps(key, layout))
             for outcome in await asyncio.gather(*steps, return_exceptions=True):
                 if isinstance(outcome, BaseException):
@@ -59,17 +58,6 @@ class Upgrade:
                 log.info("%d keys of the store looked at", seen)
         await self._state.note_layout()
         log.info("the store is in layout %d, %d keys were looked at", LAYOUT, seen)
-
-    async def _keys(self) -> AsyncIterator[Sequence[str]]:
-        """The names of all keys, some at a time. Families are on no list: this one time every key is looked at."""
-        found: list[str] = []
-        with wrapped():
-            async for key in self._client.scan_iter(count=AT_ONCE):
-                found.append(key.decode("utf-8", "replace"))
-                if len(found) == AT_ONCE:
-                    yield found
-                    found = []
-        yield found
 
     def _steps(self, key: str, layout: int) -> list[Awaitable[Any]]:
         """What is to be done about a key of a store of this layout."""

@@ -22,6 +22,7 @@ from store.lifetimes import WEBHOOK_OVERLAP
 from store.refused import Refused
 from store.registration import Registration
 from store.sealed_secrets import SealedSecrets
+from store.tombstones import Remains
 
 PREFIX = "whsec_"
 _LETTERS = string.ascii_letters + string.digits
@@ -49,13 +50,9 @@ class WebhookSecrets(SealedSecrets):
     def __init__(self, keys: Keys) -> None:
         super().__init__(keys, b"webhook", "the signing secret of a webhook")
 
-    def resealed(self, app: Registration) -> Registration:
-        """The registration with its secrets under the front key. Raises StoreError."""
-        sealed = tuple(
-            one if self.is_front(one) else self.seal(app.client_id, self.open(app.client_id, one))
-            for one in app.webhook_secrets
-        )
-        return replace(app, webhook_secrets=sealed)
+    def resealed(self, client_id: str, sealed: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """The secrets of an app under the front key. Raises StoreError."""
+        return tuple(one if self.is_front(one) else self.seal(client_id, self.open(client_id, one)) for one in sealed)
 
 
 class Webhooks:
@@ -87,25 +84,30 @@ class Webhooks:
         sent twice is done once. Raises Refused("not_found", or as `rotated`)."""
         return await self._change(client_id, lambda app, now: self.rotated(app, now, mark, ends), by)
 
-    def live_secrets(self, app: Registration, now: int) -> tuple[bytes, ...]:
+    def live_secrets(self, app: Registration | Remains, now: int) -> tuple[bytes, ...]:
         """The sealed secrets that sign at a time (epoch ms), newest first."""
         return app.webhook_secrets[: 2 if now < app.webhook_rotated_at + WEBHOOK_OVERLAP else 1]
 
     async def wants(self, client_id: str) -> bool:
         """Whether this app is told of anything. Raises StoreUnavailable."""
-        app = await self._apps.active(client_id)
+        app = await self._heard(client_id)
         return app is not None and bool(app.webhook_url)
 
     async def target(self, client_id: str) -> Target | None:
         """Where events of this app go; None for one that is not there, not active, or names no URL. Raises StoreError,
         StoreUnavailable."""
-        app = await self._apps.active(client_id)
+        app = await self._heard(client_id)
         if app is None or not app.webhook_url:
             return None
         if not app.webhook_secrets:
             raise StoreError(f"the app {client_id} has a webhook and no secret for it")
         live = self.live_secrets(app, await self._apps.now()) if len(app.webhook_secrets) > 1 else app.webhook_secrets
         return Target(app.webhook_url, tuple(self._secrets.open(client_id, one).decode() for one in live))
+
+    async def _heard(self, client_id: str) -> Registration | Remains | None:
+        """An app that was active when it was deleted is told how the data of its people ends."""
+        app = await self._apps.remembered(client_id)
+        return app if isinstance(app, Remains) or (app and app.active) else None
 
     def rotated(self, app: Registration, now: int, mark: str | None, ends: str | None) -> Changed:
         """The registration with a new secret in front, at a time (epoch ms). Raises Refused("invalid_request") where

@@ -91,7 +91,11 @@ def registration_of(params: Params) -> tuple[Registration, str | None]:
     if secret is not None and (public or not _SECRET.fullmatch(secret)):
         raise Refused("invalid_request", "client_secret is 32 to 256 of A-Z, a-z, 0-9, _ and -; a public app has none.")
     signing = params.get("webhook_secret")
-    retry = params.whole("refreshRetrySeconds") if params.value("refreshRetrySeconds") is not None else 0
+    given = {
+        name: params.whole(name)
+        for name in ("refreshRetrySeconds", "refreshLifetimeDays")
+        if params.value(name) is not None
+    }
     try:
         if signing is not None:
             check_webhook_secret(signing)
@@ -104,7 +108,8 @@ def registration_of(params: Params) -> tuple[Registration, str | None]:
             pkce_required=flag(params, "pkceRequired", False),
             hosted_storage=flag(params, "hostedStorage", False),
             iss_in_response=flag(params, "issInResponse", True),
-            refresh_retry_seconds=retry,
+            refresh_retry_seconds=given.get("refreshRetrySeconds", 0),
+            refresh_lifetime_days=given.get("refreshLifetimeDays", 0),
             homepage=params.get("homepage") or "",
             webhook_url=params.get("webhookUrl") or "",
         ), secret

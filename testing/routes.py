@@ -13,7 +13,7 @@ from handlers.params import JSON, once, parse_pairs
 from handlers.policy import OPEN, Policy
 from store.credits import CURRENCY, MAX_AMOUNT, SCALE
 from store.names import check_person_name
-from store.passwords import check_password
+from store.passwords import check_length
 from store.refused import Refused
 from testing.authorize import PlayedAuthorizeHandler
 from testing.guard import check_driver
@@ -101,7 +101,7 @@ class PeopleHandler(TestingHandler):
         credits = amount_of(params, "credits", 0) if params.value("credits") is not None else 0
         try:
             name = check_person_name(name)
-            check_password(password, email)
+            check_length(password)  # tests have passwords that nobody guards
         except ValueError as error:
             raise Refused("invalid_request", str(error)) from None
         user = await self.rehearsal.person(email, name, password)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from store.passkeys import decode, encode
 
-PRESENT, VERIFIED, ATTESTED = 1, 4, 64
+PRESENT, VERIFIED, ATTESTED, EXTENDED = 1, 4, 64, 128
 
 
 @dataclass
@@ -36,9 +36,10 @@ class Authenticator:
         self.user = options["user"]["id"]
         raw, numbers = decode(self.credential), self.key.public_key().public_numbers()
         cose = {1: 2, 3: -7, -1: 1, -2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")}
-        attested = bytes(16) + struct.pack(">H", len(raw)) + raw + cbor2.dumps(cose)
-        data = self._data(lies, ATTESTED) + attested
-        attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
+        attested = bytes(16) + struct.pack(">H", len(raw)) + raw + cbor2.dumps(lies.get("cose", cose))
+        extensions = lies.get("extensions", b"")
+        data = self._data(lies, ATTESTED | (EXTENDED if extensions else 0)) + attested + extensions
+        attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, **lies.get("attestation", {}), "authData": data})
         response = {"attestationObject": encode(attestation), "transports": ["internal", "pigeon"]}
         return self._answer("webauthn.create", options, lies, response)
 
@@ -46,7 +47,8 @@ class Authenticator:
         """The answer to `navigator.credentials.get`."""
         if self.count is not None:
             self.count += 1
-        data = self._data(lies)
+        extensions = lies.get("extensions", b"")
+        data = self._data(lies, EXTENDED if extensions else 0) + extensions
         client = self._client("webauthn.get", options, lies)
         signed = self.key.sign(data + hashlib.sha256(client).digest(), ec.ECDSA(SHA256()))
         response = {

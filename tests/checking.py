@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,13 @@ from store import keys
 from store.fsck.invariants import Finding
 from store.fsck.walk import Report
 from store.opened import Store
+from store.refused import Refused
 from tests.conftest import OpenStore, emptied
 from tests.drawing import drawn
-from tests.factoring import App, add_passkey
+from tests.factoring import App, add_passkey, half_of
 from tests.hosted import Keeper
 from tests.spending import REPLY, SPENDING, Spender
-from tests.world import CALLBACK, VISITOR, World
+from tests.world import CALLBACK, VISITOR, World, to_change
 
 EVERYTHING = (*SPENDING, "data:read", "data:write")
 DOCUMENTS = ("notes/n1", "notes/n2", "notes/n3", "letters/l1")
@@ -63,12 +65,20 @@ class Furnished:
         await store.limits.sign_in("192.0.2.1", world.email)
         await App.add(world)
         await add_passkey(world)
+        with suppress(Refused):
+            await store.second_step.with_code(await half_of(world), "000000", VISITOR)
         other = await World.make(store)
+        await store.links.change(
+            other.session, (await to_change(store, other.session, f"moved-{other.email}")).text, VISITOR
+        )
+        other.email = f"moved-{other.email}"
         await (await Keeper.make(other)).put("notes/n1")
         await other.revoke_app()
         await store.outbox.relay(told)
         await store.outbox.relay_shards({other.user[:3]}, told)
         await store.deliveries.claim(1, 30)
+        await store.security.flush()
+        await store.app_sweep.sweep()
         await world.tokens(app=(await world.register(f"{world.app.client_id}-left", scopes=EVERYTHING))[0])
         await store.grants.revoke(world.session, f"{world.app.client_id}-left", VISITOR)
         store.numbers.called(world.app.client_id, limited=False)

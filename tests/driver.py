@@ -248,6 +248,14 @@ class Service:
         assert response.code == 303, response.body
         return browser
 
+    async def confirmed(self, email: str = EMAIL, password: str = PASSWORD) -> Browser:
+        """A browser in which the person is signed in, and has typed the password once more."""
+        browser = await self.signed_in(email, password)
+        page = await browser.get("/account/security")
+        response = await browser.submit(page, "/account/security/confirm", password=password)
+        assert response.code == 303, response.body
+        return browser
+
     async def code(self, app: App | None = None, browser: Browser | None = None, **changes: str | None) -> str:
         """An authorization code, with Ada's consent on the page."""
         app = app or self.web

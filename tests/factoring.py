@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from store.confirming import NotShown
-from store.factors import Unproved
 from store.passkeys import Party, decode, options_for_new, options_for_use, read_answer
-from store.refused import Refused, SignedOut
+from store.refused import Refused, SignedOut, Unproved
 from store.second_step import Half
 from store.sessions import SecondStepNeeded, Session
 from store.totp import STEP, TotpSecrets, code_at

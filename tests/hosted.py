@@ -103,6 +103,7 @@ class Keeper:
             for name, number in sizes.items():
                 counts |= {f"n:{name}": number, f"b:{name}": number * len(content)}
             batch.hset(rows["usage"], mapping=counts)
+            batch.hdel(keys.person(self.caller.user)["user"], "stored")
             await batch.execute()
 
     def keys(self) -> dict[str, str]:

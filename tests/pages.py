@@ -15,6 +15,7 @@ from tornado.web import Application, RequestHandler
 
 from handlers.account_credits import by_app
 from handlers.app_form import AppForm
+from handlers.authorize import Mark
 from handlers.developer_webhooks import WHAT_IS_TOLD
 from handlers.fallback import StaticHandler
 from handlers.plot import bars
@@ -24,6 +25,7 @@ from handlers.spending_plot import plot_of
 from store.credits import Account, Entry, Holding, Spending
 from store.deliveries import Delivery
 from store.numbers import AppNumbers, Day
+from store.owned import Deleted, Owned
 
 ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
@@ -33,13 +35,14 @@ VOID = {"meta", "link", "input", "img", "br"}
 def pages(text: str) -> dict[str, dict[str, Any]]:
     """What each template is given, with `text` wherever a stranger may have chosen the words."""
     person = Sample(name=text, email=text)
-    app = Sample(client_id=text, name=text, homepage="javascript:" + text, logo=text, connected_at=NOW)
+    app = Sample(client_id=text, name=text, homepage="javascript:" + text, logo=text, connected_at=NOW, refresh_days=0)
     used = Sample(
         **{
             **vars(app),
             "scopes": [SCOPE_WORDS["credits:spend"]._replace(title=text), SCOPE_WORDS["profile"]],
             "domains": [text, "a.example"],
             "last_used_at": NOW,
+            "refresh_days": 7,
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
@@ -50,7 +53,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     unused = Sample(
         **{**vars(app), "scopes": [], "domains": [], "last_used_at": None, "documents": 0, "bytes": 0, "spending": None}
     )
-    revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1)
+    revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1, app_deleted=True)
     document = Sample(collection="notes", document_id=text, size=5, created_at=NOW, updated_at=NOW)
     usage = Sample(documents=2, bytes=10, collections=[("notes", 1, 5), (text, 1, 5)])
     charge = Entry("2-0", NOW, "charge", -150, 4_999_850, "", text, text, 1200, 30, text, "a-hold")
@@ -110,6 +113,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "request_id": text,
             "app": app,
             "app_domain": text,
+            "mark": Mark(False, text, text),
             "scopes": scopes,
             "next": text,
             "spend_limit": 5_000_000,
@@ -127,8 +131,15 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "has_passkey": False,
             "asks_code": False,
         },
-        "account_apps.html": {**known, "apps": [used, free, unused], "revoked": [revoked], "wrong": True},
-        "account_apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False},
+        "account_apps.html": {
+            **known,
+            "apps": [used, free, unused],
+            "revoked": [revoked],
+            "wrong": True,
+            "number": 2,
+            "pages": 3,
+        },
+        "account_apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False, "number": 1, "pages": 1},
         "account_credits.html": {
             **known,
             "account": credits,
@@ -186,6 +197,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "errors": dict.fromkeys(("confirm", "password", "passkeys", "authenticator", "recovery"), text),
             "notice": None,
             "activity": [entry, bare],
+            "ordinary": [bare, entry],
             "factors": Sample(
                 proved=False,
                 second=True,
@@ -202,6 +214,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "errors": {},
             "notice": text,
             "activity": [],
+            "ordinary": [],
             "factors": Sample(proved=True, second=True, secret=None, since=None, codes=10, passkeys=(passkey,)),
         },
         "account_security.html changed": {
@@ -209,9 +222,30 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "errors": {},
             "notice": text,
             "activity": [],
+            "ordinary": [],
             "passkeys_offered": False,
             "devices": [device],
             "factors": Sample(proved=True, second=False, secret=None, since=None, codes=0, passkeys=()),
+        },
+        "confirm_yourself.html": {
+            **known,
+            "factors": Sample(asks_code=True, secret=b"sealed", passkeys=(passkey,)),
+            "does": text,
+            "action": "/developer/apps/x",
+            "back": "/developer/apps/x",
+            "kept": [("name", text)],
+            "error": text,
+            "passkeys_offered": True,
+        },
+        "confirm_yourself.html first": {
+            **known,
+            "factors": Sample(asks_code=False, secret=None, passkeys=()),
+            "does": text,
+            "action": "/developer/apps/x/rotate",
+            "back": "/developer/apps/x",
+            "kept": [],
+            "error": None,
+            "passkeys_offered": False,
         },
         "account_authenticator.html": {
             **known,
@@ -222,17 +256,34 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "error": text,
         },
         "account_recovery.html": {**known, "codes": [text, text], "notice": text},
-        "account_email.html": {**known, "profile": account, "email": text, "error": text, "wrong": "email"},
+        "account_email.html": {
+            **known,
+            "profile": account,
+            "second": False,
+            "email": text,
+            "error": text,
+            "wrong": "email",
+        },
         "account_email.html confirmed": {
             **known,
             "profile": Sample(name=text, email=text, email_verified=True),
+            "second": True,
             "email": "",
             "error": None,
             "wrong": "",
         },
+        "leaving.html": {**known, "app": app, "app_domain": text, "target": text, "mark": Mark(True, "", "")},
+        "leaving.html signed out": {
+            **stranger,
+            "app": app,
+            "app_domain": text,
+            "target": text,
+            "mark": Mark(False, "", text),
+        },
         "confirm_first.html": {**known, "app": app, "next": text},
         "link_confirm.html": {**known, "email": text, "link": text},
         "link_change.html": {**known, "old": text, "new": text, "link": text},
+        "link_undo.html": {**stranger, "old": text, "new": text, "link": text},
         "link_reset.html": {**stranger, "email": text, "link": text, "error": text, "min_password": 10},
         "forgot.html": {**stranger, "email": text, "error": text},
         "signup_address.html": {**stranger, "next": text, "email": text, "error": text},
@@ -258,19 +309,37 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
 def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The same for the pages of developers."""
     own = Sample(client_id=text, name=text, active=True, status="active", public=False, created_at=1_700_000_000_000)
-    own.webhook_url = text
-    off = Sample(**{**vars(own), "active": False, "status": "off", "public": True, "webhook_url": ""})
+    own.webhook_url, own.verified, own.domain = text, True, text
+    own.refresh_days = lambda most: most
+    off = Sample(
+        **{**vars(own), "active": False, "status": "off", "public": True, "webhook_url": "", "verified": False}
+    )
+    off.domain = ""
     disabled = Sample(**{**vars(off), "status": "disabled"})
     errors = {
         name: [text, text]
-        for name in ("name", "homepage", "redirect_uris", "scopes", "hosted_storage", "refresh_retry_seconds")
+        for name in (
+            "name",
+            "homepage",
+            "redirect_uris",
+            "scopes",
+            "hosted_storage",
+            "refresh_retry_seconds",
+            "refresh_lifetime_days",
+        )
     }
-    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, errors)
+    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, text, errors)
     day = Day(NOW.date(), 5, 1, 2000, 1, 0)
     page: dict[str, Any] = {
         **known,
         "words": SCOPE_WORDS,
         "kind_open": False,
+        "must_pkce": True,
+        "domains": (text,),
+        "domain": text,
+        "wrong_domain": text,
+        "proof_path": text,
+        "brand": "",
         "app": own,
         "form": AppForm(text, "", text),
         "secret": None,
@@ -284,18 +353,31 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "sums": Sample(calls=1, limited=0, spent=2000),
     }
     steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]
-    listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "notice": None}
+    somebody: Any = None
+    listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "most_days": 0, "notice": None}
     return {
-        "developer_apps.html": {**listed, "owned": Sample(apps=(own, off), deleting=(text,)), "notice": text},
-        "developer_apps.html empty": {**listed, "owned": Sample(apps=(), deleting=()), "open": False},
-        "developer_apps.html full": {**listed, "owned": Sample(apps=(own,), deleting=()), "full": True},
+        "developer_apps.html": {
+            **listed,
+            "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),
+            "notice": text,
+            "most_days": 7,
+        },
+        "developer_apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
+        "developer_apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},
         "developer_register.html": {**page, "kind_open": True},
         "developer_register.html wrong": {**page, "kind_open": True, "form": wrong},
         "developer_app.html": page,
         "developer_app.html new": {**page, "secret": text, "fresh": True, "notice": None},
-        "developer_app.html wrong": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
-        "developer_app.html off": {**page, "app": off, "marks": []},
-        "developer_app.html disabled": {**page, "app": disabled, "marks": []},
+        "developer_app.html wrong form": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
+        "developer_app.html off": {**page, "app": off, "marks": [], "domains": (), "wrong_domain": None},
+        "developer_app.html disabled": {**page, "app": disabled, "marks": [], "domain": "", "wrong_domain": None},
+        "developer_delete.html": {
+            **known,
+            "app": own,
+            "typed": text,
+            **dict.fromkeys(("has_app", "has_passkey", "asks_code", "passkeys_work"), True),
+            "errors": dict.fromkeys(("confirm", "password", "code", "passkey"), text),
+        },
         **webhook_pages(text, known),
         "developer_try.html": {**known, "app": own, "steps": [], "wrong": None},
         "developer_try.html done": {**known, "app": own, "steps": steps, "wrong": None},

@@ -155,7 +155,7 @@ class Pair:
     def forget_addresses(self) -> None:
         """Empties the windows of addresses: all tests come from one."""
         with self.engine.client() as client:
-            for key in client.scan_iter(keys.window("*", "*")):
+            for key in client.scan_iter(keys.window("*", "*") + "*"):
                 client.delete(key)
 
     def split(self, app: App) -> tuple[App, App]:

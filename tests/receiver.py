@@ -86,7 +86,7 @@ class Receiver:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             fields = (line.split(":", 1) for line in head[1:] if line)
             headers = {name.lower(): value.strip() for name, value in fields}
-            body = await reader.readexactly(int(headers["content-length"]))
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
             async with self._arrived:
                 self.posted.append(Posted(head[0], headers, body))
                 reply = self.script.pop(0) if self.script else self.reply

@@ -23,11 +23,14 @@ def metrics_port(server: Server) -> int:
     return int(found[1])
 
 
-def asked(port: int, path: str = "/metrics", accept: str | None = None) -> tuple[int, str, str]:
+def asked(
+    port: int, path: str = "/metrics", accept: str | None = None, host: str | None = None
+) -> tuple[int, str, str]:
     """The status, the media type and the body of one GET."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
-        connection.request("GET", path, headers={} if accept is None else {"Accept": accept})
+        given = {name: value for name, value in (("Accept", accept), ("Host", host)) if value is not None}
+        connection.request("GET", path, headers=given)
         response = connection.getresponse()
         return response.status, response.headers["Content-Type"], response.read().decode()
     finally:

@@ -116,4 +116,9 @@ TRAPS: dict[int, Clause] = {
     36: Clause("dead or forged tokens lock nobody out"),
     37: Clause("deep nesting, long numbers and lone surrogates in a document are no 500"),
     38: Clause("a server with other keys refuses to start on the same store"),
+    39: Clause("text is measured before it is normalised, matched, decoded or parsed"),
+    40: Clause("no parser of a library runs what the sender names"),
+    41: Clause("remembered consent holds for the redirect URI it was given to"),
+    42: Clause("nobody who is signed out is redirected with an error to an app that anybody may have registered"),
+    67: Clause("a stream is charged once and within its hold, however it reports its usage"),
 }

@@ -155,6 +155,12 @@ async def at_rest(app: Latchkey) -> None:
         await asyncio.sleep(0.001)
 
 
+async def noticed(app: Latchkey) -> None:
+    """Waits until the server knows that every app with a call under way has hung up."""
+    while not all(stop.__self__._gone for stop in app.site.endings):  # type: ignore[attr-defined]  # methods of calls
+        await asyncio.sleep(0.001)
+
+
 async def reached(upstream: ScriptedUpstream, number: int = 1) -> None:
     """Waits until so many calls have reached the upstream."""
     while len(upstream.calls) < number:

@@ -60,7 +60,7 @@ async def grant_of(service: Service, browser: Browser, client: str = "web-app") 
     """How a connected app stands."""
     session = service.store.sessions.open(browser.cookies["latchkey_session"])
     assert session is not None
-    return next(grant for grant in (await service.store.grants.list(session))[1] if grant.client == client)
+    return next(grant for grant in (await service.store.grants.list(session)).grants if grant.client == client)
 
 
 def field_of(page: HTTPResponse, name: str) -> str:

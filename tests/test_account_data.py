@@ -46,7 +46,7 @@ async def with_documents(service: Service, documents: dict[str, bytes] = DOCUMEN
     app = await service.store.apps.find("web-app")
     assert app is not None
     await write(service.store, await connect_app(service.store, service.ada, app), documents)
-    return await service.signed_in()
+    return await service.confirmed()
 
 
 def links(page: HTTPResponse) -> list[str]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import quote
+
 import pytest
 
 from handlers.site import Site
+from store import keys
+from store.grants import MOST_CONNECTED, PAGE
+from store.results import Caller
 from tests.conftest import OpenStore
 from tests.driver import ALL_SCOPES, Browser, Service, fields_of, send
+from tests.holding import stock
 
 pytestmark = pytest.mark.gen_test
 
@@ -82,3 +89,70 @@ async def test_an_app_that_was_deleted_still_has_a_place_in_the_plot(service: Se
     await send(f"{service.base_url}/api/v1/ai/messages", "POST", body=QUESTION, headers=headers)
     await service.store.apps.delete("web-app")
     assert "<td><bdi>An app that no longer exists</bdi></td>" in await text_of(browser, "/account/credits")
+
+
+async def connect_many(service: Service, *, live: int, ended: int) -> None:
+    """Connects Ada to many apps that are registered no more, a minute apart; the last ones are disconnected."""
+    async with service.store.client.pipeline(transaction=False) as batch:
+        for number in range(live + ended):
+            row = {"epoch": "1", "scope": "profile", "connected_at": str(1_700_000_000_000 + number * 60_000)}
+            if number >= live:
+                row["revoked_at"] = str(1_800_000_000_000)
+            grant = keys.grant(service.ada, f"many-{number}")
+            batch.hset(grant, mapping=row)
+            if number >= live:
+                batch.pexpire(grant, 86_400_000)
+            batch.hset(keys.person(service.ada)["user"], keys.app_field(f"many-{number}"), "1")
+        await batch.execute()
+
+
+def forms_of(page: str) -> list[str]:
+    """The connected apps of a page, by the forms that disconnect them."""
+    return re.findall(r'action="/account/apps/([^"/]+)/revoke"', page)
+
+
+async def test_many_apps_are_shown_on_pages_that_lead_through_all_of_them_once(service: Service) -> None:
+    browser = await service.signed_in()
+    await connect_many(service, live=1970, ended=30)
+    path, listed, ended = "/account/apps", [], 0
+    while path:
+        page = await text_of(browser, path)
+        found, kept = forms_of(page), page.count("Data kept until")
+        assert 0 < len(found) + kept <= PAGE
+        assert not (ended and found), "connected apps first"
+        listed, ended = [*listed, *found], ended + kept
+        onward = re.search(r'<a href="([^"]+)" rel="next">', page)
+        path = onward[1] if onward else ""
+    assert listed == [f"many-{number}" for number in reversed(range(1970))]
+    assert ended == 30
+
+
+async def test_a_page_of_apps_has_a_number_and_forms_come_back_to_it(service: Service) -> None:
+    browser = await service.signed_in()
+    await connect_many(service, live=PAGE + 1, ended=0)
+    second = await browser.get("/account/apps?page=2")
+    assert forms_of(second.body.decode()) == ["many-0"]
+    assert forms_of(await text_of(browser, "/account/apps?page=999999")) == ["many-0"]
+    for wrong in ("0", "-1", "1000000", "one", "²"):
+        assert (await browser.get(f"/account/apps?page={quote(wrong)}")).code == 400
+    gone = await browser.submit(second, "/account/apps/many-0/revoke")
+    assert gone.headers["Location"] == "/account/apps?page=2"
+
+
+async def test_the_deletion_page_counts_the_apps_of_all_pages(service: Service) -> None:
+    browser = await service.signed_in()
+    await connect_many(service, live=PAGE + 3, ended=2)
+    await stock(service.store, service.ada, "many-0", {"notes/a": b"1", "notes/b": b"2"})
+    await stock(service.store, service.ada, f"many-{PAGE + 4}", {"notes/a": b"1"})
+    page = await text_of(browser, "/account/delete")
+    assert f"The access of {PAGE + 3} connected apps." in page
+    assert "3 documents that apps keep for you here." in page
+
+
+async def test_another_app_is_shown_the_newest_two_hundred(service: Service) -> None:
+    _, access = await connected(service)
+    await connect_many(service, live=MOST_CONNECTED + 1, ended=1)
+    token = service.store.tokens.open_access(access)
+    assert token is not None
+    shown, _ = await service.store.grants.connected(Caller.of(token, ALL_SCOPES), "apps:read")
+    assert [app.client for app in shown] == [f"many-{number}" for number in range(MOST_CONNECTED, 0, -1)]

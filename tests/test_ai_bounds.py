@@ -16,6 +16,7 @@ from handlers.site import Site
 from metrics.measures import Measures
 from outbound.echo import echo_model
 from outbound.events import EventReader
+from outbound.tokens import count
 from store.lifetimes import AI_MODELS
 from store.results import Caller
 from tests.driver import Service, json_of
@@ -79,7 +80,7 @@ async def test_a_stream_without_a_message_delta_does_not_end_like_a_whole_one(
     upstream.plan = Plan(events=[*begun, {"type": "message_stop"}])
     names = [event["type"] for event in events_in((await spender.ask(question(stream=True))).body)]
     assert names == ["message_start", "content_block_delta", "error"]
-    assert await spender.charged() == []
+    assert await spender.charged() == [cost(25, count("word "))]
 
 
 class Swallowing:

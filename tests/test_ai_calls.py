@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handlers.site import Site
+from outbound.tokens import count
 from tests.driver import Service, json_of, send_raw
 from tests.spender import (
     MODEL,
@@ -21,10 +23,11 @@ from tests.spender import (
     assert_error,
     cost,
     events_in,
+    mint,
     question,
     text_of,
 )
-from tests.upstream import PING, TEXT, VENDOR_MODEL, Plan, ScriptedUpstream, events_of, message
+from tests.upstream import PING, TEXT, VENDOR_MODEL, Data, Plan, ScriptedUpstream, events_of, message
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
@@ -149,24 +152,82 @@ async def test_output_that_only_the_beginning_reports_is_counted(service: Servic
     assert await spender.charged() == [cost(25, 20)]
 
 
+HIDDEN = {"type": "thinking", "thinking": "", "signature": "c2lnbmF0dXJl" * 100}
+
+
 @both_ways
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "used"),
     [
-        pytest.param(message(content=[]), id="no block"),
-        pytest.param(message("", usage={"input_tokens": 25, "output_tokens": 0}), id="a block without text"),
-        pytest.param(message(content=[], usage={"input_tokens": 9, "output_tokens": 9}), id="a report of output"),
+        pytest.param(message(content=[]), (25, 31), id="no block"),
+        pytest.param(message("", usage={"input_tokens": 25, "output_tokens": 0}), (25, 0), id="a block without text"),
+        pytest.param(message(HIDDEN, usage={"input_tokens": 25, "output_tokens": 6000}), "all", id="hidden thinking"),
+        pytest.param(message(HIDDEN, usage=None), (11, count(HIDDEN["signature"])), id="the same without a report"),
+        pytest.param(message(content=[], usage=None), (11, 0), id="nothing at all, and no report of it"),
     ],
 )
-async def test_no_output_costs_nothing(
-    service: Service, upstream: ScriptedUpstream, reply: dict[str, Any], stream: bool
+async def test_a_complete_reply_is_charged_what_it_reports_whatever_is_in_it(
+    service: Service, upstream: ScriptedUpstream, reply: dict[str, Any], used: Any, stream: bool
 ) -> None:
     spender = await Spender.make(service)
     upstream.plan = Plan(reply)
-    response = await spender.ask(question(stream=stream))
+    response = await spender.ask(question(stream=stream, max_tokens=4000))
     told = events_in(response.body)[-2]["credits"] if stream else json_of(response)["credits"]
-    assert (response.code, told) == (200, {"charged": 0, "remaining": (await spender.account()).paid})
-    assert await spender.charged() == []
+    size = len(json.dumps({"messages": question()["messages"]}, separators=(",", ":")))
+    # Never more than was held.
+    charge = min(cost(25, 6000), cost(size + 1024, 4000)) if used == "all" else cost(*used)
+    assert (response.code, told) == (200, {"charged": charge, "remaining": PLENTY - charge})
+    assert await spender.charged() == [charge]
+
+
+REPORTS = [
+    pytest.param([7, 31, 5], (25, 31), id="a usage that shrinks"),
+    pytest.param([*range(1, 32)], (25, 31), id="a usage in every event"),
+    pytest.param([2**53], "all", id="a usage of 2^53"),
+    pytest.param([None, None], (25, 20), id="no usage at all"),
+]
+
+
+@pytest.mark.trap(67)
+@pytest.mark.parametrize(("reports", "used"), REPORTS)
+async def test_a_stream_is_charged_once_however_often_it_reports(
+    service: Service,
+    upstream: ScriptedUpstream,
+    reports: list[int | None],
+    used: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    spender = await Spender.make(service)
+    first, *middle, _, stop = events_of(message())
+    delta: Data = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    deltas = [{**delta, "usage": {"output_tokens": number}} if number is not None else delta for number in reports]
+    upstream.plan = Plan(events=[first, *middle, *deltas, stop])
+    events = events_in((await spender.ask(question(stream=True))).body)
+    size = len(json.dumps({"messages": question()["messages"]}, separators=(",", ":")))
+    charge = min(cost(size + 1024, 100), cost(25, 2**53)) if used == "all" else cost(*used)
+    assert [event["credits"]["charged"] for event in events if "credits" in event] == [charge]
+    assert await spender.charged() == [charge]
+    assert ("reports less than before" in caplog.text) == (reports[-1] == 5)
+    assert ("more than was held" in caplog.text) == (used == "all")
+
+
+@both_ways
+async def test_what_is_left_is_told_to_who_may_read_credits(
+    service: Service, upstream: ScriptedUpstream, stream: bool
+) -> None:
+    narrow = await mint(service, service.web, "credits:spend")
+    spender = await Spender.make(service)
+    blind = replace(spender, token=narrow)
+
+    async def told(by: Spender) -> dict[str, int]:
+        answer = await by.ask(question(stream=stream), key="k1")
+        found: dict[str, int] = (events_in(answer.body)[-2] if stream else json_of(answer))["credits"]
+        return found
+
+    assert await told(blind) == {"charged": cost(25, 31)}
+    # The reply is kept for both; the token of whoever asks decides.
+    assert await told(spender) == {"charged": cost(25, 31), "remaining": PLENTY - cost(25, 31)}
+    assert len(upstream.calls) == 1
 
 
 @both_ways

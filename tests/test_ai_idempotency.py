@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
 
 from handlers.application import Latchkey
 from handlers.site import Site
+from outbound.tokens import count, count_request
 from tests.driver import Service, json_of, send_raw
 from tests.engines import FakeClock
 from tests.spender import (
@@ -27,7 +29,7 @@ from tests.spender import (
     session_of,
     text_of,
 )
-from tests.upstream import TEXT, Plan, ScriptedUpstream, events_of, failing, message
+from tests.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
 from tests.world import VISITOR
 
 pytestmark = pytest.mark.gen_test(timeout=20)
@@ -160,18 +162,18 @@ async def test_a_reply_too_large_to_keep_is_gone_and_never_charged_again(
 
 @both_ways
 @pytest.mark.trap(30)
-async def test_a_call_that_failed_releases_its_key(
+async def test_a_call_that_was_refused_releases_its_key(
     service: Service, site: Site, upstream: ScriptedUpstream, stream: bool
 ) -> None:
     spender = await Spender.make(service, amount=0)
     asked = question(stream=stream)
     assert_error(await spender.ask(asked, key="k1"), 402, "insufficient_credits")
     await service.store.credits.grant(spender.user, 10**6)
-    midway = Plan(stops_after=6 if stream else 100, then="cut")
-    for plan in (failing(500, "api_error"), failing(400, "invalid_request_error"), midway):
-        upstream.plan = plan
+    for plan in (failing(500, "api_error"), failing(400, "invalid_request_error"), Plan(events=[error("api_error")])):
+        upstream.plan = plan if stream or plan.events is None else Plan(error("api_error"))
         response = await spender.ask(asked, key="k1")
-        assert response.code in (200 if stream and plan is midway else 502, 400)
+        assert response.code in (400, 502)
+        assert "X-Should-Retry" not in response.headers
         assert await spender.charged() == []
     hurry(site)
     upstream.plan = Plan(before="hang")
@@ -183,10 +185,29 @@ async def test_a_call_that_failed_releases_its_key(
     assert await spender.charged() == ONCE
 
 
+@both_ways
+@pytest.mark.trap(30)
+async def test_a_call_that_broke_off_is_charged_once_under_its_key(
+    service: Service, upstream: ScriptedUpstream, stream: bool
+) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(stops_after=1 if stream else 100, then="cut")
+    broken = await spender.ask(question(stream=stream), key="k1")
+    charged = [cost(25, 0) if stream else cost(count_request(question()), count(json.dumps(message())[:100]))]
+    assert "was charged" in broken.body.decode()
+    assert await spender.charged() == charged
+    upstream.plan = Plan()
+    again = await spender.ask(question(stream=stream), key="k1")
+    assert_error(again, 409, "idempotency_reply_gone")
+    assert again.headers["X-Should-Retry"] == "false"
+    assert await spender.charged() == charged
+    assert (await spender.ask(question(stream=stream), key="k2")).code == 200
+
+
 @pytest.mark.trap(29)
 @pytest.mark.trap(30)
 @pytest.mark.parametrize("then", ["hang", "pings", "cut"])
-async def test_an_upstream_that_fails_after_the_app_hung_up_costs_nothing(
+async def test_an_upstream_that_fails_after_the_app_hung_up_is_charged_as_far_as_it_came(
     service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, then: str
 ) -> None:
     spender = await Spender.make(service)
@@ -199,12 +220,9 @@ async def test_an_upstream_that_fails_after_the_app_hung_up_costs_nothing(
     gate.release()
     gate.release()
     await at_rest(app)
-    assert await spender.charged() == []
-    upstream.plan = Plan()
-    response = await spender.ask(question(stream=True), key="k1")
-    assert response.code == 200
-    assert "Idempotent-Replayed" not in response.headers
-    assert await spender.charged() == ONCE
+    assert await spender.charged() == [cost(25, count(text_of(EVENTS[:10])))]
+    assert_error(await spender.ask(question(stream=True), key="k1"), 409, "idempotency_reply_gone")
+    assert len(upstream.calls) == 1
 
 
 async def test_a_key_is_of_one_app_and_one_person(service: Service, upstream: ScriptedUpstream) -> None:

@@ -417,3 +417,16 @@ async def test_a_call_needs_a_live_token_with_the_scope(service: Service, upstre
     for path in paths:
         assert (await one.ask(path=path)).code == 401
     assert len(upstream.calls) == 1
+
+
+@pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
+async def test_a_trace_stays_here_unless_the_operator_says_otherwise(
+    service: Service, upstream: ScriptedUpstream, stream: bool
+) -> None:
+    spender = await Spender.make(service)
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    answer = await spender.ask(question(stream=stream), traceparent=trace, tracestate="rojo=1")
+    sent = upstream.calls[0].request.headers
+    assert sent["X-Request-Id"] == answer.headers["X-Request-Id"]
+    assert "traceparent" not in sent
+    assert "tracestate" not in sent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from tornado.ioloop import IOLoop
 
 from handlers.application import Latchkey
 from handlers.site import Site
-from outbound.tokens import count
+from outbound.tokens import count, count_request
 from store.keyring import Keys
 from store.opened import Store
 from tests.driver import Service, json_of
@@ -28,7 +29,7 @@ from tests.spender import (
     question,
     text_of,
 )
-from tests.upstream import Plan, ScriptedUpstream, events_of, message
+from tests.upstream import Plan, ScriptedUpstream, error, events_of, message
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 
@@ -132,7 +133,7 @@ async def test_a_hold_that_could_not_be_released_ends_by_itself(
     spender = await Spender.make(service)
     armed.lose_request = True
     armed.arm("release_hold", times=2)
-    upstream.plan = Plan(body=b"no JSON")
+    upstream.plan = Plan(error("api_error"))
     assert_error(await spender.ask(), 502, "upstream_error")
     account = await spender.account()
     assert len(account.holds) == 1
@@ -155,3 +156,18 @@ async def test_an_app_that_hangs_up_while_the_store_is_away(
     await at_rest(app)
     await upstream.calls[0].over.wait()
     assert await spender.charged() == [cost(25, count(text_of(EVENTS[:8])))], "settled as soon as it was back"
+
+
+@both_ways
+@pytest.mark.trap(29)
+async def test_an_upstream_that_breaks_while_the_store_is_away(
+    service: Service, upstream: ScriptedUpstream, armed: Armed, stream: bool
+) -> None:
+    spender = await Spender.make(service)
+    armed.lose_request = True
+    armed.arm("settle_hold", times=2)
+    upstream.plan = Plan(stops_after=1 if stream else 100, then="cut")
+    assert (await spender.ask(question(stream=stream))).code == (200 if stream else 502)
+    assert await spender.charged() == [
+        cost(25, 0) if stream else cost(count_request(question()), count(json.dumps(message())[:100]))
+    ]

@@ -1,16 +1,18 @@
-"""AI calls whose upstream fails, hangs, lies or breaks off: what the app is told, and that nothing is charged for what
-came to nothing. SPEC 4.6."""
+"""AI calls whose upstream fails, hangs, lies or breaks off: what the app is told, and that a refused call is free and
+an accepted one is not. SPEC 4.6."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handlers.site import Site
-from tests.driver import Service
+from outbound.tokens import count, count_request
+from tests.driver import Service, json_of
 from tests.spender import (
     SHORT,
     OpenStream,
@@ -37,8 +39,12 @@ def site(ai_site: Site) -> Site:
     return ai_site
 
 
+INPUT = count_request(question())
+COUNTED = cost(INPUT, 0)
+"""What an accepted call costs whose upstream reported nothing."""
+
 FAILURES = [
-    # id, plan, status, code, requests of a whole reply and of a stream
+    # id, plan, status, code, requests of a whole reply and of a stream; with a status of 200 it is accepted
     ("cut before the first byte", Plan(before="cut"), 502, "upstream_error", 2, 2),
     ("reset before the first byte", Plan(before="reset"), 502, "upstream_error", 2, 2),
     ("hanging before the first byte", Plan(before="hang"), 504, "upstream_timeout", 1, 1),
@@ -90,9 +96,44 @@ async def test_an_upstream_that_fails_before_it_says_anything(
     assert response.headers["X-RateLimit-Remaining"] == "19"
     assert "Retry-After" not in response.headers, "the window of the person is open"
     assert len(upstream.calls) == (streamed if stream else whole)
-    assert await spender.charged() == []
+    accepted = plan.status == 200 and not plan.before
+    assert response.headers.get("X-Should-Retry") == ("false" if accepted else None)
+    assert ("What it had used until then was charged" in json_of(response)["error_description"]) == accepted
+    output = 0 if stream or plan.body is None else min(100, count(plan.body[:1000].decode()))
+    expected = [cost(INPUT, output)] * accepted
+    assert await spender.charged() == expected
     upstream.plan = Plan()
     assert (await spender.ask(question(stream=stream))).code == 200
+    assert await spender.charged() == [*expected, cost(25, 31)]
+
+
+def unreadable(argument: bytes) -> bytes:
+    """A whole reply that calls a tool, and reports 25 and 31 tokens."""
+    reply = message({"type": "tool_use", "id": "t", "name": "f", "input": {"a": "ARGUMENT"}})
+    return json.dumps(reply).encode().replace(b'"ARGUMENT"', argument)
+
+
+FORGED = b'{"usage": {"input_tokens": 0, "output_tokens": 0}}'
+UNREADABLE = {
+    "nested 300 deep": unreadable(b'{"a":' * 300 + b"1" + b"}" * 300),
+    "a number of 5,000 digits": unreadable(b"1" * 5000),
+    "a number beyond all": unreadable(b"1e999"),
+    "a number that is none": unreadable(b"NaN"),
+    "bytes that are no UTF-8": unreadable(b'"\xff"'),
+    "a forged report among the arguments": unreadable(b"[NaN, %b]" % FORGED),
+    "a forged report in a string": unreadable(b"[NaN, %b]" % json.dumps(FORGED.decode()).encode()),
+    "a forged report behind the true one": unreadable(b"1")[:-1] + b', "more": [NaN, %b]}' % FORGED,
+}
+
+
+@pytest.mark.trap(29)
+@pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in UNREADABLE.items()])
+async def test_a_whole_reply_that_cannot_be_read_is_charged_what_it_reports(
+    service: Service, upstream: ScriptedUpstream, body: bytes
+) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(body=body)
+    assert_error(await spender.ask(), 502, "upstream_error")
     assert await spender.charged() == [cost(25, 31)]
 
 
@@ -199,11 +240,14 @@ async def test_an_upstream_that_fails_in_the_middle_of_a_stream(
     assert events[0]["type"] == "message_start"
     assert events[-1]["type"] == "error"
     assert events[-1]["error"]["type"] == kind
-    assert "charged" in events[-1]["error"]["message"], "it says that nothing was charged"
+    assert "was charged" in events[-1]["error"]["message"]
+    assert "Nothing" not in events[-1]["error"]["message"]
     assert all("credits" not in event for event in events)
     assert "message_stop" not in {event["type"] for event in events}
     assert len(upstream.calls) == 1, "none after the first byte"
-    assert await spender.charged() == []
+    said = text_of([event for event in events if isinstance(event.get("delta"), dict)])
+    # A report that came before it failed counts, though it was kept back.
+    assert await spender.charged() == [cost(25, 31 if plan.stops_after == len(STREAM) - 1 else count(said))]
     await upstream.calls[0].over.wait()
 
 
@@ -216,9 +260,9 @@ async def test_a_whole_reply_that_breaks_off(
     hurry(site)
     upstream.plan = Plan(stops_after=100, then=ending)
     status, code = (504, "upstream_timeout") if ending == "hang" else (502, "upstream_error")
-    assert_error(await spender.ask(), status, code)
+    assert "was charged" in assert_error(await spender.ask(), status, code)
     assert len(upstream.calls) == 1, "none after the first byte"
-    assert await spender.charged() == []
+    assert await spender.charged() == [cost(INPUT, count(json.dumps(message())[:100]))], "what was received"
     await upstream.calls[0].over.wait()
 
 
@@ -236,7 +280,7 @@ async def test_an_upstream_that_speaks_no_http_any_more(
     events = await stream.rest()
     assert [event["error"]["type"] for event in events] == ["timeout_error"]
     assert len(upstream.calls) == 1
-    assert await spender.charged() == []
+    assert await spender.charged() == [cost(25, count(text_of(STREAM[:SAID_MIDWAY])))]
     stream.cut()
 
 

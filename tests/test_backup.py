@@ -176,7 +176,7 @@ async def test_the_embedded_store_under_load(tmp_path: Path) -> None:
     assert [stat.S_IMODE(file.stat().st_mode) for file in (copy, keys)] == [0o600, 0o600]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["store.keys", "store.rdb"], "no draft is left"
 
-    said = child(tmp_path / "other", "store", "restore", str(copy), "--keys", str(keys), "--json")
+    said = child(tmp_path / "other", "store", "restore", str(copy), "--keys", str(keys), "--keep-tokens", "--json")
     assert 100 < said.json["rows"] <= made["rows"], "what had expired meanwhile is gone"
     with Server(*QUICK, data_dir=tmp_path / "other") as server:
         server.ready()
@@ -248,6 +248,33 @@ def test_without_a_server_the_store_runs_for_the_copy(data_dir: Path, tmp_path: 
     assert stat.S_IMODE((other / "keys").stat().st_mode) == 0o600
     assert child(other, "user", "show", "a@example.com", "--json").json["sub"] == made.json["sub"]
     assert running_socket(other) is None
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("keep", [False, True], ids=["as a rule", "with --keep-tokens"])
+async def test_a_restore_ends_what_gives_access_and_nothing_else(tmp_path: Path, keep: bool) -> None:
+    copy, keys, home, other = (tmp_path / name for name in ("store.rdb", "store.keys", "home", "other"))
+    ring = Keys(KeyFile.open_or_create(keys))
+    home.mkdir(mode=0o700)
+    (home / "keys").write_bytes(keys.read_bytes())
+    (home / "keys").chmod(0o600)
+    engine = EmbeddedStore.start(home, "server")
+    async with opened(unix_url(engine.socket_path), ring) as store:
+        world = await World.make(store)
+        tokens = await world.tokens()
+        said = await asyncio.to_thread(child, home, "store", "backup", str(copy))
+        assert said.status == 0, said.err
+    engine.stop()
+    flags = ("--keep-tokens",) if keep else ()
+    said = await asyncio.to_thread(child, other, "store", "restore", str(copy), "--keys", str(keys), "--json", *flags)
+    assert (said.json["ended"] == 0) is keep
+    engine = EmbeddedStore.start(other, "server")
+    async with opened(unix_url(engine.socket_path), ring) as store:
+        world.store = store
+        assert await world.lives(tokens.access_token) is keep
+        assert (await refusal_of(world.refresh(tokens.refresh_token)) is None) is keep
+        assert await store.people.verify(world.email, PASSWORD) is not None
+    engine.stop()
 
 
 @pytest.fixture

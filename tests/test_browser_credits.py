@@ -10,18 +10,25 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.processes import QUICK, Server
+from tests.test_browser_redirects import LANDED, Third
 from tests.webdriver import Chromium
 
 ADA = {"email": "ada@example.com", "name": "Ada", "password": "correct horse battery"}
-# Where the app takes its answer is an address of the server itself: nothing else has to listen.
 APP = {
     "client_id": "writer",
     "client_secret": "s" * 32,
     "name": "Writer",
-    "redirect_uris": ["http://127.0.0.1/healthz"],
+    "redirect_uris": ["http://127.0.0.1/landing"],
     "scopes": "profile credits:spend",
 }
 ENTER = "\ue007"
+
+
+@pytest.fixture(scope="module")
+def back() -> Iterator[str]:
+    """Where the app takes its answer."""
+    with Third() as app:
+        yield f"{app.elsewhere}/landing"
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +52,15 @@ def browser(server: Server) -> Iterator[Chromium]:
         yield made
 
 
-def asks(server: Server) -> str:
+def asks(server: Server, back: str) -> str:
     """The address at which the app asks."""
-    back = f"{server.here}/healthz"
     asked = {"client_id": "writer", "redirect_uri": back, "response_type": "code", "scope": APP["scopes"]}
     return f"{server.url}/oauth/authorize?{urlencode({**asked, 'state': 'a-state', 'prompt': 'consent'})}"
 
 
-def test_the_amount_on_the_consent_page(server: Server, browser: Chromium) -> None:
+def test_the_amount_on_the_consent_page(server: Server, browser: Chromium, back: str) -> None:
     consent = f"{server.url}/oauth/authorize?"
-    browser.open(asks(server))
+    browser.open(asks(server, back))
     browser.wait_for("dollars a month", at=consent)
     # After the 5.00 that is there, which is no amount then: the browser does not send it.
     browser.type("spend_dollars", " five")
@@ -62,14 +68,14 @@ def test_the_amount_on_the_consent_page(server: Server, browser: Chromium) -> No
     browser.type("spend_dollars", ENTER)
     browser.wait_for("dollars a month", at=consent)
     browser.click("Deny")
-    browser.wait_for("ok", at=f"{server.here}/healthz?error=access_denied")
+    browser.wait_for(LANDED, at=f"{back}?error=access_denied")
 
-    browser.open(asks(server))
+    browser.open(asks(server, back))
     browser.wait_for("dollars a month", at=consent)
     browser.type("spend_dollars", "25" + ENTER)
     browser.wait_for("dollars a month", at=consent)
     browser.click("Allow")
-    browser.wait_for("ok", at=f"{server.here}/healthz?code=")
+    browser.wait_for(LANDED, at=f"{back}?code=")
     browser.open(f"{server.url}/account/apps")
     browser.wait_for("$0.00 of the $5.0025 that it may spend")
     # There Enter saves.

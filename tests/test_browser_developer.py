@@ -52,11 +52,17 @@ def test_from_the_first_page_to_an_app_that_works_and_is_deleted(server: Server,
     browser.wait_for("Change it")
     assert "lk_cs_" not in browser.text
     browser.click("Make a second secret")
+    browser.wait_for("Type your password to go on")
+    [asked] = browser.console()
+    assert "403" in asked, "the page that asks, of which the browser complains"
+    browser.type("confirm_password", demo.PASSWORD + ENTER)
     browser.wait_for("lk_cs_")
     browser.click("End the older one")
     browser.wait_for("That secret is refused from now on")
     browser.click("Switch off")
     browser.wait_for("The app is switched off")
     browser.click("Delete…")
-    browser.type("confirm", "weather diary" + ENTER)
+    browser.wait_for("Type the app’s name")
+    browser.type("confirm", "weather diary")
+    browser.type("password", demo.PASSWORD + ENTER)
     browser.wait_for("The app is deleted", at=f"{server.url}/developer/apps")

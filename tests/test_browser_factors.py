@@ -45,6 +45,12 @@ def sign_in(browser: Chromium, server: Server, person: dict[str, str]) -> None:
     browser.click("Sign in")
 
 
+def confirm(browser: Chromium, person: dict[str, str]) -> None:
+    """Types the password once more."""
+    browser.type("password", person["password"] + ENTER)
+    browser.wait_for("You can now change how you sign in.")
+
+
 def sign_out(browser: Chromium, server: Server) -> None:
     browser.click("Sign out")
     browser.wait_for("Sign in", at=server.url)
@@ -55,6 +61,7 @@ def test_a_passkey_is_added_signs_in_and_is_a_second_step(server: Server, browse
     sign_in(browser, server, ADA)
     browser.wait_for("Where you are signed in", at=f"{server.url}/account/security")
     assert "Chrome on Linux" in browser.text
+    confirm(browser, ADA)
     browser.click("Add a passkey")
     browser.wait_for("Keep your recovery codes")
     browser.click("I have kept them")
@@ -91,6 +98,7 @@ def test_a_passkey_is_added_signs_in_and_is_a_second_step(server: Server, browse
 def test_an_authenticator_app_is_set_up_and_asked_for(server: Server, browser: Chromium) -> None:
     sign_in(browser, server, GRACE)
     browser.wait_for("Where you are signed in", at=f"{server.url}/account/security")
+    confirm(browser, GRACE)
     browser.click("Set up an app")
     browser.wait_for("scan this picture")
     found = re.search(r"\b((?:[A-Z2-7]{4} ){7}[A-Z2-7]{4})\b", browser.text)

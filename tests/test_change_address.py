@@ -14,13 +14,14 @@ from store import keys as spell
 from store.connect import connect
 from store.errors import StoreUnavailable
 from store.keyring import Keys
+from store.lifetimes import UNDO_LINK
 from store.opened import Store
 from store.refused import SignedOut
 from store.seal import Kind
 from tests.engines import Engine
 from tests.losing import SCRIPTS, Armed, losing, store_on
 from tests.test_links import NEW, text_of
-from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
+from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of, to_change
 
 pytestmark = pytest.mark.gen_test
 
@@ -35,28 +36,31 @@ async def signs_in(store: Store, user: str, *emails: str) -> list[str]:
 
 async def test_the_address_is_another_one_afterwards(store: Store) -> None:
     world = await World.make(store)
-    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    text = await text_of(to_change(store, world.session, NEW))
     seen = await store.links.look(Kind.CHANGE, text)
     assert (seen.email, seen.mailed_to, seen.used) == (world.email, NEW, False)
     done = await store.links.change(world.session, text, VISITOR)
     assert (done.old, done.new, done.again) == (world.email, NEW, False)
     assert await signs_in(store, world.user, world.email, NEW) == [NEW]
-    assert await store.people.find(world.email) is None
+    assert await store.people.find(world.email) == world.user, "kept for a week, in which the change can be undone"
+    assert UNDO_LINK - 5000 < await store.client.pttl(spell.email(world.email)) <= UNDO_LINK
     assert await store.client.pttl(spell.email(NEW)) == -1
     profile = await store.sessions.profile(world.session)
     assert (profile.email, profile.email_verified) == (NEW, True)
     assert (await store.links.change(world.session, text, VISITOR)).again, "a second click is answered kindly"
-    assert await world.events() == ["signed_up", "signed_in", "email_changed"]
-    assert await world.person(world.email), "the old address is free"
-    assert await signs_in(store, world.user, NEW) == [NEW]
-    # That of somebody else by now is not released by a click that comes late.
+    assert await world.events() == ["signed_up", "signed_in", "email_change_asked", "email_changed"]
+    assert await refusal_of(world.person(world.email)) == "invalid_request"
+    await store.client.delete(spell.email(world.email))  # as when the week is over
+    assert await world.person(world.email)
+    # That of somebody else by now is not touched by a click that comes late.
     await store.links.change(world.session, text, VISITOR)
-    assert await store.people.find(world.email) is not None
+    assert await store.people.find(world.email) != world.user
+    assert await store.client.pttl(spell.email(world.email)) == -1
 
 
 async def test_an_address_that_got_an_account_meanwhile_is_refused(store: Store) -> None:
     world = await World.make(store)
-    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    text = await text_of(to_change(store, world.session, NEW))
     other = await world.person(NEW)
     assert await refusal_of(store.links.change(world.session, text, VISITOR)) == "invalid_request"
     assert await signs_in(store, world.user, world.email, NEW) == [world.email]
@@ -65,8 +69,8 @@ async def test_an_address_that_got_an_account_meanwhile_is_refused(store: Store)
 
 async def test_two_who_want_one_address_do_not_both_get_it(store: Store) -> None:
     first, second = await World.make(store), await World.make(store)
-    one = await text_of(store.links.to_change(first.user, first.email, NEW))
-    two = await text_of(store.links.to_change(second.user, second.email, NEW))
+    one = await text_of(to_change(store, first.session, NEW))
+    two = await text_of(to_change(store, second.session, NEW))
     await store.links.change(first.session, one, VISITOR)
     assert await refusal_of(store.links.change(second.session, two, VISITOR)) == "invalid_request"
     assert await signs_in(store, first.user, first.email, NEW) == [NEW]
@@ -75,20 +79,21 @@ async def test_two_who_want_one_address_do_not_both_get_it(store: Store) -> None
 
 async def test_a_link_from_before_another_change_is_over(store: Store) -> None:
     world = await World.make(store)
-    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    text = await text_of(to_change(store, world.session, NEW))
     await store.links.change(world.session, text, VISITOR)
     reset = await text_of(store.links.to_reset(world.user, NEW))
-    again = await text_of(store.links.to_change(world.user, NEW, world.email))
+    again = await text_of(to_change(store, world.session, world.email))
     assert await refusal_of(store.links.change(world.session, text, VISITOR)) == "invalid_request"
     await store.links.change(world.session, again, VISITOR)
     assert await refusal_of(store.links.reset(reset, PASSWORD, VISITOR)) == "invalid_request"
     assert await signs_in(store, world.user, world.email, NEW) == [world.email]
-    assert await store.people.find(NEW) is None
+    assert await store.client.pttl(spell.email(world.email)) == -1
+    assert 0 < await store.client.pttl(spell.email(NEW)) <= UNDO_LINK
 
 
 async def test_of_many_clicks_at_once_one_changes_and_none_fails(store: Store) -> None:
     world = await World.make(store)
-    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    text = await text_of(to_change(store, world.session, NEW))
     done = await asyncio.gather(*(store.links.change(world.session, text, VISITOR) for _ in range(10)))
     assert [change.again for change in done].count(False) == 1
     assert {(change.old, change.new) for change in done} == {(world.email, NEW)}
@@ -99,7 +104,7 @@ async def test_of_many_clicks_at_once_one_changes_and_none_fails(store: Store) -
 async def test_a_sign_up_and_a_change_that_want_one_address_at_once_leave_it_to_one(store: Store) -> None:
     for round in range(5):
         new, world = f"new{round}@example.com", await World.make(store)
-        text = await text_of(store.links.to_change(world.user, world.email, new))
+        text = await text_of(to_change(store, world.session, new))
         answers = await asyncio.gather(
             refusal_of(world.person(new)), refusal_of(store.links.change(world.session, text, VISITOR))
         )
@@ -128,13 +133,13 @@ async def _after_the_row(armed: Armed) -> None:
     armed.arm("change_address")
 
 
-async def _before_releasing(armed: Armed) -> None:
+async def _before_keeping(armed: Armed) -> None:
     armed.lose_request = True
-    armed.arm("release_email", 2)
+    armed.arm("hold_email", 2)
 
 
-async def _after_releasing(armed: Armed) -> None:
-    armed.arm("release_email", 2)
+async def _after_keeping(armed: Armed) -> None:
+    armed.arm("hold_email", 2)
 
 
 @pytest.mark.gen_test(timeout=60)
@@ -146,8 +151,8 @@ async def _after_releasing(armed: Armed) -> None:
         pytest.param(_after_making_it_last, False, id="after the reservation was made to last"),
         pytest.param(_before_the_row, False, id="before the row was written"),
         pytest.param(_after_the_row, True, id="after the row was written"),
-        pytest.param(_before_releasing, True, id="before the old address was released"),
-        pytest.param(_after_releasing, True, id="after the old address was released"),
+        pytest.param(_before_keeping, True, id="before the old address got an end"),
+        pytest.param(_after_keeping, True, id="after the old address got an end"),
     ],
 )
 async def test_a_change_that_broke_off_locks_nobody_out_and_can_be_finished(
@@ -155,7 +160,7 @@ async def test_a_change_that_broke_off_locks_nobody_out_and_can_be_finished(
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
         store = world.store
-        text = await text_of(store.links.to_change(world.user, world.email, NEW))
+        text = await text_of(to_change(store, world.session, NEW))
         await crash(armed)
         with pytest.raises(StoreUnavailable):
             await store.links.change(world.session, text, VISITOR)
@@ -166,7 +171,7 @@ async def test_a_change_that_broke_off_locks_nobody_out_and_can_be_finished(
         assert await world.sign_in(works)
         assert (await store.links.change(world.session, text, VISITOR)).again is moved
         assert await signs_in(store, world.user, world.email, NEW) == [NEW]
-        assert await store.people.find(world.email) is None
+        assert 0 < await store.client.pttl(spell.email(world.email)) <= UNDO_LINK
         assert await store.client.pttl(spell.email(NEW)) == -1
         assert (await world.events()).count("email_changed") == 1
 
@@ -192,7 +197,7 @@ async def between(engine: Engine, keys: Keys, script: str, act: str) -> AsyncIte
     direct = await connect(engine.url)
     await direct.flushall()
     world = await World.make(store_on(direct, keys))
-    text = await text_of(world.store.links.to_change(world.user, world.email, NEW))
+    text = await text_of(to_change(world.store, world.session, NEW))
 
     async def happen() -> None:
         if act == "delete":
@@ -219,13 +224,13 @@ async def test_a_deletion_releases_the_address_of_its_moment(valkey_engine: Engi
         assert await world.person(world.email)
 
 
-@pytest.mark.parametrize("script", ["confirm_email", "change_address", "release_email"])
+@pytest.mark.parametrize("script", ["confirm_email", "change_address", "hold_email"])
 async def test_a_change_that_meets_a_deletion_leaves_no_address_behind(
     valkey_engine: Engine, keys: Keys, script: str
 ) -> None:
     async with between(valkey_engine, keys, script, "delete") as (world, store):
-        text = await text_of(world.store.links.to_change(world.user, world.email, NEW))
-        if script == "release_email":
+        text = await text_of(to_change(world.store, world.session, NEW))
+        if script == "hold_email":
             await store.links.change(world.session, text, VISITOR)
         else:
             with pytest.raises(SignedOut):
@@ -235,39 +240,40 @@ async def test_a_change_that_meets_a_deletion_leaves_no_address_behind(
 
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize(
-    ("crash", "freed"),
+    ("crash", "moved"),
     [
-        pytest.param(_after_making_it_last, NEW, id="after the reservation was made to last"),
-        pytest.param(_before_the_row, NEW, id="before the row was written"),
-        pytest.param(_after_the_row, "old", id="after the row was written"),
-        pytest.param(_before_releasing, "old", id="before the old address was released"),
+        pytest.param(_after_making_it_last, False, id="after the reservation was made to last"),
+        pytest.param(_before_the_row, False, id="before the row was written"),
+        pytest.param(_after_the_row, True, id="after the row was written"),
+        pytest.param(_before_keeping, True, id="before the old address got an end"),
     ],
 )
-async def test_an_address_that_a_change_left_behind_is_free_for_who_wants_it(
-    valkey_engine: Engine, keys: Keys, crash: Callable[[Armed], Awaitable[None]], freed: str
+async def test_a_new_address_that_a_change_left_behind_is_free_and_an_old_one_that_can_come_back_is_not(
+    valkey_engine: Engine, keys: Keys, crash: Callable[[Armed], Awaitable[None]], moved: bool
 ) -> None:
     async with losing(valkey_engine, keys) as (world, armed):
-        store, free = world.store, world.email if freed == "old" else freed
-        text = await text_of(store.links.to_change(world.user, world.email, NEW))
+        store = world.store
+        text = await text_of(to_change(store, world.session, NEW))
         await crash(armed)
         with pytest.raises(StoreUnavailable):
             await store.links.change(world.session, text, VISITOR)
         armed.times = 0
-        new = await world.person(free)
-        assert await store.people.find(free) == new
+        if moved:
+            assert await refusal_of(world.person(world.email)) == "invalid_request"
+            assert await signs_in(store, world.user, world.email, NEW) == [NEW]
+            return
+        new = await world.person(NEW)
+        assert await store.people.find(NEW) == new
         # The link, clicked again, takes it from nobody.
-        assert await refusal_of(store.links.change(world.session, text, VISITOR)) == (
-            None if freed == "old" else "invalid_request"
-        )
-        assert await signs_in(store, new, free) == [free]
-        mine = NEW if freed == "old" else world.email
-        assert await signs_in(store, world.user, world.email, NEW) == [mine]
+        assert await refusal_of(store.links.change(world.session, text, VISITOR)) == "invalid_request"
+        assert await signs_in(store, new, NEW) == [NEW]
+        assert await signs_in(store, world.user, world.email, NEW) == [world.email]
 
 
 async def test_whoever_changes_to_an_address_gets_one_that_was_left_behind(store: Store) -> None:
     world = await World.make(store)
     await store.client.set(spell.email(NEW), "f" * 32)
-    text = await text_of(store.links.to_change(world.user, world.email, NEW))
+    text = await text_of(to_change(store, world.session, NEW))
     await store.links.change(world.session, text, VISITOR)
     assert await signs_in(store, world.user, world.email, NEW) == [NEW]
     assert await store.client.pttl(spell.email(NEW)) == -1

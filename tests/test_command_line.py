@@ -280,7 +280,8 @@ def test_ctrl_c_at_a_question_leaves_a_clean_line(home: Home) -> None:
     seen = at_terminal(*words, typed=[("[yes/no] ", "^C")])
     assert seen.status == 130
     assert seen.lines[-2:] == [
-        "Delete the app web, every token of it and every document it keeps? This cannot be undone. [yes/no] ",
+        "Delete the app web, every token of it and, in 30 days, every document it keeps? "
+        "This cannot be undone. [yes/no] ",
         "Interrupted.",
     ]
     seen = at_terminal(*words, typed=[("[yes/no] ", "\x04")])
@@ -317,15 +318,15 @@ def test_long_work_shows_how_far_it_is_to_people_alone(home: Home, tmp_path: Pat
     home.app("web")
     home.user("bob@example.com")
     home.json("token", "mint", "--user", "bob@example.com", "--client-id", "web", "--scopes", "profile")
-    seen = at_terminal(MANAGE, "--data-dir", str(home.data_dir), "app", "delete", "web", "--yes")
+    seen = at_terminal(MANAGE, "--data-dir", str(home.data_dir), "app", "delete", "web", "--purge", "--yes")
     assert "\r\x1b[Kwaiting until every server has heard of it\r\x1b[K" in seen.raw
     assert re.search(r"\r\x1b\[K\[[#.]{24}\] +\d+%  [\d,]+ of [\d,]+", seen.raw)
-    assert seen.raw.rpartition("\x1b[K")[2].count("\n") == 2
+    assert seen.raw.rpartition("\x1b[K")[2].count("\n") == 3
 
 
 def test_ctrl_c_in_long_work_leaves_a_clean_line(home: Home) -> None:
     home.app("web")
-    words = ("--data-dir", str(home.data_dir), "app", "delete", "web", "--yes")
+    words = ("--data-dir", str(home.data_dir), "app", "delete", "web", "--purge", "--yes")
     seen = at_terminal(MANAGE, *words, typed=[("has heard of it", "^C")])
     assert seen.status == 130
     assert seen.raw.endswith("\r\x1b[K\nInterrupted.\n")

@@ -20,7 +20,7 @@ async def grant_of(service: Service, browser: Browser) -> Grant | None:
     """How the app stands with the person; None where it is not connected."""
     session = service.store.sessions.open(browser.cookies["latchkey_session"])
     assert session is not None
-    grants = (await service.store.grants.list(session))[1]
+    grants = (await service.store.grants.list(session)).grants
     return next((grant for grant in grants if grant.client == "web-app"), None)
 
 

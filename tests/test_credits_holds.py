@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from store import keys
-from store.calls import Charge, Price
+from store.calls import Charge, Price, Replayed
 from store.credits import Balance
 from store.lifetimes import AI, AI_MODELS
 from store.opened import Store
@@ -289,6 +289,41 @@ async def test_calls_are_counted_over_all_apps_and_lists_of_models_beside_them(s
     window = await store.calls.check(apps[0].caller, "credits:spend")
     assert (window.limit, window.remaining) == (AI_MODELS.limit, AI_MODELS.limit - 1)
     assert (await recount(store, world.user)).held == 20
+
+
+@within_a_minute
+async def test_a_person_has_a_number_of_calls_under_way_over_all_apps(store: Store) -> None:
+    world, other = await a_world(store), await a_world(store)
+    await store.credits.grant(world.user, DOLLAR)
+    apps = [await Spender.make(world), await Spender.make(world, other.app)]
+    store.calls.most_each = 3
+    holds = [await apps[number % 2].hold(1, key=f"k{number}") for number in range(3)]
+    for app in apps:
+        with pytest.raises(Refused, match="rate_limited") as refused:
+            await app.ask(1, key="free")
+        assert refused.value.retry_after
+        assert refused.value.window is not None
+    assert (await recount(store, world.user)).held == 3
+    await apps[0].settle(holds[0], 1, 0, REPLY)
+    last = await apps[1].hold(0, price=FREE, key="free")
+    assert isinstance(await apps[0].ask(1, key="k0"), Replayed), "who asks again has nothing under way"
+    assert await refusal_of(apps[0].ask(1)) == "rate_limited"
+    await store.calls.release(last)
+    assert (await apps[0].hold(1)).amount == 1
+
+
+@within_a_minute
+async def test_a_call_whose_process_was_killed_counts_until_its_hold_ends(
+    memory_store: Store, clock: FakeClock
+) -> None:
+    world = await a_world(memory_store)
+    await memory_store.credits.grant(world.user, 100)
+    app = await Spender.make(world)
+    memory_store.calls.most_each = 1
+    await app.hold(1, lasts=60_000)
+    assert await refusal_of(app.ask(1)) == "rate_limited"
+    clock.advance(61)
+    assert (await app.hold(1)).amount == 1
 
 
 @within_a_minute

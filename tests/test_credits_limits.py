@@ -142,7 +142,7 @@ async def test_limit_and_spending_outlive_disconnecting_and_connecting_again(sto
     again = await Spender.make(world)
     assert await used(again) == 80
     assert (await again.hold(0, 1000)).amount == 20
-    _, (grant,) = await store.grants.list(world.session)
+    (grant,) = (await store.grants.list(world.session)).grants
     assert (grant.spend_limit, grant.spent) == (100, 80)
 
 
@@ -161,7 +161,7 @@ async def test_a_consent_sets_the_limit_takes_it_off_or_leaves_it(store: Store) 
             visitor=VISITOR,
             **limit,  # type: ignore[arg-type]  # a dict of settings
         )
-        _, (grant,) = await store.grants.list(world.session)
+        (grant,) = (await store.grants.list(world.session)).grants
         await world.fresh_window()
         return grant.spend_limit
 
@@ -194,7 +194,7 @@ async def test_spending_begins_anew_with_the_month(memory_store: Store, clock: F
     assert await refusal_of(app.ask(0, 1)) == "app_spend_limit"
     at_month(clock, 2032, 2)
     assert (await app.balance()).app_limit == AppLimit(100, 0, datetime(2032, 3, 1, tzinfo=UTC))
-    _, (grant,) = await memory_store.grants.list(await world.sign_in())
+    (grant,) = (await memory_store.grants.list(await world.sign_in())).grants
     assert (grant.spend_limit, grant.spent) == (100, 0)
     await app.spend(70)
     at_month(clock, 2032, 3)

@@ -72,7 +72,7 @@ async def test_a_disconnected_app_settles_the_call_under_way(store: Store) -> No
     assert await app.settle(hold, 30) == Charge(30, 60)
     await store.calls.release(other)
     assert await store.client.pexpiretime(keys.grant(world.user, world.app.client_id)) == ends, "the grace window stays"
-    _, (grant,) = await store.grants.list(world.session)
+    (grant,) = (await store.grants.list(world.session)).grants
     assert grant.spent == 30
 
 
@@ -88,7 +88,7 @@ async def test_an_app_that_is_deleted_mid_call_is_charged_for_and_does_not_come_
     await store.calls.release(released)
     assert set(await every_key(store.client)) - before == set()
     assert not await store.client.exists(keys.grant(world.user, world.app.client_id))
-    _, listed = await store.grants.list(world.session)
+    listed = (await store.grants.list(world.session)).grants
     assert listed == []
     assert (await store.credits.show(world.user)).entries[0].client == world.app.client_id
     assert (await recount(store, world.user)).amounts == (100, -30)

@@ -27,6 +27,7 @@ from tests.world import VISITOR, refusal_of
 T = TypeVar("T")
 RING = Keys(KeyRing.parse(KeyRing.generate(1)))
 BOOKS = Bookkeeping(retention=40 * DAY, entries=6)
+MOST_EACH = 4
 
 pairs = st.sampled_from([(person, app) for person in range(2) for app in range(2)])
 people = st.integers(0, 1)
@@ -118,10 +119,11 @@ class Credits(RuleBasedStateMachine):
         return self.loop.run_until_complete(call)
 
     async def open(self) -> None:
-        """Two people and two apps on one store."""
+        """Two people and two apps on one store, where a person has four calls under way at most."""
         client = await connect(self.url)
         hasher = PasswordHasher(8192, 1, workers=1)
         self.store = Store(client, RING, hasher, session_idle=10**9, session_lifetime=10**9, books=BOOKS)
+        self.store.calls.most_each = MOST_EACH
         self.people = [await a_world(self.store), await a_world(self.store)]
         self.apps = [world.app for world in self.people]
         self.purses = [Purse(), Purse()]
@@ -161,6 +163,10 @@ class Credits(RuleBasedStateMachine):
             for one in self.holds
             if one.state == "held" and one.ends > now and one.pair[0] == person and app in (None, one.pair[1])
         )
+
+    def standing(self, person: int, now: int) -> int:
+        """How many holds of a person stand."""
+        return sum(one.state == "held" and one.ends > now and one.pair[0] == person for one in self.holds)
 
     def spent(self, pair: Pair, now: int) -> int:
         """What the pair was charged in this month."""
@@ -219,6 +225,8 @@ class Credits(RuleBasedStateMachine):
             refusal = "idempotency_in_progress"
         elif record and record.reply is None:
             refusal = "idempotency_reply_gone"
+        elif not record and self.standing(pair[0], now) >= MOST_EACH:
+            refusal = "rate_limited"
         elif not record and (output is None or output < min(least, o)):
             refusal = code
         if refusal:
@@ -376,7 +384,7 @@ class Credits(RuleBasedStateMachine):
     def the_apps_spent_what_was_charged_this_month(self) -> None:
         now = self.run(self.now())
         for person in self.touched:
-            _, grants = self.run(self.store.grants.list(self.people[person].session))
+            grants = self.run(self.store.grants.list(self.people[person].session)).grants
             told = {grant.client: (grant.spend_limit, grant.spent) for grant in grants}
             expected = {}
             for number, app in enumerate(self.apps):

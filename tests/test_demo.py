@@ -102,8 +102,10 @@ def test_the_demo_works_at_every_start_on_one_data_directory() -> None:
         assert visit(server.ready())[0] == "consent"
         assert server.stop() == 0
         with Server("--demo", *QUICK, data_dir=server.data_dir) as again:
-            [home] = visit(again.ready())  # consent is remembered, wherever the app listens now
+            *consent, home = visit(again.ready())
             assert f"Hello, {demo.NAME}" in home
+            # Consent is remembered for one address: the app has another when somebody took its port.
+            assert consent == ([] if app_of(again) == app_of(server) else ["consent"])
             assert again.stop() == 0
         with Server(*QUICK, data_dir=server.data_dir) as plain:
             # A password that everybody knows does not stay behind.

@@ -10,6 +10,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.site import Site
+from store.lifetimes import CHANGE_APP
 from store.opened import Store
 from tests.driver import App, Browser, Service, fields_of, json_of, send
 
@@ -115,8 +116,16 @@ async def test_each_redirect_uri_that_is_refused_is_named_by_its_line_and_reason
         pytest.param({"redirect_uris": "\n".join(f"https://a.example/{n}" for n in range(21))}, id="too many"),
         pytest.param({"redirect_uris": "https://a.example/" + "x" * 3000}, id="an endless one"),
         pytest.param({"redirect_uris": "com.example.app:/cb"}, id="a custom scheme with a secret"),
+        pytest.param({"redirect_uris": "\n" * 3200 + "javascript:x"}, id="one that may not be, far down"),
+        pytest.param(
+            {"redirect_uris": "\n".join(["https://a.example/"] * 1600 + ["javascript:x"])},
+            id="one address 1,600 times, and a bad one",
+        ),
+        pytest.param({"refresh_retry_seconds": "0" * 9 + "59"}, id="a refresh whose end would be cut off"),
         pytest.param({"name": "\u202eppA"}, id="a name that turns writing around"),
         pytest.param({"name": "x" * 101}, id="an endless name"),
+        pytest.param({"name": "Latchkey Support"}, id="the product's name"),
+        pytest.param({"name": "P\u0430yments"}, id="a name that mixes scripts"),
         pytest.param({"homepage": "javascript:alert(1)"}, id="a script for a home page"),
         pytest.param({"kind": "odd"}, id="an unknown kind"),
         pytest.param({"hosted_storage": "on"}, id="documents, and no scope for them"),
@@ -133,6 +142,39 @@ async def test_what_may_not_register_does_not(service: Service, fields: dict[str
     assert page.code == 400
     assert b"lk_cs_" not in page.body
     assert (await service.store.owned.list(session_of(service, browser))).apps == ()
+
+
+@pytest.mark.gen_test
+async def test_an_app_keeps_a_name_of_before_and_takes_no_new_one_that_misleads(service: Service) -> None:
+    browser = await service.confirmed()
+    app = await own_app(service, browser)
+    await service.store.apps.update(app.client_id, name="Latchkey Diary")
+    where = f"/developer/apps/{app.client_id}"
+    form = {**fields_of(await browser.get(where), where), "redirect_uris": URI}
+    for name, code in (("Latchkey Diary", 303), ("Latchkey Notes", 400)):
+        assert (await browser.send(where, "POST", form={**form, "name": name})).code == code
+
+
+@pytest.mark.gen_test
+async def test_no_address_registers_that_is_the_beginning_of_a_longer_one(service: Service) -> None:
+    browser = await service.signed_in()
+    typed = "https://bank.example.evil.example/cb"
+    # Every place at which the text could be cut behind the first 20 characters of the address.
+    for before in (2000, 2002, 20 * 2000, 20 * 2001, 20 * 2002):
+        await register(browser, redirect_uris=" " * (before - 20) + typed)
+    apps = (await service.store.owned.list(session_of(service, browser))).apps
+    assert {app.redirect_uris for app in apps} == {(typed,)}
+
+
+@pytest.mark.gen_test
+async def test_a_refused_form_shows_all_that_was_typed(service: Service) -> None:
+    browser = await service.signed_in()
+    lines = [f"https://a.example/{number}" for number in range(1500)]
+    page = await register(browser, redirect_uris="\n".join(lines), homepage="x" * 3000)
+    assert "These are 1500 addresses; an app has at most 20." in text_of(page)
+    shown = page.body.decode()
+    assert "\n".join(lines) in shown
+    assert 'value="' + "x" * 3000 + '"' in shown
 
 
 @pytest.mark.gen_test
@@ -155,7 +197,7 @@ async def test_broken_text_is_refused(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_an_app_without_a_secret_has_none(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     page = await register(browser, kind="public", redirect_uris="com.example.app:/cb\nhttp://127.0.0.1/cb")
     assert page.code == 200
     assert b"lk_cs_" not in page.body
@@ -167,7 +209,7 @@ async def test_an_app_without_a_secret_has_none(service: Service) -> None:
 
 @pytest.mark.gen_test
 async def test_an_app_is_changed_and_it_shows_at_once(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
     page = await browser.get(where)
@@ -191,8 +233,23 @@ async def test_an_app_is_changed_and_it_shows_at_once(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+async def test_an_app_is_changed_so_often_in_an_hour(service: Service) -> None:
+    browser = await service.confirmed()
+    app = await own_app(service, browser)
+    where = f"/developer/apps/{app.client_id}"
+    form = fields_of(await browser.get(where), where)
+    registration, _ = await service.store.apps.fresh(app.client_id)
+    assert registration is not None
+    for _ in range(CHANGE_APP.limit):
+        await service.store.limits.change_app(registration.owner)
+    refused = await browser.send(where, "POST", form={**form, "name": "Other", "redirect_uris": URI})
+    assert refused.code == 429
+    assert (await service.store.apps.fresh(app.client_id))[0] == registration
+
+
+@pytest.mark.gen_test
 async def test_what_concerns_documents_refreshes_and_libraries_is_the_owners_to_set(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     page = await register(browser, **{"scope:data:read": "on"}, hosted_storage="on", refresh_retry_seconds=" 30 ")
     where = f"/developer/apps/{client_id_of(page)}"
 
@@ -222,7 +279,7 @@ async def test_what_concerns_documents_refreshes_and_libraries_is_the_owners_to_
 @pytest.mark.gen_test
 @pytest.mark.trap(35)
 async def test_two_secrets_are_valid_until_the_old_one_is_ended(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
     page = await browser.submit(await browser.get(where), f"{where}/rotate")
@@ -252,7 +309,7 @@ async def test_two_secrets_are_valid_until_the_old_one_is_ended(service: Service
 
 @pytest.mark.gen_test
 async def test_switched_off_its_tokens_are_refused_until_it_is_on_again(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     app = await own_app(service, browser)
     tokens = await service.tokens(app, browser, scope="profile")
     where = f"/developer/apps/{app.client_id}"
@@ -265,32 +322,10 @@ async def test_switched_off_its_tokens_are_refused_until_it_is_on_again(service:
     assert (await browser.send(f"{where}/status", "POST", form={"_xsrf": xsrf, "status": "disabled"})).code == 400
 
 
-@pytest.mark.gen_test(timeout=60)
-async def test_an_app_is_deleted_where_its_name_was_typed(service: Service, site: Site) -> None:
-    browser = await service.signed_in()
-    app = await own_app(service, browser)
-    tokens = await service.tokens(app, browser, scope="profile")
-    where = f"/developer/apps/{app.client_id}"
-    page = await browser.get(where)
-    refused = await browser.submit(page, f"{where}/delete", confirm="Not My App")
-    assert refused.code == 400
-    assert "Nothing was deleted" in text_of(refused)
-    assert (await app.userinfo(tokens["access_token"])).code == 200
-    site.store.apps.settle = 0.2
-    done = await browser.submit(page, f"{where}/delete", confirm=" my  app")
-    assert (done.code, done.headers["Location"]) == (303, "/developer/apps?deleted")
-    assert (await app.userinfo(tokens["access_token"])).code == 401
-    assert "is being removed" in text_of(await browser.get("/developer/apps"))
-    for task in list(site.tasks):
-        await task
-    assert app.client_id not in text_of(await browser.get("/developer/apps"))
-    assert (await browser.get(where)).code == 404
-
-
 @pytest.mark.gen_test
 async def test_apps_of_others_are_not_there_and_who_is_signed_out_is_sent_to_sign_in(service: Service) -> None:
     await service.add_person("eve@example.com")
-    owner, eve = await service.signed_in(), await service.signed_in("eve@example.com")
+    owner, eve = await service.signed_in(), await service.confirmed("eve@example.com")
     app = await own_app(service, owner)
     where = f"/developer/apps/{app.client_id}"
     stranger = service.browser()
@@ -315,7 +350,7 @@ async def test_apps_of_others_are_not_there_and_who_is_signed_out_is_sent_to_sig
 @pytest.mark.gen_test
 @pytest.mark.trap(22)
 async def test_every_form_asks_for_its_token_and_for_this_origin(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
     xsrf = fields_of(await browser.get(where), where)["_xsrf"]
@@ -333,7 +368,7 @@ async def test_every_form_asks_for_its_token_and_for_this_origin(service: Servic
 @pytest.mark.gen_test
 @pytest.mark.parametrize("facts", [{"app_registration": "operator"}])
 async def test_where_the_operator_registers_apps_nobody_else_does(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     assert (await browser.get("/developer/register")).code == 403
     listed = await browser.get("/developer/apps")
     assert "registered by the operator" in text_of(listed)
@@ -346,7 +381,7 @@ async def test_where_the_operator_registers_apps_nobody_else_does(service: Servi
 @pytest.mark.gen_test
 @pytest.mark.parametrize("facts", [{"apps_per_person": 2}])
 async def test_a_person_has_as_many_apps_as_the_setting_says(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     for _ in range(2):
         assert (await register(browser)).code == 200
     assert (await register(browser)).code == 403
@@ -355,7 +390,7 @@ async def test_a_person_has_as_many_apps_as_the_setting_says(service: Service) -
 
 @pytest.mark.gen_test
 async def test_what_was_done_stands_in_the_activity_of_the_owner(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     app = await own_app(service, browser)
     where = f"/developer/apps/{app.client_id}"
     await browser.submit(await browser.get(where), f"{where}/status")
@@ -366,7 +401,7 @@ async def test_what_was_done_stands_in_the_activity_of_the_owner(service: Servic
 
 @pytest.mark.gen_test
 async def test_a_page_shows_the_numbers_of_its_app(service: Service) -> None:
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     app = await own_app(service, browser)
     await service.tokens(app, browser, scope="profile")
     service.store.numbers.spent(app.client_id, 1500)
@@ -383,6 +418,19 @@ async def test_a_page_shows_the_numbers_of_its_app(service: Service) -> None:
 async def test_a_program_is_refused_in_json(service: Service) -> None:
     answer = await send(f"{service.base_url}/developer/apps", headers={"Accept": "application/json"})
     assert (answer.code, json_of(answer)["error"]) == (401, "login_required")
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_the_list_says_until_when_a_deleted_app_counts(service: Service, site: Site) -> None:
+    browser = await service.signed_in()
+    app = await own_app(service, browser)
+    registration, _ = await service.store.apps.fresh(app.client_id)
+    assert registration is not None
+    await service.store.tokens.mint(service.ada, registration, ("profile",))
+    await service.store.apps.begin_deletion(app.client_id)
+    await service.store.apps.finish_deletion(app.client_id)
+    text = text_of(await browser.get("/developer/apps"))
+    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^:]+: till then people can download", text)
 
 
 @pytest.mark.gen_test(timeout=60)
@@ -406,7 +454,7 @@ async def test_a_deletion_whose_server_died_goes_on_from_the_list(service: Servi
 @pytest.mark.gen_test
 async def test_hostile_words_of_an_app_stay_words(service: Service) -> None:
     """What a stranger may have written stays words, on the page that shows it and in the code to begin with."""
-    browser = await service.signed_in()
+    browser = await service.confirmed()
     name = "</pre><script>alert(1)</script>"
     uri = "https://mine.example/cb?a='&b=$(id)"
     page = await register(browser, name=name, redirect_uris=uri)

@@ -216,7 +216,8 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     minutes = lifetimes.OWN_PASSWORD.period // lifetimes.MINUTE
     assert f"delete the account | {lifetimes.OWN_PASSWORD.limit} in {minutes} minutes | the person" in HTTP
     minutes = lifetimes.FACTOR.period // lifetimes.MINUTE
-    assert f"second step | {lifetimes.FACTOR.limit} in {minutes} minutes;" in HTTP
+    assert f"in a row | {lifetimes.FACTOR.limit}, then a pause of {minutes} minutes" in HTTP
+    assert f"a day; {lifetimes.FACTOR_MOST} until" in HTTP
     assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP
     assert f"forgotten password | {lifetimes.FORGOT_ADDRESS.limit} an hour | the address" in HTTP
     assert f"| {lifetimes.MAIL_TO.limit} an hour each | the e-mail address" in HTTP
@@ -224,7 +225,10 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     hourly = (lifetimes.FORGOT_ADDRESS, lifetimes.MAIL_TO, lifetimes.MAIL)
     assert {group.period for group in hourly} == {60 * lifetimes.MINUTE}
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
-    assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most." in HTTP
+    assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most, and" in HTTP
+    assert f"saves the form of an app {lifetimes.CHANGE_APP.limit} times an hour at most." in HTTP
+    assert f"with another name | {lifetimes.RENAME.limit} an hour | the person" in HTTP
+    assert {group.period for group in (lifetimes.CHANGE_APP, lifetimes.RENAME)} == {60 * lifetimes.MINUTE}
     assert lifetimes.REGISTER_APP.period == 60 * lifetimes.MINUTE
     assert f"has posted by hand, there are {lifetimes.WEBHOOK_SENT.limit} an hour at most." in HTTP
     assert lifetimes.WEBHOOK_SENT.period == 60 * lifetimes.MINUTE
@@ -264,6 +268,8 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
         keys.shard_app_users(shard, client),
         *keys.telling(shard).values(),
         keys.RELAYED,
+        keys.APPS_SWEPT,
+        *keys.SECURITY_EVENTS.values(),
         *keys.delivery(one_id).values(),
         keys.deliveries(client),
         *keys.person(user).values(),

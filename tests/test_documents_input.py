@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from store.documents import Quotas
+from store.hosting import OwnerLimits
 from tests.driver import Service, json_of, send_raw
 from tests.storing import DATA, LARGEST, Client, assert_refused
 
@@ -104,6 +105,18 @@ async def test_over_quota_is_507_and_changes_nothing(service: Service) -> None:
     assert await client.used() == (2, 8)
     assert (await client.put("notes/n1", "1")).code == 200
     assert (await client.send("DELETE", "notes/n2")).code == 204
+
+
+async def test_an_owner_over_the_limit_of_all_their_apps_is_507(service: Service) -> None:
+    await service.store.apps.update(service.web.client_id, owner=service.ada)
+    client = await Client.make(service)
+    service.store.hosting.limits = OwnerLimits(bytes=10)
+    assert (await client.put("notes/n1", "1" * 10)).code == 201
+    await service.store.hosting.flush()
+    assert_refused(await client.put("notes/n2", "1"), 507, "quota_exceeded")
+    assert (await client.put("notes/n1", "1")).code == 200
+    await service.store.hosting.flush()
+    assert (await client.put("notes/n2", "1")).code == 201
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 
 from store.connect import connect
 from store.errors import StoreError
-from store.factors import Unproved
 from store.keyring import Keys
-from store.refused import Refused, SignedOut
+from store.refused import Refused, SignedOut, Unproved
 from store.scripts import LUA
 from store.tokens import UnknownUser
 from tests.calls import CALLS
@@ -27,6 +26,7 @@ WRITES = re.compile(
 )
 PASSING = {
     "take_window": "a window: a few requests more",
+    "give_back": "a window: a few requests fewer",
     "take_guess": "a window of guesses, and the note that it is full",
     "admit": "a window, and when the grant was last used",
     "live_session": "when the session was last seen",
@@ -41,7 +41,10 @@ LOSABLE = {
     "replay_delivery": "sent off again by hand",
     "settle_delivery": "an attempt that is made again",
     "take_events": "taken again",
+    "append_events": "the log of the process that sent them has them too",
+    "add_hosted": "a sum that is about right, and counted again",
     "add_numbers": "numbers are approximate by design",
+    "begin_leaving": "a note for who goes on; the deletion, which follows, is waited for",
     "begin_authorization": "the person comes again, and so does the code",
     "check_keys": "the next start notes it again",
     "claim_app": "an app that was not registered; the form is sent again",
@@ -51,6 +54,8 @@ LOSABLE = {
     "delete_document": "an app's own write, as write_document: its ETag says what is there",
     "export_holdings": "a line of the activity",
     "give_app": "the operator's command is given again",
+    "hold_email": "the entry of an old address, which then counts for nothing and gives way",
+    "issue_change": "a link that leads nowhere; another is mailed",
     "issue_link": "a link that leads nowhere; another is mailed",
     "list_grants": "drops names of apps that are gone",
     "list_sessions": "drops what is left of sessions that ended",

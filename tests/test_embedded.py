@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from server import start_embedded
+from settings import Settings
 from store.datadir import Files, Lock, connects
 from store.embedded import EmbeddedStore, open_for_manage, running_socket
 from store.errors import StartupError
@@ -57,9 +59,10 @@ def test_data_survives_stop_and_start(data_dir: Path) -> None:
 
 
 def test_the_store_is_private_and_configured_to_keep_everything(data_dir: Path) -> None:
-    store = EmbeddedStore.start(data_dir, "server")
+    store = start_embedded(Settings(data_dir=data_dir, store_memory=2**28))
     with redis.Redis(unix_socket_path=store.socket_path, decode_responses=True) as client:
         wanted = {
+            "maxmemory": str(2**28 - 2**24),
             "appendonly": "yes",
             "appendfsync": "everysec",
             "save": "",

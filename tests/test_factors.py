@@ -142,6 +142,7 @@ async def test_new_recovery_codes_end_those_of_before(store: Store) -> None:
 
 async def test_codes_are_for_those_who_have_something_to_recover_from(store: Store) -> None:
     world = await World.make(store)
+    await confirm(world)
     assert await outcome(store.factors.renew_recovery(world.session, VISITOR)) == "invalid_request"
 
 

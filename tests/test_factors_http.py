@@ -55,7 +55,7 @@ async def test_whoever_has_the_session_and_the_password_takes_no_second_step_awa
     await ada.add_app()
     for seconds in (0, 601):  # in a session that has just begun, too
         clock.advance(seconds)
-        xsrf = fields_of(await ada.browser.get(SECURITY), SECURITY)["_xsrf"]
+        xsrf = fields_of(await ada.browser.get(SECURITY), CONFIRM)["_xsrf"]
         known = {"_xsrf": xsrf, "password": PASSWORD, "credential": "AAAA"}
         await ada.browser.send(CONFIRM, "POST", form=known | {"credential": ""})
         for path in (f"{SECURITY}/recovery", f"{PASSKEYS}/remove", f"{PASSKEYS}/options", f"{APP}/remove"):
@@ -81,15 +81,17 @@ async def test_whoever_signed_in_with_the_last_recovery_code_needs_the_password_
     assert answer.headers["Location"] == "/account/security?app-removed"
 
 
-async def test_ten_minutes_after_the_sign_in_the_password_is_asked_again(clock: FakeClock, service: Service) -> None:
+async def test_the_first_factor_takes_the_password_of_the_last_ten_minutes(clock: FakeClock, service: Service) -> None:
     ada = await Person.arrive(service)
+    assert (await ada.browser.get(APP)).code == 403, "the sign-in of a moment ago is not enough"
+    await ada.confirm()
     stale = await ada.browser.get(APP)
     clock.advance(601)
     page = await ada.browser.get(SECURITY)
     assert says(page, "Confirm that it is you")
     assert "confirm-code" not in page.body.decode()
     assert (await ada.browser.get(APP)).code == 403
-    assert (await ada.browser.submit(stale, APP, code="000000")).code == 400
+    assert (await ada.browser.submit(stale, APP, code="000000")).code == 403, "before its code is looked at"
     wrong = await ada.browser.submit(page, CONFIRM, password="wrong")
     assert (wrong.code, says(wrong, "The password is not right")) == (400, True)
     xsrf = fields_of(page, SECURITY)["_xsrf"]
@@ -104,6 +106,7 @@ async def test_ten_minutes_after_the_sign_in_the_password_is_asked_again(clock: 
 
 async def test_a_wrong_first_code_shows_the_same_secret_again(service: Service) -> None:
     ada = await Person.arrive(service)
+    await ada.confirm()
     page = await ada.browser.get(APP)
     refused = await ada.browser.submit(page, APP, code="000000")
     assert refused.code == 400

@@ -203,5 +203,5 @@ async def test_an_app_that_keeps_nothing_exports_one_empty_page(store: Store) ->
 @pytest.mark.gen_test
 async def test_the_list_of_apps_says_what_each_keeps(store: Store) -> None:
     world = await prepared(store)
-    _, grants = await store.grants.list(world.session)
+    grants = (await store.grants.list(world.session)).grants
     assert [(grant.documents, grant.bytes) for grant in grants] == [(5, sum(map(len, DOCUMENTS.values())))]

@@ -75,7 +75,7 @@ class Story:
 
     async def revoke_family(self) -> None:
         """Gives R1 back."""
-        await self.world.store.tokens.revoke(None, self.second.refresh_token)
+        await self.world.store.tokens.revoke(self.world.app, self.second.refresh_token)
         self._end(["F"])
 
     async def disconnect(self) -> None:

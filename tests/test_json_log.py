@@ -261,10 +261,10 @@ def test_a_worker_that_cannot_start_says_so_in_a_line() -> None:
         with Server(*options, environment=environment) as server:
             all_serve(server.ready().port)
             with engine.client() as client:
-                client.config_set("maxmemory", 1)
+                client.config_set("min-replicas-to-write", 1)
                 os.kill(children(server.process.pid)[0], signal.SIGKILL)
                 wait_until(lambda: "a worker cannot start" in server.log)
-                client.config_set("maxmemory", 0)
+                client.config_set("min-replicas-to-write", 0)
             assert server.stop() == 0
             assert "error" in {line["level"] for line in lines_of(server.log)}
 

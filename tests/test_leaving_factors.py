@@ -74,10 +74,11 @@ async def test_a_recovery_code_will_do(service: Service) -> None:
 async def test_codes_are_guessed_at_no_more_often_than_at_sign_in(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
+    del ada.browser.cookies["latchkey_device"]  # a known browser has a count of its own
     assert [(await leave(ada, code="000000")).code for _ in range(11)] == [400] * 10 + [429]
     browser = await ada.half()
     page = await browser.get("/signin/second")
-    assert (await browser.submit(page, "/signin/second", code=await ada.code())).code == 429, "it is one window"
+    assert (await browser.submit(page, "/signin/second", code=await ada.code())).code == 429, "it is one count"
     assert (await leave(ada, code=await ada.code())).code == 429
     assert await stays(ada)
 

@@ -18,7 +18,7 @@ from store.seal import Kind, Token, new_id
 from store.sessions import Session
 from tests.engines import FakeClock
 from tests.factoring import App, add_passkey, half_of
-from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
+from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of, to_change
 
 pytestmark = pytest.mark.gen_test
 
@@ -110,7 +110,7 @@ async def test_a_link_sets_a_password_once_and_ends_every_session(store: Store) 
     world = await World.make(store)
     person = await Unconfirmed.make(world)
     text = await text_of(store.links.to_reset(person.user, person.email))
-    other = await text_of(store.links.to_change(person.user, person.email, NEW))
+    other = await text_of(to_change(store, person.session, NEW))
     await store.links.reset(text, NEW_PASSWORD, VISITOR)
     assert await store.people.verify(person.email, PASSWORD) is None
     assert await store.people.verify(person.email, NEW_PASSWORD)
@@ -228,7 +228,7 @@ async def test_a_link_ends_in_its_time(memory_store: Store, clock: FakeClock, ki
     issue: dict[Kind, Any] = {
         Kind.CONFIRM: lambda: store.links.to_confirm(person.user, person.email),
         Kind.RESET: lambda: store.links.to_reset(person.user, person.email),
-        Kind.CHANGE: lambda: store.links.to_change(person.user, person.email, NEW),
+        Kind.CHANGE: lambda: to_change(store, person.session, NEW),
     }
     text = await text_of(issue[kind]())
     clock.advance(hours * HOUR - 5)
@@ -244,7 +244,7 @@ async def test_nobody_but_the_person_confirms_or_changes_by_a_link(store: Store)
     world = await World.make(store)
     person = await Unconfirmed.make(world)
     confirm = await text_of(store.links.to_confirm(person.user, person.email))
-    change = await text_of(store.links.to_change(person.user, person.email, NEW))
+    change = await text_of(to_change(store, person.session, NEW))
     assert await refusal_of(store.links.confirm(world.session, confirm, VISITOR)) == "invalid_request"
     assert await refusal_of(store.links.change(world.session, change, VISITOR)) == "invalid_request"
     await store.sessions.end(person.session, VISITOR)
@@ -262,7 +262,7 @@ async def test_five_links_an_hour(memory_store: Store, clock: FakeClock, purpose
     issue: dict[str, Any] = {
         "confirm": lambda: store.links.to_confirm(person.user, person.email),
         "reset": lambda: store.links.to_reset(person.user, person.email),
-        "change": lambda: store.links.to_change(person.user, person.email, NEW),
+        "change": lambda: to_change(store, person.session, NEW),
     }
     texts = [await text_of(issue[purpose]()) for _ in range(5)]
     assert await refusal_of(issue[purpose]()) == "rate_limited"

@@ -119,7 +119,10 @@ def test_the_record_of_an_app_has_the_fields_of_the_interface(home: Home) -> Non
         "hostedStorage": True,
         "issInResponse": False,
         "refreshRetrySeconds": 0,
+        "refreshLifetimeDays": 0,
         "webhookUrl": "",
+        "verified": False,
+        "verifiedDomain": "",
         "status": "active",
         "owner": "",
         "createdAt": made["createdAt"],
@@ -321,12 +324,14 @@ def test_show_tells_the_numbers_of_an_app(home: Home) -> None:
 
 
 def test_the_operator_takes_away_what_a_person_lost(home: Home) -> None:
-    home.user("ada@example.com")
+    password = home.user("ada@example.com")["password"]
 
     async def add_app(store: Store) -> str:
         credentials = await store.people.credentials("ada@example.com")
         assert credentials is not None
         session = store.sessions.open((await store.sessions.start(credentials, Visitor())).cookie)
+        assert session is not None
+        session = store.sessions.open(await store.confirming.with_password(session, password, "", Visitor()))
         assert session is not None
         sealed = store.factors.new_secret(session.user)
         secret = store.factors.open_secret(session.user, sealed)

@@ -50,8 +50,21 @@ def test_without_a_terminal_deleting_needs_yes(home: Home) -> None:
         "invalid_request",
         "Deleting cannot be undone: give --yes, or run it on a terminal.",
     )
-    assert home.json("app", "delete", "web", "--yes") == {"client_id": "web", "deleted": True}
+    assert home.json("app", "delete", "web", "--yes") == {
+        "client_id": "web",
+        "deleted": True,
+        "purged": False,
+    }
     assert home.json("app", "list") == {"apps": []}
+    # Nobody had connected it, so its id is free at once.
+    assert home.app("web")
+
+
+def test_a_name_that_misleads_takes_a_flag(home: Home) -> None:
+    misleading = ("app", "create", "--client-id", "own", *NEW_APP, "--scopes", "profile", "--name", "Latchkey Support")
+    code, _, said = child(home.data_dir, *misleading, "--json").error
+    assert (code, "this server's name" in said) == (1, True)
+    assert home.json(*misleading, "--any-name")["name"] == "Latchkey Support"
 
 
 MINT = ("token", "mint", "--user", "ada@example.com", "--client-id")
@@ -74,6 +87,13 @@ MINT = ("token", "mint", "--user", "ada@example.com", "--client-id")
             r"redirect URI 'http://web.example/\x1b': A redirect URI holds no spaces, control characters, quotes, "
             "brackets or backslashes.",
             id="a bad redirect URI of two is named with its reason",
+        ),
+        pytest.param(
+            ("app", "update", "web", "--redirect-uri", "https://id.example/cb", "--base-url", "https://id.example"),
+            "invalid_request",
+            "redirect URI 'https://id.example/cb': This is the address of this server itself. Name an address of the "
+            "app.",
+            id="a redirect URI of the server",
         ),
         pytest.param(
             ("app", "update", "web", "--redirect-uri", "com.example.app:/cb"),

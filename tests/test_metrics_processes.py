@@ -30,6 +30,7 @@ from tests.scraping import METRICS, Samples, asked, gains, metrics_port, scraped
 
 WORKERS = 4
 MODELS = """
+echo = true
 [[upstream]]
 name = "nobody"
 url = "http://127.0.0.1:{port}"
@@ -473,6 +474,11 @@ def test_one_process_alone_has_metrics_too_and_closes_their_port(tmp_path: Path)
         samples = until(lambda: scraped(server), {answered("healthz", 200): 3, "latchkey_worker_deaths_total": 0})
         assert any(f"version={__version__}" in name for name in samples if name.startswith("latchkey_build_info"))
         assert server.out == f"Latchkey listening on {server.url}\n"
+        # A page of another site, whose name was made to resolve to this address, keeps its name in Host.
+        hosts = ("evil.test", f"evil.test:{port}", "localhost.evil.test", "127.0.0.1.nip.io", "10.0.0.1")
+        assert {asked(port, host=host)[0] for host in hosts} == {403}
+        names = ("localhost", f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}")
+        assert {asked(port, host=host)[0] for host in names} == {200}
         assert server.stop() == 0
         assert not listens(port)
         assert "Traceback" not in server.log

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from store.lookalikes import check_honest_name, looks_like_a_brand
 from store.names import (
     SCOPES,
     UnknownScope,
@@ -14,7 +22,9 @@ from store.names import (
     check_person_name,
     normalise_email,
     parse_scope,
+    same_name,
 )
+from store.passwords import check_password
 
 
 @pytest.mark.parametrize(
@@ -32,6 +42,8 @@ from store.names import (
         pytest.param("o'brien#1{}~@example.com", "o'brien#1{}~@example.com", id="every odd character of an atom"),
         pytest.param("a" * 64 + "@example.com", "a" * 64 + "@example.com", id="a local part of 64"),
         pytest.param("a@b。example", "a@b.example", id="an ideographic full stop in the domain"),
+        pytest.param("a@straße.example", "a@xn--strae-oqa.example", id="a sharp s, which is no double s (IDNA 2008)"),
+        pytest.param("a@xn--53h.example", "a@xn--53h.example", id="an ASCII form that IDNA 2008 would not make"),
     ],
 )
 def test_an_address_has_one_form(text: str, expected: str) -> None:
@@ -77,6 +89,7 @@ def test_an_address_has_one_form(text: str, expected: str) -> None:
         pytest.param("a@-example.com", id="a hyphen in front of a label"),
         pytest.param("a@exa_mple.com", id="an underscore in the domain"),
         pytest.param("a@example.com:25", id="a port"),
+        pytest.param("a@☕.example", id="a symbol in the domain (IDNA 2008)"),
         pytest.param("a@" + "b" * 64 + ".com", id="a label of 64"),
         pytest.param("a" * 65 + "@example.com", id="a local part of 65"),
         pytest.param("é" * 33 + "@example.com", id="a local part of 66 bytes"),
@@ -221,3 +234,72 @@ def test_an_endless_unknown_scope_is_cut_in_the_message() -> None:
     with pytest.raises(UnknownScope) as caught:
         parse_scope("x" * 1_000_000)
     assert len(str(caught.value)) < 100
+
+
+LONG = "a" + "\u0344" * 16_000 + "\u0323" * 15_500  # 3 s of normalisation
+READERS: dict[str, Callable[[str], object]] = {
+    "a person's name": check_person_name,
+    "an app's name": check_app_name,
+    "an address": normalise_email,
+    "an address with a long domain": lambda text: normalise_email(f"a@{text}"),
+    "an app's name to confirm its deletion": lambda text: same_name(text, "Notes"),
+    "a password": check_password,
+    "a name that may mislead": check_honest_name,
+    "a name like a brand's": lambda text: bool(looks_like_a_brand(text)),
+}
+
+
+@pytest.mark.trap(39)
+@pytest.mark.parametrize("reader", READERS)
+def test_text_is_measured_before_it_is_normalised(reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    normalise, seen = unicodedata.normalize, []
+
+    def measured(form: Any, text: str) -> str:
+        seen.append(len(text))
+        return normalise(form, text)
+
+    monkeypatch.setattr(unicodedata, "normalize", measured)
+    with suppress(ValueError):
+        assert READERS[reader](LONG) is False
+    with suppress(ValueError):
+        READERS[reader]("a" + "\u0344" * 90)
+    assert max(seen, default=0) <= 1000
+
+
+def test_text_is_normalised_where_its_length_is_known() -> None:
+    root = Path(__file__).resolve().parent.parent
+    folders = ("handlers", "store", "front", "outbound", "serving", "settings", "metrics")
+    pattern = re.compile(r"normalize\(|casefold\(|\"idna\"|idna\.")
+    found = {
+        str(path.relative_to(root))
+        for folder in folders
+        for path in (root / folder).rglob("*.py")
+        if pattern.search(path.read_text("utf-8"))
+    }
+    assert found <= {
+        "store/names.py",
+        "store/passwords.py",
+        "store/guessable.py",
+        "store/lookalikes.py",
+        "store/confusables.py",
+    }, "measure first, and add a case to READERS"
+
+
+def test_a_name_may_be_typed_with_its_marks_apart() -> None:
+    assert check_person_name("\u03b1\u0313\u0300\u0345" * 100) == "ᾂ" * 100
+    with pytest.raises(ValueError, match="1 to 100"):
+        check_person_name("\u03b1\u0313\u0300\u0345" * 101)
+
+
+@pytest.mark.parametrize(
+    ("typed", "same"),
+    [
+        ("notes  \uff21\uff30\uff30 ", True),
+        ("Notes App", True),
+        ("Notes", False),
+        ("", False),
+        (" " * 500 + "notes app", False),
+    ],
+)
+def test_a_name_is_confirmed_however_it_is_typed(typed: str, same: bool) -> None:
+    assert same_name(typed, "Notes App") is same

@@ -67,7 +67,8 @@ async def test_an_app_that_is_gone_gets_no_numbers_and_one_that_goes_leaves_none
     await store.apps.finish_deletion(client)
     store.numbers.connected(client)
     await store.numbers.flush()
-    assert [key for key in await every_key(store.client) if client.encode() in key] == []
+    left = [key for key in await every_key(store.client) if client.encode() in key]
+    assert left == []
 
 
 @pytest.mark.gen_test

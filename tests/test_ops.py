@@ -17,6 +17,7 @@ from handlers import ROUTES, make_application
 from handlers.application import Latchkey
 from handlers.errors import CATALOGUE
 from handlers.ops import Operations, make_ops_application
+from handlers.security_line import tell_security
 from handlers.site import Site
 from store.keyring import Keys
 from store.opened import Store
@@ -233,6 +234,16 @@ async def test_without_a_key_nothing_is_looked_at(ops: Ops, header: str | None, 
         challenge = 'Bearer realm="latchkey"' + (', error="invalid_token"' if named else "")
         assert response.headers["WWW-Authenticate"] == challenge
     assert (await send(ops.url, headers=given)).code == 401
+
+
+async def test_guesses_at_a_key_are_in_the_security_log(service: Service, app: Latchkey, ops: Ops) -> None:
+    told: list[str] = []
+    tell_security(app)  # which the application of the main port has done before, in a server
+    service.store.security.tell = lambda event: told.append(f"{event.event} {event.address} {event.count}")
+    for guess in ("one", "two", "three"):
+        await ops.ask({"user": EMAIL, "amount": 5}, Authorization=f"Bearer {guess}")
+    service.store.security.settle()
+    assert told == ["operator_key_refused 127.0.0.1 1", "operator_key_refused 127.0.0.1 2"]
 
 
 async def test_each_of_the_keys_counts_and_no_token_does(service: Service, ops: Ops) -> None:

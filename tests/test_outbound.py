@@ -40,15 +40,23 @@ def test_without_a_file_there_is_the_built_in_model() -> None:
     assert models.find("another") is None
 
 
-def test_a_file_offers_models_beside_the_built_in_one(tmp_path: Path) -> None:
-    assert [model.model_id for model in loaded(tmp_path, WHOLE).all()] == [ECHO, "m"]
-    assert [model.model_id for model in loaded(tmp_path, "echo = false\n" + WHOLE).all()] == ["m"]
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        pytest.param(WHOLE, ["m"], id="not beside the models of a server"),
+        pytest.param("echo = true\n" + WHOLE, [ECHO, "m"], id="beside them where the file says so"),
+        pytest.param("echo = false\n" + WHOLE, ["m"], id="not where the file says no"),
+        pytest.param("", [ECHO], id="where the file names no server"),
+    ],
+)
+def test_the_built_in_model_is_offered(tmp_path: Path, text: str, offered: list[str]) -> None:
+    assert [model.model_id for model in loaded(tmp_path, text).all()] == offered
 
 
 def test_a_price_holds_from_its_time_on(tmp_path: Path) -> None:
     later = PRICED.replace('"1"', '"2"') + "from = 2030-06-01T00:00:00Z\n"
     earlier = PRICED + "from = 2025-01-01T00:00:00Z\n"
-    model = loaded(tmp_path, UPSTREAM + MODEL + later + earlier).all()[1]
+    model = loaded(tmp_path, UPSTREAM + MODEL + later + earlier).all()[0]
     assert model.price(datetime(2024, 12, 31, tzinfo=UTC)) is None
     for moment, version in ((datetime(2025, 1, 1, tzinfo=UTC), "1"), (datetime(2030, 6, 1, tzinfo=UTC), "2")):
         price = model.price(moment)
@@ -59,7 +67,7 @@ def test_a_price_holds_from_its_time_on(tmp_path: Path) -> None:
 def test_a_model_whose_price_is_to_come_is_not_offered(tmp_path: Path) -> None:
     models = loaded(tmp_path, WHOLE + "from = 2999-01-01T00:00:00Z\n")
     assert models.find("m") is None
-    assert [model.model_id for model in models.all()] == [ECHO]
+    assert models.all() == []
 
 
 def test_the_key_comes_from_the_environment(tmp_path: Path) -> None:
@@ -95,7 +103,12 @@ def test_the_key_comes_from_the_environment(tmp_path: Path) -> None:
         pytest.param(WHOLE.replace("3_000_000", "-1"), "input must be 0 to", id="a price below zero"),
         pytest.param(WHOLE.replace("3_000_000", "1_000_000_001"), "input must be 0 to", id="a price too high"),
         pytest.param(WHOLE + MODEL + PRICED, "offers 'm' twice", id="a model twice"),
-        pytest.param(WHOLE.replace('"m"', '"latchkey-echo"'), "offers 'latchkey-echo' twice", id="the built-in model"),
+        pytest.param(
+            "echo = true\n" + WHOLE.replace('"m"', '"latchkey-echo"'),
+            "offers 'latchkey-echo' twice",
+            id="the built-in model",
+        ),
+        pytest.param(UPSTREAM + "trace = 1\n" + MODEL + PRICED, "trace must be true or false", id="a trace of 1"),
         pytest.param(WHOLE + "from = 2026-01-01\n", "from must be a date and time", id="a day without a time"),
     ],
 )
@@ -232,7 +245,7 @@ def test_what_is_not_reported_is_counted(usage: object, used: tuple[int, int]) -
 
 
 @pytest.mark.parametrize("content", [[], None, "text", [{"type": "text", "text": ""}]])
-def test_a_reply_without_content_uses_nothing(content: object) -> None:
+def test_a_reply_uses_what_it_reports_whatever_is_in_it(content: object) -> None:
     meter = Meter(asked("one"))
     meter.see_reply({"content": content, "usage": {"input_tokens": 7, "output_tokens": 9}})
-    assert meter.used() == (0, 0)
+    assert meter.used() == (7, 9)

@@ -47,6 +47,11 @@ async def give_back(world: World) -> None:
     await world.store.tokens.revoke(world.app, tokens.refresh_token)
 
 
+async def give_back_by_who_names_the_app_and_proves_nothing(world: World) -> None:
+    tokens = await world.tokens()
+    await world.store.tokens.revoke(world.app, tokens.refresh_token, authenticated=False)
+
+
 async def give_back_an_access_token(world: World) -> None:
     await world.store.tokens.revoke(None, (await world.tokens()).access_token)
 
@@ -98,6 +103,7 @@ CASES: list[tuple[Callable[[World], Awaitable[None]], Told]] = [
     (replay_a_token_of_a_grant_that_was_ended, [REVOKED]),
     (give_back, []),
     (give_back_by_a_stranger, [("tokens.revoked", "token_revoked")]),
+    (give_back_by_who_names_the_app_and_proves_nothing, [("tokens.revoked", "token_revoked")]),
     (give_back_an_access_token, []),
     (claim_the_address, [("grant.revoked", "address_claimed")]),
     (reset_the_password, []),

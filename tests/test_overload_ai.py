@@ -11,7 +11,7 @@ from handlers.application import Latchkey
 from handlers.places import Places
 from handlers.site import Site
 from tests.driver import Service
-from tests.spender import NATIVE, SDK, OpenStream, Spender, at_rest, question, reached
+from tests.spender import NATIVE, SDK, OpenStream, Spender, at_rest, cost, noticed, question, reached
 from tests.upstream import Plan, ScriptedUpstream
 
 pytestmark = pytest.mark.gen_test(timeout=30)
@@ -73,6 +73,32 @@ async def test_counts_of_tokens_take_places_too(
     assert [(await count).code for count in counts] == [200, 200]
     await at_rest(app)
     assert (app.in_flight, site.ai_calls.taken) == (0, 0)
+
+
+@pytest.mark.parametrize("path", [NATIVE, f"{SDK}/count_tokens"])
+async def test_calls_whose_app_hung_up_count_for_the_person_until_they_end(
+    path: str, service: Service, site: Site, app: Latchkey, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    if path == NATIVE:  # over all processes, by the holds
+        site.ai_calls.resize(9)
+        service.store.calls.most_each = 2
+    else:
+        site.ai_calls.resize(9, 2)
+    upstream.plan = Plan(opens=(opens := asyncio.Event()))
+    for number in (1, 2):
+        opened = await OpenStream.open(spender, question(), path=path)
+        await reached(upstream, number)
+        opened.cut()
+    await noticed(app)
+    refused = await spender.ask(question(), path)
+    assert refused.code == 429
+    assert int(refused.headers["Retry-After"]) in (1, 2, 3)
+    assert (len(upstream.calls), site.ai_calls.taken) == (2, 2)
+    opens.set()
+    await at_rest(app)
+    assert (await spender.ask(question(), path)).code == 200
+    assert await spender.charged() == [cost(25, 31)] * (3 if path == NATIVE else 0)
 
 
 @pytest.mark.parametrize("reset", [False, True])

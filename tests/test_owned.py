@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from store import keys as spell
+from store.apps import Apps
 from store.errors import StoreUnavailable
 from store.keyring import Keys
 from store.lifetimes import APP_BEGUN, REGISTER_APP
@@ -15,7 +16,10 @@ from store.opened import Store
 from store.owned import Registered
 from store.refused import SignedOut
 from store.registration import secret_mark
+from store.tombstones import LASTS
+from tests.checking import broken, checked
 from tests.engines import Engine, FakeClock
+from tests.factoring import confirm
 from tests.losing import losing
 from tests.test_people import everything
 from tests.world import CALLBACK, VISITOR, World, every_key, refusal_of
@@ -99,6 +103,7 @@ async def test_who_is_signed_out_does_nothing(store: Store) -> None:
 
 async def test_a_person_has_as_many_apps_as_they_may_and_no_more_however_fast_they_ask(store: Store) -> None:
     world = await World.make(store)
+    await confirm(world)
     made = await asyncio.gather(*(refusal_of(register(world, f"nonce {n}", most=3)) for n in range(8)))
     assert (made.count(None), made.count("access_denied")) == (3, 5)
     assert len(await listed(world)) == 3
@@ -116,6 +121,7 @@ async def test_registering_and_deleting_in_turn_is_limited(memory_store: Store) 
 
 async def test_of_two_rotations_at_once_one_is_made(store: Store) -> None:
     world = await World.make(store)
+    await confirm(world)
     made = await register(world)
     client = made.registration.client_id
     results = await asyncio.gather(
@@ -131,6 +137,7 @@ async def test_of_two_rotations_at_once_one_is_made(store: Store) -> None:
 
 async def test_either_of_two_secrets_can_be_ended_but_not_the_last(store: Store) -> None:
     world = await World.make(store)
+    await confirm(world)
     made = await register(world)
     client = made.registration.client_id
     app, second = await store.owned.rotate(world.session, client, VISITOR)
@@ -148,6 +155,7 @@ async def test_either_of_two_secrets_can_be_ended_but_not_the_last(store: Store)
 
 async def test_a_change_that_may_not_be_is_not_noted_either(store: Store) -> None:
     world = await World.make(store)
+    await confirm(world)
     client = (await register(world)).registration.client_id
     before = await world.events()
     with pytest.raises(ValueError, match="scope"):
@@ -160,6 +168,7 @@ async def test_a_change_that_may_not_be_is_not_noted_either(store: Store) -> Non
 @pytest.mark.trap(35)
 async def test_what_the_owner_changes_counts_at_once(store: Store) -> None:
     world = await World.make(store)
+    await confirm(world)
     client = (await register(world)).registration.client_id
     assert await store.apps.active(client)
     await store.owned.update(world.session, client, "app_disabled", VISITOR, status="off")
@@ -173,6 +182,28 @@ async def test_what_the_owner_changes_counts_at_once(store: Store) -> None:
     await store.apps.finish_deletion(client)
     assert await listed(world) == []
     assert [key for key in await every_key(store.client) if client.encode() in key] == []
+    assert await store.client.zscore(spell.APPS, client) is None, "nobody had connected it"
+
+
+async def test_a_deleted_app_counts_as_long_as_documents_of_its_people_are_kept(
+    memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await World.make(memory_store)
+    monkeypatch.setattr(spell, "SHARDS", (world.user[:3],))
+    own = (await register(world, most=1)).registration
+    await world.tokens(("profile",), own)
+    await confirm(world)
+    await memory_store.owned.delete(world.session, own.client_id, VISITOR)
+    await memory_store.apps.finish_deletion(own.client_id)
+    assert await refusal_of(register(world, "one more", most=1)) == "access_denied"
+    (deleted,) = (await memory_store.owned.list(world.session)).deleted
+    assert (deleted.client_id, deleted.name) == (own.client_id, "My App")
+    assert deleted.until.timestamp() * 1000 == await memory_store.client.pexpiretime(spell.app(own.client_id))
+    assert broken(await checked(memory_store)) == set()
+    clock.advance(LASTS / 1000 + 1)
+    world.session = await world.sign_in()
+    made = await register(world, "one more", most=1)
+    assert await listed(world) == [made.registration.client_id]
 
 
 async def test_the_apps_of_a_deleted_person_stay_and_nothing_else(store: Store) -> None:
@@ -233,13 +264,18 @@ async def test_a_name_for_nothing_is_dropped_from_the_list_when_it_is_no_longer_
     assert await memory_store.client.zcard(name) == 0
 
 
+async def retired(apps: Apps, client: str) -> None:
+    await apps.begin_deletion(client)
+    await apps.finish_deletion(client)
+
+
 @pytest.mark.parametrize(
     ("script", "lose_request"),
     [
         pytest.param("save_app", False, id="behind the tombstone"),
-        pytest.param("forget_app", False, id="while it is cleared"),
-        pytest.param("remove_app", True, id="before the tombstone goes"),
-        pytest.param("remove_app", False, id="behind the tombstone's end"),
+        pytest.param("retire_app", False, id="while grants end"),
+        pytest.param("bury_app", True, id="before the tombstone has its end"),
+        pytest.param("bury_app", False, id="behind that"),
     ],
 )
 async def test_a_deletion_that_broke_off_is_in_its_owners_sight_and_goes_on(
@@ -252,10 +288,10 @@ async def test_a_deletion_that_broke_off_is_in_its_owners_sight_and_goes_on(
         armed.lose_request = lose_request
         armed.arm(script, times=4)
         with pytest.raises(StoreUnavailable):
-            await apps.delete(client)
+            await retired(apps, client)
         armed.times = 0
         assert await apps.find(client) is None
-        gone = script == "remove_app" and not lose_request
+        gone = script == "bury_app" and not lose_request
         assert await listed(world) == ([] if gone else [client])
         if not gone:
             assert await refusal_of(register(world)) == "invalid_request", "what it left is not for the next one"
@@ -298,6 +334,7 @@ async def test_the_operator_gives_an_app_to_a_person_and_to_another(store: Store
 
 async def test_what_the_operator_has_disabled_its_owner_does_not_switch_on(store: Store) -> None:
     world = await World.make(store)
+    await confirm(world)
     client = (await register(world)).registration.client_id
     await store.apps.update(client, status="disabled")
     for status in ("active", "off"):

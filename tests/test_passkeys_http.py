@@ -62,6 +62,7 @@ async def test_broken_answers_are_refused_on_the_page(service: Service, credenti
     browser = service.browser()
     page = await browser.get("/signin")
     assert (await browser.submit(page, "/signin/passkey", credential=credential)).code == 400
+    await ada.confirm()
     page = await ada.browser.get(SECURITY)
     assert (await ada.browser.submit(page, PASSKEYS, credential=credential)).code == 400
 
@@ -75,7 +76,9 @@ async def test_a_passkey_is_renamed_and_signs_in_as_before(service: Service, clo
     async def send(name: str) -> HTTPResponse:
         return await ada.browser.submit(await ada.browser.get(SECURITY), rename, name=name)
 
-    answer = await send(f"  Old   phone {'x' * 80}")
+    long = await send(f"Old phone {'x' * 51}")
+    assert (long.code, says(long, "A passkey's name has at most 60 characters.")) == (400, True)
+    answer = await send(f"  Old   phone {'x' * 50}")
     assert answer.headers["Location"] == "/account/security?passkey-renamed"
     page = await ada.browser.get("/account/security?passkey-renamed")
     assert says(page, "That passkey has another name now.")
@@ -119,6 +122,7 @@ class TestWithoutAName:
         service.base_url = base_url
         ada = Person(service, Browser(base_url))
         await ada.browser.sign_in()
+        await ada.confirm()
         page = await ada.browser.get(SECURITY)
         assert says(page, "Passkeys do not work here")
         xsrf = fields_of(page, SECURITY)["_xsrf"]

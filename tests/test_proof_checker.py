@@ -111,6 +111,12 @@ def sound() -> Made:
     return made
 
 
+def in_a_full_store(made: Made, *others: Fault) -> None:
+    """Somebody signs out, and has no answer."""
+    made.faults += [Fault("memory", "", 30.0, 40.0), *others]
+    made.lose("sign_out", {"session": "t"}, at=35.0)
+
+
 def verdict_on(history: History, name: str) -> Verdict:
     return next(verdict for verdict in check(history) if verdict.invariant.name == name)
 
@@ -120,7 +126,10 @@ def broken(history: History) -> set[str]:
 
 
 def test_a_sound_history_keeps_every_promise() -> None:
-    verdicts = check(sound())
+    made = sound()
+    out = made.only("sign_out")
+    made.faults.append(Fault("memory", "", out.start, out.end))
+    verdicts = check(made)
     assert kept(verdicts)
     assert {verdict.invariant for verdict in verdicts} == {*INVARIANTS, FSCK}
     assert all(verdict.held for verdict in verdicts), [one.invariant.name for one in verdicts if not one.held]
@@ -131,8 +140,8 @@ def test_what_a_history_that_was_cut_short_does_not_say_was_not_looked_at() -> N
     del made.run["went_on"]
     made.fsck = None
     verdicts = check(made)
-    assert {one.invariant.name for one in verdicts if not one.held} == {"recovery", "fsck"}
-    assert report.promises(verdicts).count("| not looked at |") == 2
+    assert {one.invariant.name for one in verdicts if not one.held} == {"recovery", "fsck", "full"}
+    assert report.promises(verdicts).count("| not looked at |") == 3
 
 
 def finding(invariant: str) -> dict[str, Any]:
@@ -265,12 +274,18 @@ BROKEN: list[tuple[str, str, Break]] = [
         "a whole call that was cut off, charged in part",
         lambda made: (made.forget(made.only("ai")), made.lose("ai", ask(2))),
     ),
+    (
+        "charges",
+        "a stream that began and was free",
+        lambda made: made.lose("ai", {**ask(2, stream=True), "began": True}),
+    ),
     ("holds", "a hold that is left", lambda made: setattr(made.accounts[0], "held", 1)),
     ("spendable", "less than nothing", lambda made: made.only("balance").result.update(spendable=-1)),
     ("recovery", "somebody who is shut out", lambda made: made.run.update(stuck="nobody lets me in")),
     ("answers", "a defect", lambda made: made.op("userinfo", token("B", 0), outcome="unknown", status=500)),
     ("answers", "a refusal that the interface does not have", lambda made: made.refuse("put", write("d1", "w"), 404)),
     ("answers", "tokens that do not open", lambda made: made.only("exchange").result.update(broken=True)),
+    ("full", "a session that nobody could end", lambda made: in_a_full_store(made)),
     ("fsck", "what fsck finds", lambda made: setattr(made, "fsck", {"status": 1, "findings": [finding("owner")]})),
 ]
 
@@ -290,6 +305,10 @@ def test_every_promise_is_broken_by_a_test() -> None:
 
 
 FINE: list[tuple[str, Break]] = [
+    (
+        "a sign-out without an answer, when a server was killed in a full store",
+        lambda made: in_a_full_store(made, Fault("server", "", 34.0, 36.0)),
+    ),
     ("a code that was refused the second time", lambda made: made.refuse("exchange", {"family": "B"}, 400)),
     ("a rotation that was lost and may have happened", lambda made: made.lose("refresh", token("B", 0))),
     (
@@ -340,6 +359,13 @@ FINE: list[tuple[str, Break]] = [
     (
         "a stream that was cut off and cost nothing",
         lambda made: made.lose("ai", ask(2, stream=True)),
+    ),
+    (
+        "a stream that began and was free, since its server was killed",
+        lambda made: (
+            made.lose("ai", {**ask(2, stream=True), "began": True}),
+            made.faults.append(Fault("server", "kill -9", 0.0, 100.0)),
+        ),
     ),
     (
         "a call made again under its key",

@@ -55,6 +55,7 @@ def reloading(
 
 PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "trusted_proxies": ((ip_network("10.0.0.0/8"),), lambda r: r.site.trusted_proxies),
+    "hsts_include_subdomains": (True, lambda r: r.site.hsts_subdomains),
     "connections": (77, lambda r: vars(r.main.server)["_most"] if front_limits(r) else 77),
     "drain_timeout": (3.0, lambda r: r.runtime.settings.drain_timeout),
     "drain_delay": (3.0, lambda r: r.runtime.settings.drain_delay),
@@ -67,18 +68,26 @@ PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "slow_memory": (2**21, lambda r: r.main.server.slow.most if front_limits(r) else 2**21),  # type: ignore[attr-defined]  # of the fast one
     "requests": (9, lambda r: r.main.application.bound),
     "ai_calls": (8, lambda r: vars(r.site.ai_calls)["_most"]),
+    "ai_calls_per_person": (6, lambda r: min(vars(r.site.ai_calls)["_each"] or 0, r.store.calls.most_each)),
+    "downloads_per_person": (3, lambda r: vars(r.site.downloads)["_each"]),
     "downloads": (7, lambda r: vars(r.site.downloads)["_most"]),
     "operator_keys": ((OPERATOR_KEY,), lambda r: (OPERATOR_KEY,) * len(vars(r.ops.application)["keys"])),
     "signup": ("off", lambda r: r.site.signup),
     "app_registration": ("operator", lambda r: r.site.app_registration),
+    "require_pkce": (True, lambda r: r.site.require_pkce),
     "apps_per_person": (6, lambda r: r.site.apps_per_person),
     "smtp_url": ("smtp://127.0.0.1:1", lambda r: sends_to(r)),
     "mail_from": ("me@example.org", lambda r: vars(r.site.mail)["_sender"]),
     "smtp_timeout": (2.5, lambda r: r.runtime.settings.smtp_timeout),
+    "password_ranges": ("http://localhost/range/", lambda r: r.site.breaches.url),
     "document_size": (4096, lambda r: r.store.documents.quotas.document_bytes),
     "document_limit": (5, lambda r: r.store.documents.quotas.documents),
     "collection_limit": (4, lambda r: r.store.documents.quotas.collections),
     "storage_limit": (4096, lambda r: r.store.documents.quotas.bytes),
+    "person_document_limit": (6, lambda r: r.store.documents.quotas.person_documents),
+    "person_storage_limit": (8192, lambda r: r.store.documents.quotas.person_bytes),
+    "owner_document_limit": (8, lambda r: r.store.hosting.limits.documents),
+    "owner_storage_limit": (6000, lambda r: r.store.hosting.limits.bytes),
     "ai_request_size": (2048, lambda r: r.site.max_ai_request),
 }
 """Another value, and what has it then."""

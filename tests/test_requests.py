@@ -325,8 +325,23 @@ async def test_verifier_and_code_in_the_query_count_for_nothing(service: Service
 
 
 @pytest.mark.gen_test
+@pytest.mark.trap(39)
+@pytest.mark.parametrize("start", ["/", "/api/v1/data/notes/", "/picture/", "/static/", "/account/apps/"])
+async def test_a_path_that_is_too_long_is_not_found(service: Service, start: str) -> None:
+    for tail in ("%41" * 1_400, "a/" * 2_100, "a" * 4_100):
+        response = await send(f"{service.base_url}{start}{tail}")
+        assert response.code == 404, tail[:9]
+
+
+@pytest.mark.gen_test
 @pytest.mark.parametrize("path", ["/signin", "/api/oauth/userinfo", "/api/oauth/token", "/nowhere"])
-@pytest.mark.parametrize("host", ["Host: local host\r\n", "Host: local/host\r\n", "Host: localhost, localhost\r\n", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("Host: local host\r\n", "Host: local/host\r\n", "Host: localhost, localhost\r\n", ""),
+        f"Host: localhost:{'9' * 5_000}\r\n",
+    ],
+)
 async def test_a_host_that_is_none_is_refused_wherever_it_comes_in(service: Service, path: str, host: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(service.base_url).port)
     writer.write(f"GET {path} HTTP/1.1\r\n{host}Connection: close\r\n\r\n".encode())

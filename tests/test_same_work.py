@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 from tornado.httpclient import HTTPResponse
@@ -57,6 +58,25 @@ async def test_sign_in_with_an_account_and_without(service: Service, valkey_engi
     known = await work(valkey_engine, sign_in(EMAIL))
     assert known == await work(valkey_engine, sign_in(NOBODY))
     assert (known[0], known[2]["evalsha"]) == (400, 3), "two windows and the credentials"
+
+
+async def test_a_forged_device_cookie_costs_no_call_and_a_real_one_tells_nothing_of_others(
+    service: Service, valkey_engine: Engine
+) -> None:
+    ada = await service.signed_in()
+    real = ada.cookies["latchkey_device"]
+    answers = {}
+    for email in (EMAIL, NOBODY, "bob" + EMAIL[3:]):
+        for cookie in ("", real[:-1] + ("A" if real[-1] != "A" else "B"), real):
+            browser = service.browser()
+            page = await browser.get("/signin")
+            browser.cookies["latchkey_device"] = cookie
+            sign_in = partial(browser.submit, page, "/signin", email=email, password="not the password")
+            answers[email, cookie] = await work(valkey_engine, sign_in)
+    forged = next(cookie for _, cookie in answers if cookie not in ("", real))
+    assert answers[EMAIL, forged] == answers[EMAIL, ""] == answers[NOBODY, forged]
+    assert answers[NOBODY, real] == answers["bob" + EMAIL[3:], real]
+    assert answers[EMAIL, real][2]["evalsha"] == 1, "one script counts and reads, and no stranger's window is taken"
 
 
 async def test_an_unknown_account_is_checked_at_the_cost_of_the_others() -> None:

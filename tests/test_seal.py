@@ -90,7 +90,7 @@ def test_no_kind_opens_as_another_whatever_its_prefix_says(sealed_as: Kind, open
 
 
 def test_prefixes_are_recognisable_and_all_different() -> None:
-    kinds = ("ac", "at", "ce", "cf", "ch", "hs", "in", "pc", "pr", "rq", "rt", "ss")
+    kinds = ("ac", "at", "ce", "cf", "ch", "dv", "hs", "in", "pc", "pr", "rq", "rt", "ss", "un")
     assert sorted(kind.prefix for kind in Kind) == [f"lk_{word}_" for word in kinds]
 
 

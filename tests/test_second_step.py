@@ -117,7 +117,7 @@ async def test_one_persons_code_is_not_anothers(service: Service) -> None:
     await service.add_person("grace@example.com")
     ada = await Person.arrive(service)
     await ada.add_app()
-    grace = Person(service, await service.signed_in("grace@example.com"))
+    grace = Person(service, await service.confirmed("grace@example.com"))
     page = await grace.browser.get(APP)
     refused = await grace.browser.submit(page, APP, secret=service.store.factors.new_secret(service.ada), code="000000")
     assert refused.code == 400

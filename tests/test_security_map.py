@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.asvs_requirements import REQUIREMENTS
 from tests.rfc_sections import ACCOUNTED, SECTIONS
 from tests.spec_clauses import TRAPS
 
@@ -18,19 +19,23 @@ TEXT = (ROOT / "docs" / "security.md").read_text("utf-8")
 SAFEGUARDS = "\n## Threats and safeguards\n"
 LEFT_OUT = "\n## What is left out, and why\n"
 KNOWN_MISTAKES = "\n## Mistakes that other servers made\n"
+VERIFICATION = "\n## OWASP ASVS 5.0, level 2\n"
 
 
 def rows_below(heading: str) -> list[list[str]]:
     """The rows of the tables under a heading of the second level, as cells."""
     section = TEXT.partition(heading)[2].partition("\n## ")[0]
     lines = [
-        line for line in section.splitlines() if line.startswith("| ") and not line.startswith(("| threat ", "| RFC "))
+        line
+        for line in section.splitlines()
+        if line.startswith("| ") and not line.startswith(("| threat ", "| RFC ", "| ASVS "))
     ]
     return [re.split(r"\s*\|\s*", line[2:].removesuffix("|").rstrip()) for line in lines]
 
 
 SAFE = rows_below(SAFEGUARDS)
 LEFT = rows_below(LEFT_OUT)
+VERIFIED = rows_below(VERIFICATION)
 MISTAKES = [row for row in rows_below(KNOWN_MISTAKES) if row[0] != "trap"]
 
 
@@ -122,3 +127,20 @@ def test_the_tests_of_a_known_mistake_are_marked_with_it(row: list[str]) -> None
     for file, name in named(tests):
         marks = [ast.unparse(mark) for mark in functions_in(file)[name].decorator_list]
         assert f"pytest.mark.trap({number})" in marks, f"{file}::{name}"
+
+
+def test_every_requirement_of_the_asvs_has_its_row_in_order() -> None:
+    assert len(REQUIREMENTS) == 253
+    assert [row[0] for row in VERIFIED] == list(REQUIREMENTS)
+
+
+def test_what_is_met_names_its_tests_and_what_is_not_says_why() -> None:
+    for requirement, asks, state, words, tests in VERIFIED:
+        assert asks, requirement
+        assert state in ("met", "not applicable", "not met"), requirement
+        if state == "met":
+            for file, name in named(tests):
+                assert name in functions_in(file), f"{requirement}: {file} has no {name}"
+        else:
+            assert tests == "", requirement
+            assert len(words) > 10, requirement

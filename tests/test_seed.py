@@ -95,6 +95,17 @@ async def test_what_exists_is_left_alone_and_what_is_missing_is_added(memory_sto
     assert await seed(memory_store, write({"apps": [changed], "users": [other, bob]})) == SeedReport((), ())
 
 
+@pytest.mark.gen_test
+async def test_a_common_password_is_refused_for_a_missing_account_alone(memory_store: Store, write: Write) -> None:
+    weak = {**ADA, "password": "football2024"}
+    with pytest.raises(StartupError, match=r"users\[1\].password: That password is among the first"):
+        await seed(memory_store, write({"apps": [WEB], "users": [{**ADA, "email": "bob@example.com"}, weak]}))
+    assert await memory_store.apps.find("web") is None, "nothing is written"
+    await seed(memory_store, write({"users": [ADA]}))
+    assert await seed(memory_store, write({"users": [weak]})) == SeedReport((), ())
+    assert await memory_store.people.verify("ada@example.com", PASSWORD)
+
+
 async def paid(store: Store, email: str) -> tuple[int, list[str]]:
     """The balance, and the reasons of its entries."""
     account = await store.credits.show((await store.operator.find(email)).user)

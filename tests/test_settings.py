@@ -11,6 +11,7 @@ import pytest
 
 import settings
 from settings import SETTINGS, Settings, SettingsError, load
+from settings.types import Command
 
 ROOT = Path(settings.__file__).parent.parent
 SECRET = "correct-horse-battery"
@@ -134,6 +135,28 @@ def test_errors_never_show_a_secret(config: Path, name: str, text: str) -> None:
         assert SECRET not in str(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__suppress_context__
+
+
+@pytest.mark.trap(24)
+@pytest.mark.parametrize(
+    ("name", "text", "command"),
+    [
+        pytest.param("redis_url", f"redis://:{SECRET}@host", "server", id="a store"),
+        pytest.param("redis_url", f"rediss://ada:{SECRET}/x@host/1", "manage", id="a store, of a command"),
+        pytest.param("redis_url", f"unix:///socket?password={SECRET}", "server", id="a socket"),
+        pytest.param("redis_url", f"redis+sentinel://a,b/s?sentinel_password={SECRET}", "server", id="sentinels"),
+        pytest.param("smtp_url", f"smtps://ada:{SECRET}@mail.test", "server", id="a mail server"),
+    ],
+)
+def test_a_password_in_a_flag_is_refused_and_not_repeated(name: str, text: str, command: Command) -> None:
+    parser = argparse.ArgumentParser()
+    settings.add_arguments(parser, command)
+    flag = f"--{name.replace('_', '-')}"
+    with pytest.raises(SettingsError, match=f"use LATCHKEY_{name.upper()}") as caught:
+        settings.from_namespace(parser.parse_args([flag, text]), {}, command)
+    assert SECRET not in str(caught.value)
+    without = text.partition("?")[0].replace(f":{SECRET}/x@", "@").replace(f":{SECRET}@", "@")
+    settings.from_namespace(parser.parse_args([flag, without]), {}, command)
 
 
 @pytest.mark.trap(24)

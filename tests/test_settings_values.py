@@ -127,7 +127,7 @@ def test_bad_value_names_the_setting_and_its_source_in_one_line(name: str, text:
     ],
 )
 def test_store_urls_are_kept_as_they_are(url: str) -> None:
-    assert load(["--redis-url", url], {}).redis_url == url
+    assert load([], {"LATCHKEY_REDIS_URL": url}).redis_url == url
 
 
 def test_operator_keys_by_commas() -> None:

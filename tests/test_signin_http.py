@@ -29,6 +29,15 @@ def service(io_loop: IOLoop, http_server: Any, site: Site, base_url: str) -> Ser
 
 
 @pytest.mark.gen_test
+async def test_an_address_with_more_behind_it_is_nobodys(service: Service) -> None:
+    longest = f"{'a' * 64}@{'b' * 63}.{'b' * 63}.{'b' * 61}"
+    await service.add_person(longest)
+    page = await service.browser().sign_in(longest + ".example")
+    assert page.code == 400
+    assert (await service.browser().sign_in(longest)).code == 303
+
+
+@pytest.mark.gen_test
 async def test_sign_in_says_the_same_of_a_wrong_password_and_of_nobody(service: Service) -> None:
     await service.add_person("gone@example.com")
     await service.store.operator.set_status("gone@example.com", "disabled")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from store.authorizations import AuthorizationRequest, Pending
+from store.authorizations import Pending
 from store.lifetimes import OAUTH
 from store.opened import Store
 from store.tokens import UnknownUser
 from tests.engines import FakeClock
-from tests.world import CALLBACK, SCOPES, VERIFIER, VISITOR, World, every_key, refusal_of
+from tests.world import CALLBACK, VERIFIER, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -97,7 +99,7 @@ async def test_a_verifier_for_a_code_without_a_challenge_is_refused(store: Store
     world = await World.make(store)
     begun = await store.authorizations.begin(
         world.session,
-        AuthorizationRequest(world.app.client_id, CALLBACK, SCOPES, "s", "", world.app.terms),
+        replace(world.request(), challenge=""),
         always_ask=True,
     )
     assert isinstance(begun, Pending)
@@ -170,7 +172,7 @@ async def test_a_retry_window_does_not_cover_what_was_revoked(store: Store, revo
     if revoke == "the app":
         await world.revoke_app()
     else:
-        await store.tokens.revoke(None, (first if revoke == "its own family" else second).refresh_token)
+        await store.tokens.revoke(world.app, (first if revoke == "its own family" else second).refresh_token)
     assert await refusal_of(world.refresh(first.refresh_token)) == "invalid_grant"
     assert not await world.lives(second.access_token)
 

@@ -102,7 +102,7 @@ async def test_mint_gives_what_a_consent_and_an_exchange_would(store: Store) -> 
     minted = await store.tokens.mint(world.user, world.app, ("profile",))
     assert (minted.scope, minted.expires_in, minted.window) == ("profile", 3600, None)
     assert await world.lives((await world.refresh(minted.refresh_token)).access_token)
-    _, grants = await store.grants.list(world.session)
+    grants = (await store.grants.list(world.session)).grants
     assert [(grant.client, grant.scopes) for grant in grants] == [(world.app.client_id, ("profile",))]
     assert datetime.now(UTC) - grants[0].connected_at < timedelta(minutes=1)
 
@@ -138,7 +138,7 @@ async def test_disconnecting_ends_every_token_and_gives_data_one_end_30_days_on(
     assert await refusal_of(world.exchange(code)) == "invalid_grant"
     assert await refusal_of(store.grants.revoke(world.session, world.app.client_id, VISITOR)) == "not_found"
     assert await ends(store, kept) == {round(until.timestamp() * 1000)}, "a second time moves nothing"
-    _, (grant,) = await store.grants.list(world.session)
+    (grant,) = (await store.grants.list(world.session)).grants
     assert grant.revoked_at is not None
     assert grant.data_until is not None
     assert abs(grant.data_until - until) < timedelta(seconds=5)
@@ -166,7 +166,7 @@ async def test_reconnecting_keeps_the_data_whatever_the_scopes(
     assert await ends(store, kept) == {-1}
     assert {noun: await store.client.dump(key) for noun, key in kept.items() if noun != "grant"} == before
     assert not await world.lives(old.access_token), "what was revoked stays dead"
-    _, (grant,) = await store.grants.list(world.session)
+    (grant,) = (await store.grants.list(world.session)).grants
     assert (grant.scopes, grant.revoked_at, grant.data_until) == (("profile",), None, None)
 
 
@@ -182,7 +182,7 @@ async def test_data_is_gone_30_days_after_disconnecting(clock: FakeClock, memory
     clock.advance(61)
     assert await memory_store.client.exists(*kept.values()) == 0
     world.session = await world.sign_in()
-    _, grants = await memory_store.grants.list(world.session)
+    grants = (await memory_store.grants.list(world.session)).grants
     assert grants == []
     listed = await memory_store.client.hexists(keys.person(world.user)["user"], f"app:{world.app.client_id}")
     assert not listed, "the list drops what has no row"
@@ -228,17 +228,17 @@ async def test_the_list_has_the_newest_app_first_and_its_last_use(clock: FakeClo
     clock.advance(120)
     other, _ = await world.register("another-app")
     tokens = await world.tokens(app=other)
-    _, (first, second) = await memory_store.grants.list(world.session)
+    (first, second) = (await memory_store.grants.list(world.session)).grants
     assert (first.client, second.client) == ("another-app", world.app.client_id)
     assert second.last_used_at is None
     assert first.last_used_at is not None
     clock.advance(59)
     await world.lives(tokens.access_token)
-    _, (unmoved, _) = await memory_store.grants.list(world.session)
+    (unmoved, _) = (await memory_store.grants.list(world.session)).grants
     assert unmoved.last_used_at == first.last_used_at, "written at most once a minute"
     clock.advance(1)
     await world.lives(tokens.access_token)
-    _, (moved, _) = await memory_store.grants.list(world.session)
+    (moved, _) = (await memory_store.grants.list(world.session)).grants
     assert moved.last_used_at is not None
     assert moved.last_used_at - first.last_used_at >= timedelta(minutes=1)
 

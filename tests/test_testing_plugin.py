@@ -297,7 +297,7 @@ def told():
 @pytest.mark.parametrize("again", [1, 2])
 def test_it_is_told_and_when_it_is_due(latchkey, told, again):
     url, events = told
-    app = latchkey.app(scopes="data:read data:write", hosted_storage=True, webhook_url=url)
+    app = latchkey.app(scopes="profile data:read data:write", hosted_storage=True, webhook_url=url)
     ada = latchkey.person()
 
     def heard():

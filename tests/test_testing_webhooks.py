@@ -15,7 +15,7 @@ from outbound.webhooks import EACH_APP, LINE
 from tests.processes import QUICK, Server
 from tests.receiver import Receiver, answering
 
-HOOKED = {"client_id": "notes", "scopes": "data:read data:write", "hosted_storage": True}
+HOOKED = {"client_id": "notes", "scopes": "profile data:read data:write", "hosted_storage": True}
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Sequence
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ import tracing
 from handlers.application import Latchkey
 from handlers.site import Site
 from logs import JsonFormatter
+from outbound.config import load_models
 from store.opened import Store
 from tests.driver import send, send_raw
 from tests.spender import Spender, question
@@ -273,9 +275,18 @@ class TestUpstream:
 
     @pytest.mark.gen_test(timeout=20)
     @pytest.mark.parametrize("stream", [False, True])
-    async def test_an_ai_call_passes_id_and_trace_on(
-        self, service: Any, upstream: ScriptedUpstream, stream: bool
+    async def test_an_ai_call_passes_id_and_trace_on_where_the_operator_says_so(
+        self, service: Any, site: Site, upstream: ScriptedUpstream, tmp_path: Path, stream: bool
     ) -> None:
+        (model,) = site.models.all()
+        file = tmp_path / "models.toml"
+        file.write_text(f"""[[upstream]]
+name = "traced"
+url = "{upstream.url}"
+trace = true
+models = [{{ id = "traced", prices = [{{ version = "1", input = 1, output = 1 }}] }}]
+""")
+        site.models._models["scripted"] = dataclasses.replace(model, upstream=load_models(file).all()[0].upstream)
         spender = await Spender.make(service)
         answer = await spender.ask(question(stream=stream), traceparent=VALID, tracestate="rojo=1")
         assert answer.code == 200

@@ -176,7 +176,7 @@ async def test_documents_credits_apps_and_a_picture_are_there(old_store: Store) 
     assert account.paid == ADA["paid"] == account.opening + sum(entry.amount for entry in account.entries)
     assert [hold.amount for hold in account.holds] == [200]
     listed = await store.grants.list(world.session)
-    assert {grant.client for grant in listed[1]} == {world.app.client_id, "spender"}
+    assert {grant.client for grant in listed.grants} == {world.app.client_id, "spender"}
     assert [app.client_id for app in (await store.owned.list(world.session)).apps] == [ADA["own"]]
     profile = await store.sessions.profile(world.session)
     assert await store.profiles.image(world.user, profile.picture) == b"an image"
@@ -221,7 +221,7 @@ async def test_an_address_is_confirmed_by_the_link_of_before_and_an_invitation_s
 async def test_who_comes_back_in_the_grace_window_finds_everything(old_store: Store, clock: FakeClock) -> None:
     world = await world_of(await brought_over(old_store), CAROL)
     assert not await world.lives(CAROL["dead"])
-    (grant,) = (await world.store.grants.list(world.session))[1]
+    (grant,) = (await world.store.grants.list(world.session)).grants
     assert grant.data_until is not None
     clock.advance(29 * 86400)
     world.session = await world.sign_in()

@@ -54,6 +54,7 @@ def person(home: Home) -> str:
         own: Record = {"name": "Their own", "redirect_uris": ("https://own.example/",), "scopes": ("profile",)}
         await store.owned.register(session, "a nonce", Visitor(), most=1, **own)
         signing_in: Any = SimpleNamespace(store=store, user=sub, email=EMAIL, session=session, codes=[])
+        await confirm(signing_in, "", made["password"])
         await App.add(signing_in)
         await confirm(signing_in, password=made["password"])
         await add_passkey(signing_in)

@@ -14,7 +14,7 @@ from handlers import make_application
 from handlers.site import Site
 from tests import fronts
 from tests.conftest import OpenStore
-from tests.driver import EMAIL, NAME, Service, json_of, send
+from tests.driver import EMAIL, NAME, App, Service, json_of, send
 from tests.engines import DroppingProxy, Engine
 
 
@@ -227,6 +227,33 @@ async def test_malformed_or_unauthenticated_revocations_revoke_nothing(
     response = await send(f"{service.base_url}/api/oauth/revoke", "POST", form=form)
     assert (response.code, json_of(response)["error"]) == error
     assert (await service.web.userinfo(tokens["access_token"])).code == 200
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(9)
+@pytest.mark.parametrize(
+    ("name", "credentials", "survives"),
+    [
+        pytest.param("web", {}, True, id="nobody says who they are"),
+        pytest.param("web", {"client_id": "web-app"}, True, id="only the client_id, which is public"),
+        pytest.param("native", {}, True, id="nobody says who they are, of a public app"),
+        pytest.param("native", {"client_id": "native-app"}, False, id="the public app, which has no secret"),
+        pytest.param("web", {"client_id": "web-app", "client_secret": "SECRET"}, False, id="the app with its secret"),
+    ],
+)
+async def test_a_superseded_refresh_token_ends_nothing_without_client_authentication(
+    service: Service, name: str, credentials: dict[str, str], survives: bool
+) -> None:
+    app: App = getattr(service, name)
+    used = await service.tokens(app)
+    live = json_of(await app.refresh(used["refresh_token"]))
+    fields = {field: value.replace("SECRET", app.secret or "") for field, value in credentials.items()}
+    answer = await app.revoke(used["refresh_token"], **fields)
+    assert (answer.code, json_of(answer)) == (200, {})
+    assert ((await app.userinfo(live["access_token"])).code == 200) is survives
+    # The newest token ends its family, whoever presents it.
+    assert (await app.revoke(live["refresh_token"])).code == 200
+    assert (await app.userinfo(live["access_token"])).code == 401
 
 
 @pytest.mark.gen_test

@@ -51,7 +51,7 @@ def receiver(io_loop: IOLoop) -> Iterator[Receiver]:
 async def owner(service: Service, **fields: Any) -> Browser:
     """Ada, signed in, who owns an app."""
     await service.add_app("own", owner=service.ada, **fields)
-    return await service.signed_in()
+    return await service.confirmed()
 
 
 def text_of(page: HTTPResponse) -> str:
@@ -268,7 +268,7 @@ async def test_somebody_else_sees_and_changes_nothing(service: Service) -> None:
     await service.store.deliveries.enqueue(event)
     await service.add_person("eve@example.com")
     await service.add_app("hers", owner=(await service.store.operator.find("eve@example.com")).user)
-    eve = await service.signed_in("eve@example.com")
+    eve = await service.confirmed("eve@example.com")
     hers = await eve.get("/developer/apps/hers/webhooks")
     xsrf = re.search(r'name="_xsrf" value="([^"]+)"', hers.body.decode())
     assert xsrf

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from outbound.posting import NO_ADDRESS, Poster
+from outbound.guarded import NO_ADDRESS
+from outbound.posting import Poster
 from outbound.reachable import Reach, Resolver, Unreachable
 from settings import Settings
 from tests.receiver import Receiver

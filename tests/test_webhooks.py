@@ -13,7 +13,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from tornado.ioloop import IOLoop
 
 from opening import open_webhooks
-from outbound.posting import NO_ADDRESS
+from outbound.guarded import NO_ADDRESS
 from outbound.retries import ATTEMPTS, PAUSES
 from outbound.webhooks import EACH_APP, LEASE_SECONDS, NO_TARGET, NOT_SIGNED, OWN_ERROR, Webhooks
 from settings import Settings

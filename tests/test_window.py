@@ -233,8 +233,8 @@ async def test_the_window_of_a_store_follows_the_clock(clock: FakeClock, memory_
     assert refused.value.code == "rate_limited"
     assert refused.value.retry_after is not None
     assert 1 <= refused.value.retry_after <= 3
-    assert await memory_store.client.exists(keys.window("address", "192.0.2.1"))
+    assert await memory_store.client.exists(keys.network("address", "192.0.2.0/24", "192.0.2.1"))
     clock.advance(refused.value.retry_after)
     await memory_store.limits.unknown_user("192.0.2.1")
     clock.advance(63)
-    assert not await memory_store.client.exists(keys.window("address", "192.0.2.1"))
+    assert not await memory_store.client.exists(keys.network("address", "192.0.2.0/24", "192.0.2.1"))

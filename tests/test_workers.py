@@ -197,12 +197,12 @@ def test_while_the_store_takes_nothing_workers_wait_to_be_started_and_the_others
         wait_until(lambda: time.monotonic() - ready > INFANCY_SECONDS)  # who dies younger did not die of its work
         store = redis.Redis(unix_socket_path=recorded_socket(Files(server.data_dir.resolve())))
         with store:
-            store.config_set("maxmemory", 1)
+            store.config_set("min-replicas-to-write", 1)
             first, second = workers(server)
             os.kill(first, signal.SIGKILL)
             wait_until(lambda: server.log.count("a worker cannot start") > INFANT_DEATHS)
             assert second in workers(server)
-            store.config_set("maxmemory", 0)
+            store.config_set("min-replicas-to-write", 0)
         wait_until(lambda: len(workers(server)) == 2)
         with asked(port) as connections:
             assert {connection.getresponse().status for connection in connections} == {200}
@@ -215,7 +215,7 @@ def test_where_no_worker_can_start_the_server_ends_and_says_so() -> None:
         server.ready()
         wait_until(lambda: len(workers(server)) == 2)
         with redis.Redis(unix_socket_path=recorded_socket(Files(server.data_dir.resolve()))) as store:
-            store.config_set("maxmemory", 1)
+            store.config_set("min-replicas-to-write", 1)
             for pid in workers(server):
                 os.kill(pid, signal.SIGKILL)
             assert server.process.wait(30) == 1

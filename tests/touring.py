@@ -145,7 +145,7 @@ class Stand:
         """Lets everybody try as often as at the start."""
 
         async def forget() -> None:
-            names = [name async for name in self.store.client.scan_iter(match=keys.window("*", "*"))]
+            names = [name async for name in self.store.client.scan_iter(match=keys.window("*", "*") + "*")]
             if names:
                 await self.store.client.delete(*names)
 

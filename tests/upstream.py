@@ -7,7 +7,7 @@ import json
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -88,8 +88,8 @@ def error(kind: str, text: str = "said by the server") -> Data:
 class Plan:
     """What happens to one request. `before`: cut, reset or hang before the first byte. `status`, `body`: another answer
     than the reply. `events`: those of a stream, made of `reply` unless they are given; after `stops_after` of them (of
-    a whole reply: after so many bytes) comes `then`. `write` may split or change what is sent, `gate` lets one event
-    through at each release."""
+    a whole reply: after that many bytes) comes `then`. `write` may split or change what is sent, `gate` lets one event
+    through at each release; nothing is sent, no status either, before `opens` is set."""
 
     reply: Data = field(default_factory=message)
     events: Sequence[Data] | None = None
@@ -100,6 +100,7 @@ class Plan:
     then: Ending = "end"
     write: Callable[[bytes], Sequence[bytes]] = lambda piece: (piece,)
     gate: asyncio.Semaphore | None = None
+    opens: asyncio.Event | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def stream(self) -> list[bytes]:
@@ -139,6 +140,8 @@ class Incoming(RequestHandler):
     async def _answer(self, plan: Plan) -> None:
         if plan.before:
             return await self._end(plan.before)
+        if plan.opens:
+            await self._first(plan.opens.wait())
         self.set_status(plan.status)
         self.set_header("Content-Type", "application/json")
         for name, value in plan.headers.items():
@@ -169,8 +172,11 @@ class Incoming(RequestHandler):
         self.finish(body)
 
     async def _passed(self, gate: asyncio.Semaphore) -> None:
+        await self._first(gate.acquire())
+
+    async def _first(self, comes: Coroutine[Any, Any, Any]) -> None:
         """Raises StreamClosedError when the other side hung up first."""
-        waits = [asyncio.ensure_future(gate.acquire()), asyncio.ensure_future(self.over.wait())]
+        waits = [asyncio.ensure_future(comes), asyncio.ensure_future(self.over.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -8,6 +8,7 @@ from typing import Any
 
 from store import keys
 from store.authorizations import AuthorizationRequest, Pending
+from store.links import Link
 from store.names import SCOPES as ALL_SCOPES
 from store.opened import Store
 from store.refused import Refused, SignedOut
@@ -73,7 +74,8 @@ class World:
     def request(self, scopes: tuple[str, ...] = SCOPES, app: Registration | None = None) -> AuthorizationRequest:
         """An authorization request with PKCE."""
         app = app or self.app
-        return AuthorizationRequest(app.client_id, CALLBACK, scopes, "a-state", s256(VERIFIER), app.terms)
+        place = app.place(CALLBACK)
+        return AuthorizationRequest(app.client_id, CALLBACK, scopes, "a-state", s256(VERIFIER), app.terms, place)
 
     async def pending(self, scopes: tuple[str, ...] = SCOPES, app: Registration | None = None) -> str:
         """The id of a request the person has to decide on."""
@@ -136,6 +138,14 @@ class World:
         """The keys of the user, grant, family and access token that belong to a refresh token."""
         token = self.opened(Kind.REFRESH, refresh_token)
         return keys.token(token.user, token.client, token.id, token.generation)
+
+
+async def to_change(store: Store, session: Session, new: str) -> Link:
+    """The link to another address, for the password or whatever the session confirmed."""
+    profile = await store.sessions.profile(session)
+    credentials = await store.people.credentials(profile.email)
+    assert credentials is not None
+    return await store.links.to_change(session, profile.email, new, credentials.password, VISITOR)
 
 
 async def every_key(client: Any, pattern: str = "*") -> list[bytes]:

@@ -50,7 +50,7 @@ if (form) form.addEventListener("submit", async (event) => {
       for (const said of arrived.map((text) => JSON.parse(text))) {
         if (said.text) reply.append(said.text);
         if (said.trouble) line("error", said.trouble);
-        if (said.charged) line("price", `It cost you ${said.charged}; ${said.remaining} left.`);
+        if (said.charged) line("price", `It cost you ${said.charged}${said.remaining && `; ${said.remaining} left`}.`);
         if (said.ended) ended(said.trouble);
       }
     }

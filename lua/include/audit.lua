@@ -1,32 +1,57 @@
 --- @include "now"
--- A person's audit trail: one text, a line for each of the newest 200 events, the newest first. A list would take 80
--- bytes more for everybody, a stream 4 KiB. The agent comes last in a line, as it alone may hold spaces.
-local function record(trail, event, client, address, agent)
-  local line = table.concat({int(now_ms()), event, client, address, agent}, ' ')
-  local kept, ends = redis.call('GET', trail) or '', 0
-  for _ = 1, 199 do
-    ends = string.find(kept, '\n', ends + 1, true)
-    if not ends then break end
+-- A person's activity: two texts, a line for each event, the newest first. What concerns security is in one, ordinary
+-- events are in the other (store/security_events.py). A list would take 80 bytes more for everybody, a stream 4 KiB.
+-- The agent comes last in a line, as it alone may hold spaces.
+local TRAIL_LINES = 200
+
+-- The lines without the oldest of the most frequent event, `event` counted once more than it is there: no kind of event
+-- pushes out the others, however often somebody causes it.
+local function make_room(lines, event)
+  local counts, most = {[event] = 1}, event
+  for _, line in ipairs(lines) do
+    local name = string.match(line, '^%d+ (%S*)')
+    counts[name] = (counts[name] or 0) + 1
+    if counts[name] > counts[most] then most = name end
   end
-  if ends then kept = string.sub(kept, 1, ends) end
-  redis.call('SET', trail, (string.gsub(line, '%c', ' ')) .. '\n' .. kept)
+  for place = #lines, 1, -1 do
+    if string.match(lines[place], '^%d+ (%S*)') == most then
+      table.remove(lines, place)
+      break
+    end
+  end
 end
 
--- The lines of the newest `most` events.
-local function newest_events(trail, most)
-  local lines = {}
-  for line in string.gmatch(redis.call('GET', trail) or '', '[^\n]+') do
-    if #lines == most then break end
-    lines[#lines + 1] = line
+-- Notes an event in a trail, which is the person's `audit` or, for ordinary events, `activity`. `noted` goes out with the
+-- answer of the script (store/scripts.py).
+local function record(trail, event, client, address, agent)
+  noted[#noted + 1] = {trail, event, client, address, agent}
+  local line = string.gsub(table.concat({int(now_ms()), event, client, address, agent}, ' '), '%c', ' ')
+  local kept = redis.call('GET', trail) or ''
+  local _, count = string.gsub(kept, '\n', '')
+  if count >= TRAIL_LINES then
+    local lines = {}
+    for one in string.gmatch(kept, '[^\n]+') do lines[#lines + 1] = one end
+    while #lines >= TRAIL_LINES do make_room(lines, event) end
+    kept = table.concat(lines, '\n') .. '\n'
   end
+  redis.call('SET', trail, line .. '\n' .. kept)
+end
+
+-- Every line of a trail.
+local function events_of(trail)
+  local lines = {}
+  for line in string.gmatch(redis.call('GET', trail) or '', '[^\n]+') do lines[#lines + 1] = line end
   return lines
 end
 
--- The sign-ins, and the sign-up, among the newest 50 events: what a sign-in is held against before it is recorded.
+-- The newest 50 sign-ins and the sign-up, among all that the trail has: what a sign-in is held against before it is
+-- recorded.
 local function sign_ins(trail)
   local found = {}
-  for _, entry in ipairs(newest_events(trail, 50)) do
-    if string.find(entry, '^%d+ signed_in') or string.find(entry, '^%d+ signed_up') then found[#found + 1] = entry end
+  for _, entry in ipairs(events_of(trail)) do
+    if #found < 50 and (string.find(entry, '^%d+ signed_in') or string.find(entry, '^%d+ signed_up')) then
+      found[#found + 1] = entry
+    end
   end
   return found
 end

@@ -16,20 +16,20 @@ local function read_hold(row)
   return state == '', tonumber(amount), tonumber(ends), client
 end
 
--- What is held in all and what by one app. Drops the holds that have ended.
+-- What is held in all, what by one app, and how many holds stand. Drops the holds that have ended.
 local function held_of(holds, client, now)
-  local all, own = 0, 0
+  local all, own, standing = 0, 0, 0
   local rows = redis.call('HGETALL', holds)
   for position = 1, #rows, 2 do
     local stands, amount, ends, holder = read_hold(rows[position + 1])
     if ends <= now then
       redis.call('HDEL', holds, rows[position])
     elseif stands then
-      all = all + amount
+      all, standing = all + amount, standing + 1
       if holder == client then own = own + amount end
     end
   end
-  return all, own
+  return all, own, standing
 end
 
 local function write_hold(holds, id, state, amount, ends, client, now)

@@ -4,12 +4,10 @@ local function has_factor(factors, passkeys)
   return redis.call('EXISTS', factors, passkeys) > 0
 end
 
--- Was it shown in this session, within `proof` ms, who sits there? Where there is a second step, by the second step, since
--- the session began; else by signing in, or by the password typed again.
+-- Was it shown in this session, within `proof` ms, who sits there? Where there is a second step, by that; else by the
+-- password typed again. Signing in shows nothing: a copy of the cookie would inherit that.
 local function proved(session, factors, passkeys, proof, now)
-  local row = redis.call('HMGET', session, 'created_at', 'proved_at', 'shown_at')
-  local at = row[3]
-  if not has_factor(factors, passkeys) then at = row[2] or row[1] end
+  local at = redis.call('HGET', session, has_factor(factors, passkeys) and 'shown_at' or 'proved_at')
   return at and now - tonumber(at) <= proof or false
 end
 

@@ -2,7 +2,7 @@
 --- @include "window"
 -- The one guard of every resource call: user active, token live, scope carried, window open, in this order, so that
 -- a dead token takes nothing from a window (SPEC 5.4, 8.1). `needed`: scope names of which one must be carried.
--- Returns a word; then with 'ok': remaining, reset; with 'rate_limited': reset, retry.
+-- Returns a word; then with 'ok': remaining, reset, scopes of the token, scopes of the grant; with 'rate_limited': reset, retry.
 local function admit(user, grant, family, access, window, needed, limit, period, now)
   if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
   local scope = redis.call('GET', access)
@@ -22,5 +22,5 @@ local function admit(user, grant, family, access, window, needed, limit, period,
   if not admitted then return 'rate_limited', reset, retry end
   -- Last use is written at most once a minute: a read stays a read.
   if now - tonumber(given[4] or '0') >= 60000 then redis.call('HSET', grant, 'last_used_at', int(now)) end
-  return 'ok', remaining, reset
+  return 'ok', remaining, reset, scope, given[2]
 end

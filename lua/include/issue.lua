@@ -2,8 +2,20 @@
 -- Writes a family at `generation` and the access token of that generation. The lifetimes are in ms. An access token
 -- has the epoch of its family, and a scope of its own only where it is narrower: '1' stands for the family's, since
 -- small numbers are shared and take no memory of their own.
-local function issue_tokens(family, access, generation, family_scope, access_scope, epoch, refresh_ttl, access_ttl, now)
+-- `lifetime` (ms; 0: none) is how long after its first token a family ends, however often it is rotated; `born` is the
+-- time of that (ms), or false where it is not known. Only a family with a lifetime keeps it: a row is small without.
+-- The row outlives its last refresh token by an access token, which is good for as long as the app was told.
+local function issue_tokens(
+  family, access, generation, family_scope, access_scope, epoch, refresh_ttl, access_ttl, lifetime, born, now)
   redis.call('HSET', family, 'generation', int(generation), 'scope', family_scope, 'epoch', epoch)
-  redis.call('PEXPIREAT', family, int(now + refresh_ttl))
+  local ends = now + refresh_ttl
+  if lifetime > 0 then
+    if not born then
+      born = now
+      redis.call('HSET', family, 'born', int(born))
+    end
+    ends = math.min(ends, born + lifetime + access_ttl)
+  end
+  redis.call('PEXPIREAT', family, int(ends))
   redis.call('SET', access, access_scope ~= family_scope and access_scope or '1', 'PXAT', int(now + access_ttl))
 end

@@ -7,8 +7,9 @@ local function live_session(user, session, idle, now)
   local person = redis.call('HMGET', user, 'status', 'epoch')
   if person[1] ~= 'active' or person[2] ~= row[1] then return false end
   if now - tonumber(row[2]) >= math.min(60000, idle / 10) then
-    redis.call('HSET', session, 'seen_at', int(now))
+    -- The expiry first: it takes no memory, so a full store lets the rest be written, and pages be read.
     redis.call('PEXPIREAT', session, int(math.min(now + idle, tonumber(row[3]))))
+    redis.call('HSET', session, 'seen_at', int(now))
   end
   return true
 end

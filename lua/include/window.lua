@@ -36,3 +36,16 @@ local function take_window(key, limit, period, now)
   local free = anchor + step * math.ceil(WINDOW_STEPS * (count - limit + 1) / limit)
   return false, 0, reset, math.max(1, math.ceil((free - now) / 1000))
 end
+
+-- Gives back one request that was taken, for work that was refused for want of room.
+local function give_back(key, limit, period, now)
+  local first, number, last = string.match(redis.call('GET', key) or '', '^(%d+) (%d+) (%d+)$')
+  if not first then return end
+  first, number = tonumber(first), tonumber(number) - 1
+  local reset = first + period / WINDOW_STEPS * math.ceil(WINDOW_STEPS * number / limit)
+  if number < 1 or reset <= now then
+    redis.call('DEL', key)
+  else
+    redis.call('SET', key, int(first) .. ' ' .. int(number) .. ' ' .. last, 'PXAT', int(reset))
+  end
+end

@@ -12,8 +12,9 @@ from store.fsck.invariants import Finding, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_words, row_of
 from store.keys import Spelt
-from store.lifetimes import EMAIL_RESERVATION
+from store.lifetimes import EMAIL_RESERVATION, UNDO_LINK
 from store.registration import Registration
+from store.tombstones import LASTS, Remains, Tombstone
 from store.webhooks import WebhookSecrets
 
 DRIFT = 10
@@ -21,10 +22,12 @@ DRIFT = 10
 
 
 async def judge_email(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """An entry ends in a minute, or its person's row has the address."""
+    """An entry ends in a minute, or its person's row has the address, or a link of theirs can bring it back."""
     user = in_words(seen[0])
+    if 0 <= look.left <= EMAIL_RESERVATION + SLACK:
+        return []
     if look.left >= 0:
-        if look.left <= EMAIL_RESERVATION + SLACK:
+        if look.left <= UNDO_LINK + SLACK and await _comes_back(desk, user, at.name):
             return []
         write = ("PEXPIREAT", key, str(look.now + EMAIL_RESERVATION), "LT")
         return [found("lifetime", key, "it lives too long", desk.reader.mend(key, [(user, "GET", key)], write))]
@@ -36,10 +39,22 @@ async def judge_email(desk: Desk, at: Spelt, key: str, look: Look, seen: list[An
     if in_words(theirs.seen[0]) == at.name or theirs.seen[1] or not desk.is_sure(key):
         return []
 
+    if await _comes_back(desk, user, at.name):
+        return []
+
     async def free() -> None:
         await desk.addresses.free_stale(at.name)
 
     return [found("address-left", key, f"the row of {user} has another address, or is gone", free)]
+
+
+async def _comes_back(desk: Desk, user: str, email: str) -> bool:
+    """Whether a link of this person's brings the address back."""
+    if not re.fullmatch(r"[0-9a-f]{32}", user):
+        return False
+    undos = keys.person(user)["undos"]
+    look = await desk.reader.look(undos, ("HGETALL", undos))
+    return any(in_words(entry).endswith(f" {email}") for entry in row_of(look.seen[0]).values())
 
 
 def reads_of_registration(at: Spelt) -> list[Read]:
@@ -54,28 +69,59 @@ async def judge_registration(desk: Desk, at: Spelt, key: str, look: Look, seen: 
     if not there:
         return []
     if left_by is not None:
-        what = f"the deletion of this app is under way, or broke off: app delete {at.client} ends it"
-        return [found("deletion-open", key, what)] if desk.is_sure(key) else []
+        return await judge_tombstone(desk, at, key)
     if app is None or app.client_id != at.client:
         return [found("registration", key, "it cannot be read" if app is None else "it is of another app")]
-    wrong = []
+    wrong = await lasts(desk, key) if look.left >= 0 else []
     listed = await desk.reader.command("ZSCORE", keys.APPS, at.client)
     if listed is None and desk.is_sure(key):
         mend = desk.reader.mend(keys.APPS, [], ("ZADD", keys.APPS, "NX", str(app.created_at // 1000), at.client))
         wrong.append(found("registration", key, "the list of all does not have it", mend))
-    if re.fullmatch(r"[0-9a-f]{32}", app.owner):
-        owner = keys.person(app.owner)
-        theirs = await desk.reader.look(owner["user"], ("EXISTS", owner["user"]), ("ZSCORE", owner["apps"], at.client))
-        if theirs.seen[0] and theirs.seen[1] is None and desk.is_sure(key):
-            write = ("ZADD", owner["apps"], "NX", str(app.created_at), at.client)
-            mend = desk.reader.mend(owner["user"], [("1", "EXISTS", owner["user"])], write)
-            wrong.append(found("owned", key, f"the list of {app.owner} does not have it", mend))
+    wrong += await _owned(desk, at.client, app.owner, app.created_at, key)
     if desk.deep:
         wrong += signing_secrets(desk, app, key)
     return wrong
 
 
-def signing_secrets(desk: Desk, app: Registration, key: str) -> list[Finding]:
+async def lasts(desk: Desk, key: str) -> list[Finding]:
+    """A registration has no expiry."""
+    look = await desk.reader.look(key, ("GET", key))
+    if look.left < 0 or Tombstone.unpack(look.seen[0]):
+        return []  # it was deleted meanwhile
+    mend = desk.reader.mend(key, [("string", "TYPE", key)], ("PERSIST", key))
+    return [found("lasting", key, "it would end, and must last", mend)]
+
+
+async def judge_tombstone(desk: Desk, at: Spelt, key: str) -> list[Finding]:
+    """A tombstone ends when the documents have, or the deletion is under way."""
+    look = await desk.reader.look(key, ("GET", key))
+    stone = Tombstone.unpack(look.seen[0] or b"")
+    if stone is None:
+        return []  # it has ended meanwhile
+    if not stone.until:
+        what = f"the deletion of this app is under way, or broke off: app delete {at.client} ends it"
+        return [found("deletion-open", key, what)] if desk.is_sure(key) else []
+    wrong = signing_secrets(desk, stone.app, key) if desk.deep and stone.app else []
+    if not 0 <= look.left <= LASTS + SLACK:
+        mend = desk.reader.mend(key, [("string", "TYPE", key)], ("PEXPIREAT", key, str(stone.until)))
+        wrong.append(found("lifetime", key, "the tombstone does not end in time", mend))
+    return wrong + await _owned(desk, at.client, stone.owner, stone.deleted_at, key)
+
+
+async def _owned(desk: Desk, client: str, user: str, since: int, key: str) -> list[Finding]:
+    """Is the app in its owner's list, where it counts?"""
+    if not re.fullmatch(r"[0-9a-f]{32}", user):
+        return []
+    owner = keys.person(user)
+    theirs = await desk.reader.look(owner["user"], ("EXISTS", owner["user"]), ("ZSCORE", owner["apps"], client))
+    if not theirs.seen[0] or theirs.seen[1] is not None or not desk.is_sure(key):
+        return []
+    write = ("ZADD", owner["apps"], "NX", str(since), client)
+    mend = desk.reader.mend(owner["user"], [("1", "EXISTS", owner["user"])], write)
+    return [found("owned", key, f"the list of {user} does not have it", mend)]
+
+
+def signing_secrets(desk: Desk, app: Registration | Remains, key: str) -> list[Finding]:
     """Opens the secrets that sign what is posted to the app."""
     secrets = WebhookSecrets(desk.ring)
     for sealed in app.webhook_secrets:
@@ -119,6 +165,7 @@ async def judge_keyring(desk: Desk, at: Spelt, key: str, look: Look, seen: list[
         for name, value in row.items()
         if not (
             (re.fullmatch(r"check:[0-9]+", name) and re.fullmatch(r"[0-9a-f]{32}", value))
+            or (name == "pairwise" and re.fullmatch(r"[0-9a-f]{64}", value))
             or (
                 re.fullmatch(r"sealed_at:[0-9]+|documents_(front|since)|layout", name)
                 and re.fullmatch(r"-?[0-9]+", value)

@@ -11,7 +11,8 @@ from store.addresses import Addresses
 from store.cipher import Cipher
 from store.fsck.reading import Reader
 from store.keyring import Keys
-from store.registration import Registration, owner_left
+from store.registration import Registration
+from store.tombstones import Tombstone
 from store.totp import TotpSecrets
 
 
@@ -43,14 +44,14 @@ class Desk:
         return self.last
 
     async def registration(self, client: str) -> tuple[Registration | None, str | None, bool]:
-        """The registration of an app; who owned one that is being deleted; whether there is anything at all. What
-        cannot be read counts as there."""
+        """The registration of an app; who owned one that was deleted; whether there is anything at all. What cannot be
+        read counts as there."""
         packed: Any = await self.reader.command("GET", keys.app(client))
         if not isinstance(packed, bytes):
             return None, None, False
         try:
-            left_by = owner_left(packed)
-            return (None, left_by, True) if left_by is not None else (Registration.unpack(packed), None, True)
+            stone = Tombstone.unpack(packed)
+            return (None, stone.owner, True) if stone else (Registration.unpack(packed), None, True)
         except Exception:  # whatever msgpack and the rules of a registration make of other bytes
             return None, None, True
 

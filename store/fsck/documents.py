@@ -177,6 +177,7 @@ def _judge_usage(desk: Desk, pair: Pair) -> list[Finding]:
     writes: list[Read] = [("HDEL", known["usage"], *some) for some in in_steps(over, AT_ONCE)]
     for some in in_steps(list(counted), AT_ONCE):
         writes.append(("HSET", known["usage"], *(word for name in some for word in (name, str(counted[name])))))
+    writes.append(("HDEL", keys.person(pair.user)["user"], "stored"))  # to be counted again, too
     anchor = known["usage"]
     shown = ", ".join(f"{name} {said.get(name, 'none')} for {counted.get(name, 0)}" for name in differ[:3])
     return [found("usage", anchor, f"it says {shown}", desk.reader.mend(anchor, still, *writes))]

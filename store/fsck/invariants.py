@@ -47,6 +47,13 @@ INVARIANTS = (
     ),
     Invariant("address-left", "an address in the index is that of its person", NOTE, "frees the address", apart=True),
     Invariant(
+        "undo",
+        "an old address that a link brings back is kept for its person",
+        NOTE,
+        "keeps it where it is free",
+        apart=True,
+    ),
+    Invariant(
         "deletion", "a deletion that was begun is among those to be finished", ERROR, "enters it there", apart=True
     ),
     Invariant(
@@ -73,6 +80,13 @@ INVARIANTS = (
     Invariant(
         "connected-left", "an app in a person's row has a grant; the next listing drops others", NOTE, "drops it"
     ),
+    Invariant(
+        "connected-lasts",
+        "the list of a registered app in a shard does not end",
+        ERROR,
+        "takes the expiry off",
+        apart=True,
+    ),
     Invariant("app", "a grant is of an app that is registered", ERROR, apart=True),
     Invariant(
         "grace",
@@ -94,6 +108,12 @@ INVARIANTS = (
         "derives index and metadata from what is there; a document that is gone cannot be derived",
     ),
     Invariant("usage", "usage is a recount of the documents", ERROR, "counts again"),
+    Invariant(
+        "stored",
+        "what all apps keep for a person is the sum of their usage",
+        ERROR,
+        "drops the sum; the next write counts",
+    ),
     Invariant("etags", "no ETag is beyond the sequence", ERROR, "moves the sequence on"),
     Invariant("content", "what is encrypted opens under a configured key, and has the size that is noted", ERROR),
     Invariant("balance", "the balance is the opening balance and the sum of the ledger, entry for entry", ERROR),

@@ -10,6 +10,7 @@ from store.keys import Spelt
 from store.lifetimes import (
     ACCESS_TOKEN,
     AI_REPLY,
+    APPS_SWEEP,
     CHALLENGE,
     CHANGE_LINK,
     CODE,
@@ -23,10 +24,12 @@ from store.lifetimes import (
     REFRESH_TOKEN,
     REQUEST,
     RESET_LINK,
+    UNDO_LINK,
     Group,
 )
 from store.numbers import DAYS_KEPT, NAMES
 from store.outbox import SWEEP_SECONDS
+from store.security_log import KEPT_MS
 
 SLACK = MINUTE
 """ms by which the clocks of two hosts may differ, one of which took over from the other."""
@@ -61,7 +64,7 @@ _WINDOW = Kind("string", 0, value=rb"[0-9]+ [0-9]+ [0-9]+", outlives=True)
 _ASKED = {"redirect_uri": TEXT, "scope": SCOPES, "challenge": ANY, "terms": TEXT}
 
 KINDS: dict[str, Kind] = {
-    "registration": Kind("string"),
+    "registration": Kind("string", 0),
     "days": Kind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned"),
     "people": Kind("string", value=rb"-?[0-9]+"),
     "all-apps": Kind("zset"),
@@ -71,9 +74,10 @@ KINDS: dict[str, Kind] = {
     "invite": Kind("string", INVITE, value=rb"[A-Za-z0-9_-]{22} .*"),
     "window": _WINDOW,
     "users": Kind("set"),
-    "app-users": Kind("set"),
+    "app-users": Kind("set", 0),
     "outbox": Kind("stream"),
     "due": Kind("zset"),
+    "apps-swept": Kind("string", APPS_SWEEP, value=b"1"),
     "relayed": Kind("string", int(SWEEP_SECONDS * 1000), value=b"1"),
     "delivery": Kind(
         "hash",
@@ -92,6 +96,7 @@ KINDS: dict[str, Kind] = {
     ),
     "deliveries": Kind("zset", DELIVERY),
     "deliveries-due": Kind("zset"),
+    "security-events": Kind("stream", KEPT_MS),
     "user": Kind(
         "hash",
         fields={
@@ -102,15 +107,18 @@ KINDS: dict[str, Kind] = {
             "password": TEXT,
             "created_at": NUMBER,
         },
-        others=r"verified|picture|app:[A-Za-z0-9_-]{1,64}",
+        others=r"verified|picture|stored|hosted|app:[A-Za-z0-9_-]{1,64}",
     ),
     "leaving": Kind("hash", outlives=True),
+    "undos": Kind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),
     "picture": Kind("string"),
     "factors": Kind("hash", fields={"secret": TEXT, "step": NUMBER, "since": NUMBER}),
     "passkeys": Kind("hash", others=r"[knc]:.+"),
     "recovery": Kind("set"),
+    "guesses": Kind("hash", others=r"(count|until)(:[A-Za-z0-9_-]{22})?|shared|lifted"),
     "sessions": Kind("zset"),
     "audit": Kind("string"),
+    "activity": Kind("string"),
     "apps": Kind("zset"),
     "balance": Kind("hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes"),
     "holds": Kind("hash", 0),
@@ -126,15 +134,15 @@ KINDS: dict[str, Kind] = {
     # The mark outlives the challenge, so that a clock that steps back changes nothing.
     "challenge": Kind("string", CHALLENGE + MINUTE, value=b"1", outlives=True),
     "link": Kind(
-        "hash", 0, {"id": TEXT, "email": TEXT, "epoch": EPOCH, "target": ANY, "mailed": b"[01]"}, others="used"
+        "hash", 0, {"id": TEXT, "email": TEXT, "epoch": EPOCH, "target": ANY, "mailed": b"[01]"}, others="used|shown"
     ),
-    "request": Kind("hash", REQUEST, {**_ASKED, "state": ANY}, outlives=True),
+    "request": Kind("hash", REQUEST, {**_ASKED, "state": ANY}, others=r"place", outlives=True),
     "code": Kind("hash", CODE, {**_ASKED, "epoch": EPOCH}, outlives=True),
     "family": Kind(
         "hash",
         REFRESH_TOKEN,
         {"generation": NUMBER, "scope": SCOPES, "epoch": EPOCH},
-        others="revoked|replayed",
+        others="revoked|replayed|born",
         outlives=True,
     ),
     "access": Kind("string", ACCESS_TOKEN, value=rb"1|" + SCOPES, outlives=True),
@@ -147,7 +155,7 @@ KINDS: dict[str, Kind] = {
         "hash",
         0,
         {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
-        others="last_used_at|revoked_at|spend_limit|spend_month|spent",
+        others=r"last_used_at|revoked_at|app_deleted|spend_limit|spend_month|spent|to:[A-Za-z0-9_-]{16}",
     ),
     "usage": Kind("hash", 0),
     "docs": Kind("hash", 0),
@@ -156,6 +164,10 @@ KINDS: dict[str, Kind] = {
 }
 PAIR = ("grant", "usage", "docs", "meta", "index")
 """Of those that are there, the first one stands for the pair."""
+
+
+REMEMBERED, MOST_REMEMBERED = rb"[1-9][0-9]{0,15} " + SCOPES, 8
+"""What a grant keeps for a redirect URI that was consented to, and for how many, as in `lua/include/remembered.lua`."""
 
 
 def lifetime(at: Spelt) -> int | None:

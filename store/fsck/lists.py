@@ -103,6 +103,9 @@ async def judge_app_users(desk: Desk, at: Spelt, key: str, look: Look, seen: lis
                 still += [("0", "EXISTS", keys.grant(user, at.client)), ("0", "EXISTS", keys.person(user)["leaving"])]
                 mend = desk.reader.mend(key, still, ("SREM", key, one))
                 wrong.append(found("connected", key, f"{user} is listed, and has not connected the app", mend))
+    if look.left >= 0 and (await desk.registration(at.client))[0] and desk.is_sure(key):
+        mend = desk.reader.mend(key, [("set", "TYPE", key)], ("PERSIST", key))
+        wrong.append(found("connected-lasts", key, "it would end, and the app is registered", mend))
     return wrong
 
 

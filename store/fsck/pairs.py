@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ from store import keys
 from store.fsck import documents, telling
 from store.fsck.desk import Desk
 from store.fsck.invariants import Finding, found
-from store.fsck.kinds import KINDS, SLACK, wrong_fields
+from store.fsck.kinds import KINDS, MOST_REMEMBERED, REMEMBERED, SLACK, wrong_fields
 from store.fsck.reading import Expected, number, row_of
 from store.keys import Spelt
 from store.lifetimes import DAY, GRACE
@@ -63,13 +64,14 @@ async def check(desk: Desk, at: Spelt, key: str) -> list[Finding]:
         names_wrong = wrong_fields(KINDS["grant"], pair.grant)
         if names_wrong:
             wrong.append(found("row", key, f"wrong or missing: {' '.join(sorted(names_wrong)[:9])}"))
+        wrong += _remembered(pair, key)
         wrong += _members(desk, pair, key) + _grace(desk, pair, key)
         wrong += await telling.missing(desk, at.user, at.client, key) if "revoked_at" in pair.grant else []
         if not desk.last and "revoked_at" not in pair.grant:
             desk.connected[at.client] += 1
         there = (await desk.registration(at.client))[2]
         if not there and desk.is_sure(key):
-            what = f"the app {at.client} is not registered: register the name again and delete it, and all of it goes"
+            what = f"the app {at.client} is not registered: app delete {at.client} --purge frees what it left"
             wrong.append(found("app", key, what))
     elif max(pair.lefts.values()) >= telling.TOGETHER or -1 in pair.lefts.values():
         wrong.append(found("granted", key, "there is no grant"))
@@ -131,6 +133,14 @@ def _members(desk: Desk, pair: Pair, key: str) -> list[Finding]:
             found("connected", key, "the list of the shard lacks the person", desk.reader.mend(key, still, write))
         )
     return wrong
+
+
+def _remembered(pair: Pair, key: str) -> list[Finding]:
+    """Consent is remembered for a few redirect URIs, each with scopes."""
+    values = [value for name, value in pair.grant.items() if name.startswith("to:")]
+    if len(values) <= MOST_REMEMBERED and all(re.fullmatch(REMEMBERED, value) for value in values):
+        return []
+    return [found("row", key, "what is remembered of redirect URIs is not of its form, or too much")]
 
 
 def _grace(desk: Desk, pair: Pair, key: str) -> list[Finding]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from store import keys
 from store.errors import StoreError
 from store.fsck.desk import Desk
-from store.fsck.invariants import Finding, found
+from store.fsck.invariants import Finding, Mend, found
+from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_steps, in_words, number, row_of
 from store.keys import Spelt
+from store.lifetimes import DAY
 from store.people import ABOUT_TO_BEGIN
 
 AT_ONCE = 100
+_STORED = re.compile(r"([0-9]+) ([0-9]+) ([0-9]+)")
+_UNDO = re.compile(r"([0-9]{1,19}) [0-9]{1,19} ([01]) (.+)", re.S)
 
 
 def no_reads(at: Spelt) -> list[Read]:
@@ -47,8 +52,9 @@ async def judge_user(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any
             )
         )
     wrong += await _address(desk, at.user, key, in_words(row.get("email")))
-    wrong += await _connected(desk, at.user, key, [name[4:] for name in row if name.startswith("app:")])
-    return wrong
+    clients = [name[4:] for name in row if name.startswith("app:")]
+    wrong += await _connected(desk, at.user, key, clients)
+    return wrong + await _stored(desk, at.user, key, in_words(row.get("stored")), clients)
 
 
 async def _address(desk: Desk, user: str, key: str, email: str) -> list[Finding]:
@@ -73,7 +79,7 @@ async def _address(desk: Desk, user: str, key: str, email: str) -> list[Finding]
 async def _is_new(desk: Desk, user: str, key: str) -> bool:
     """Whether nobody has signed in to the account yet: a process that died while it was made left it so."""
     person = keys.person(user)
-    look = await desk.reader.look(key, ("EXISTS", person["sessions"]), ("GET", person["audit"]))
+    look = await desk.reader.look(key, ("EXISTS", person["sessions"], person["activity"]), ("GET", person["audit"]))
     return not look.seen[0] and (look.seen[1] or b"").count(b"\n") <= 1
 
 
@@ -96,6 +102,26 @@ async def _connected(desk: Desk, user: str, key: str, clients: list[str]) -> lis
     return wrong
 
 
+async def _stored(desk: Desk, user: str, key: str, said: str, clients: list[str]) -> list[Finding]:
+    """What all apps keep for the person, against the usage of each; not where there are more than can be asked at once,
+    nor from the moment on when it is to be counted again."""
+    usages = keys.usage_prefix(user)
+    if not said or len(clients) > AT_ONCE:
+        return []
+    reads: list[Read] = [("HMGET", usages + client, "documents", "bytes") for client in clients]
+    look = await desk.reader.look(key, ("HGET", key, "stored"), *reads)
+    match = _STORED.fullmatch(said)
+    if in_words(look.seen[0]) != said:
+        return []  # moved meanwhile
+    if match is not None and not look.now + SLACK // 60 < int(match[3]) <= look.now + DAY:
+        return []
+    documents, total = (sum(int(row[place] or 0) for row in look.seen[1:]) for place in (0, 1))
+    if match is not None and (int(match[1]), int(match[2])) == (documents, total):
+        return []
+    mend = desk.reader.mend(key, [(said, "HGET", key, "stored")], ("HDEL", key, "stored"))
+    return [found("stored", key, f"it says {said}, and they keep {documents} documents of {total} bytes", mend)]
+
+
 async def judge_leaving(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """A deletion that was begun is known to who finishes it."""
     listed = await desk.reader.command("ZSCORE", keys.LEAVING, at.user)
@@ -107,6 +133,30 @@ async def judge_leaving(desk: Desk, at: Spelt, key: str, look: Look, seen: list[
         return [found("deletion-open", key, "the deletion of this account broke off")] if over else []
     mend = desk.reader.mend(keys.LEAVING, [], ("ZADD", keys.LEAVING, str(look.now // 1000), at.user))
     return [found("deletion", key, "a deletion was begun, and nobody goes on with it", mend)]
+
+
+async def judge_undos(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+    """The address that a link brings back is kept for its person until the link ends."""
+    wrong = []
+    for link, raw in row_of(seen[0]).items():
+        entry = _UNDO.fullmatch(in_words(raw))
+        if entry is None:
+            wrong.append(found("row", key, f"{link} is not as it should be"))
+            continue
+        ends, used, email = int(entry[1]), entry[2] == "1", entry[3]
+        if used or ends <= look.now or in_words(await desk.reader.command("GET", keys.email(email))) == at.user:
+            continue
+        if desk.is_sure(key):
+            wrong.append(found("undo", key, "an old address is not kept", _keep(desk, email, at.user, ends)))
+    return wrong
+
+
+def _keep(desk: Desk, email: str, user: str, ends: int) -> Mend:
+    async def keep() -> None:
+        if await desk.addresses.reserve(email, user):
+            await desk.addresses.hold(email, user, ends)
+
+    return keep
 
 
 def reads_of_picture(at: Spelt) -> list[Read]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from store import keys
 from tests.breaking.cases import GHOST, OLD, case, then
 from tests.checking import DOCUMENTS, Furnished, told
@@ -22,6 +24,30 @@ async def lists_all(f: Furnished) -> None:
 
 async def credits_agree(f: Furnished) -> None:
     await recount(f.store, f.world.user)
+
+
+async def list_that_ends(f: Furnished) -> None:
+    await f.client.pexpire(keys.shard_app_users(f.world.user[:3], f.world.app.client_id), 10**6)
+
+
+async def bury_own_app(f: Furnished) -> None:
+    app = await f.store.apps.find(f.own_app)
+    assert app is not None
+    await f.world.tokens(("profile",), app)
+    await f.store.apps.begin_deletion(f.own_app)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys, "SHARDS", (f.world.user[:3],))
+        await f.store.apps.finish_deletion(f.own_app)
+
+
+async def tombstone_that_does_not_count(f: Furnished) -> None:
+    await bury_own_app(f)
+    await f.client.zrem(f.person["apps"], f.own_app)
+
+
+async def tombstone_without_end(f: Furnished) -> None:
+    await bury_own_app(f)
+    await f.client.persist(keys.app(f.own_app))
 
 
 async def revoked_for_ever(f: Furnished) -> None:
@@ -92,6 +118,21 @@ async def of_another_size(f: Furnished) -> None:
     await f.client.hset(f.hosted["meta"], "notes/n2", f"{etag} 7 {created} {updated}")
 
 
+async def usage_otherwise(f: Furnished) -> None:
+    await f.client.hdel(f.person["user"], "stored")
+    await f.client.hincrby(f.hosted["usage"], "bytes", 5)
+
+
+async def usage_gone(f: Furnished) -> None:
+    await f.client.hdel(f.person["user"], "stored")
+    await f.client.delete(f.hosted["usage"])
+
+
+async def stored_otherwise(f: Furnished) -> None:
+    said = (await f.client.hget(f.person["user"], "stored")).split()
+    await f.client.hset(f.person["user"], "stored", b" ".join((said[0], b"7", said[2])))
+
+
 async def damaged(f: Furnished) -> None:
     sealed = bytearray(await f.client.hget(f.hosted["docs"], "notes/n2"))
     sealed[-1] ^= 1
@@ -138,11 +179,12 @@ DATA = [
     case(lambda f: f.client.zadd(f.listed, {"A" * 22: OLD}), "delivery-left"),
     case(lambda f: f.client.zrem(f.hosted["index"], "notes/n2"), "documents", proof=lists_all),
     case(index_beside, "documents", proof=lists_all),
+    case(stored_otherwise, "stored", proof=writes_on),
     case(without_metadata, "documents usage", proof=lists_all),
     case(of_another_size, "documents usage", proof=lists_all),
     case(lambda f: f.client.hdel(f.hosted["docs"], "notes/n2"), "documents", "documents"),
-    case(lambda f: f.client.hincrby(f.hosted["usage"], "bytes", 5), "usage", proof=counts_agree),
-    case(lambda f: f.client.delete(f.hosted["usage"]), "usage etags", proof=lists_all),
+    case(usage_otherwise, "usage", proof=counts_agree),
+    case(usage_gone, "usage etags", proof=lists_all),
     case(lambda f: f.client.hset(f.hosted["usage"], "n:ghosts", "0"), "usage", proof=counts_agree),
     case(etag_beyond, "etags", proof=writes_on),
     case(damaged, "content", "content", deep=True),
@@ -159,6 +201,10 @@ DATA = [
     case(reply_uncounted, "replies", proof=credits_agree),
     case(lambda f: f.client.set(keys.app(f.own_app), b"\x93nonsense"), "registration", "registration"),
     case(lambda f: f.client.zrem(keys.APPS, f.own_app), "registration"),
+    case(lambda f: f.client.pexpire(keys.app(f.own_app), 10**6), "lasting"),
+    case(list_that_ends, "connected-lasts"),
+    case(tombstone_without_end, "lifetime"),
+    case(tombstone_that_does_not_count, "owned"),
     case(lambda f: f.client.zadd(keys.APPS, {"ghost": OLD}), "registration-left"),
     case(lambda f: f.client.zrem(f.person["apps"], f.own_app), "owned"),
     case(lambda f: f.client.zadd(f.person["apps"], {"ghost": OLD * 1000}), "owned-left"),

@@ -14,7 +14,7 @@ async def signs_in(f: Furnished) -> None:
 
 async def shows_the_app(f: Furnished) -> None:
     listed = await f.store.grants.list(f.world.session)
-    assert f.world.app.client_id in {grant.client for grant in listed[1]}
+    assert f.world.app.client_id in {grant.client for grant in listed.grants}
 
 
 async def deletion_ends(f: Furnished) -> None:
@@ -25,6 +25,20 @@ async def deletion_ends(f: Furnished) -> None:
 
 
 NEW = "begun@example.com"
+
+
+UNDONE = "undone@example.com"
+
+
+async def undo_of_an_address_that_went(f: Furnished) -> None:
+    undos, ends = keys.person(f.world.user)["undos"], await f.store.apps.now() + 60_000
+    await f.client.hset(undos, "A" * 22, f"{ends} {ends} 0 {UNDONE}")
+    await f.client.pexpireat(undos, ends)
+
+
+async def address_is_kept(f: Furnished) -> None:
+    assert await f.store.people.find(UNDONE) == f.world.user
+    assert 0 < await f.client.pttl(keys.email(UNDONE)) <= 60_000
 
 
 async def half_made(f: Furnished) -> None:
@@ -98,7 +112,7 @@ async def family_gone(f: Furnished) -> None:
 
 
 async def not_in_the_row(f: Furnished) -> None:
-    await f.client.hdel(f.person["user"], f"app:{f.world.app.client_id}")
+    await f.client.hdel(f.person["user"], f"app:{f.world.app.client_id}", "stored")
 
 
 async def not_in_the_list(f: Furnished) -> None:
@@ -129,6 +143,8 @@ PEOPLE = [
     case(lambda f: f.client.pexpire(f.person["audit"], 10**6), "lasting"),
     case(lambda f: f.client.hdel(f.person["user"], "password"), "row", "row"),
     case(lambda f: f.client.hset(f.grant, "nonsense", "1"), "row", "row"),
+    case(lambda f: f.client.hset(f.grant, "to:" + "A" * 16, "profile"), "row", "row"),
+    case(lambda f: f.client.hset(f.grant, mapping={f"to:{n:016}": "1 profile" for n in range(9)}), "row", "row"),
     case(lambda f: of_nobody(f, "audit"), "owner", "owner"),
     case(lambda f: of_nobody(f, "sessions"), "owner"),
     case(lambda f: f.client.srem(f.person["users"], keys.member(f.world.user)), "listed"),
@@ -137,6 +153,8 @@ PEOPLE = [
     case(half_made, "address-begun", proof=can_sign_in_at_last),
     case(half_made_just_now, "address-begun", proof=can_sign_in_at_last),
     case(lambda f: f.client.set(keys.email("old@example.com"), f.world.user), "address-left"),
+    case(lambda f: f.client.hset(keys.person(f.world.user)["undos"], "A" * 22, "then"), "lifetime row", "row"),
+    case(undo_of_an_address_that_went, "undo", proof=address_is_kept),
     case(half_deleted, "deletion", proof=deletion_ends),
     case(half_deleted_and_noted, "deletion-open", "deletion-open", deletion_ends),
     case(lambda f: f.store.apps.begin_deletion(f.own_app), "deletion-open", "deletion-open", app_deletion_ends),
@@ -147,6 +165,7 @@ PEOPLE = [
     case(lambda f: f.client.delete(f.person["picture"]), "picture"),
     case(without_a_second_step, "factors"),
     case(half_a_passkey, "factors", "factors"),
+    case(lambda f: f.client.hset(f.person["guesses"], "counted", 1), "row", "row"),
     case(family_gone, "family"),
     case(not_in_the_row, "connected", proof=shows_the_app),
     case(not_in_the_list, "connected"),

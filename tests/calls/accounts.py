@@ -11,10 +11,10 @@ from store.passkeys import options_for_use, read_answer
 from store.seal import Kind
 from tests.calls.prepared import Call, call
 from tests.factoring import PARTY, App, add_passkey
-from tests.world import PASSWORD, VISITOR, World
+from tests.world import PASSWORD, VISITOR, World, to_change
 
 
-@call("limits.unknown_user", "take_window")
+@call("limits.unknown_user", "take_networks")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.unknown_user("192.0.2.1")
 
@@ -29,7 +29,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.foreign_token(w.user, "a token of another app")
 
 
-@call("limits.sign_in", "take_window")
+@call("limits.sign_in", "take_networks", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_in("192.0.2.1", w.email)
 
@@ -39,14 +39,37 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.own_password(w.user)
 
 
-@call("limits.passkey", "take_window")
+@call("limits.passkey", "take_networks")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.passkey("192.0.2.1")
 
 
-@call("limits.sign_up", "take_window")
+@call("limits.sign_up", "take_networks")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_up("192.0.2.1")
+
+
+@call("signing_in.with_password", "take_networks", "take_window", "read_credentials", "start_session")
+async def _(w: World) -> Call:
+    return lambda: w.store.signing_in.with_password(w.email, PASSWORD, "192.0.2.1", None, VISITOR)
+
+
+@call("limits.give_back", "give_back")
+async def _(w: World) -> Call:
+    taken = await w.store.limits.own_password(w.user)
+    return lambda: w.store.limits.give_back(taken)
+
+
+@call("devices.credentials", "try_device")
+async def _(w: World) -> Call:
+    device = w.store.devices.open(await w.store.devices.renew(None, w.user))
+    assert device is not None
+    return lambda: w.store.devices.credentials(device, w.email)
+
+
+@call("devices.renew", "read_epoch")
+async def _(w: World) -> Call:
+    return lambda: w.store.devices.renew(None, w.user)
 
 
 @call("limits.sign_up_mail", "take_window")
@@ -59,7 +82,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.change_mail("new@example.com")
 
 
-@call("limits.forgot", "take_window")
+@call("limits.forgot", "take_networks", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.forgot("192.0.2.1", w.email)
 
@@ -74,9 +97,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.links.to_reset(w.user, w.email)
 
 
-@call("links.to_change", "issue_link")
+@call("links.to_change", "issue_change")
 async def _(w: World) -> Call:
-    return lambda: w.store.links.to_change(w.user, w.email, f"newer-{w.email}")
+    credentials = await w.store.people.credentials(w.email)
+    assert credentials
+    return lambda: w.store.links.to_change(w.session, w.email, f"newer-{w.email}", credentials.password, VISITOR)
 
 
 async def mailed(found: Awaitable[Link | None]) -> str:
@@ -107,15 +132,45 @@ async def _(w: World) -> Call:
     return lambda: w.store.links.reset(text, "another horse battery", VISITOR)
 
 
-@call("links.change", "read_link", "confirm_email", "change_address", "release_email")
+@call("links.change", "read_link", "confirm_email", "change_address", "hold_email")
 async def _(w: World) -> Call:
-    text = await mailed(w.store.links.to_change(w.user, w.email, f"newer-{w.email}"))
+    text = (await to_change(w.store, w.session, f"newer-{w.email}")).text
     return lambda: w.store.links.change(w.session, text, VISITOR)
+
+
+async def undo_of(w: World) -> str:
+    """The link that brings the person's address back."""
+    text = (await to_change(w.store, w.session, f"newer-{w.email}")).text
+    undo = (await w.store.links.change(w.session, text, VISITOR)).undo
+    assert undo
+    return undo.text
+
+
+@call("links.look_undo", "read_undo")
+async def _(w: World) -> Call:
+    text = await undo_of(w)
+    return lambda: w.store.links.look_undo(text)
+
+
+@call("links.undo", "read_undo", "confirm_email", "undo_change", "release_email")
+async def _(w: World) -> Call:
+    text = await undo_of(w)
+    return lambda: w.store.links.undo(text, VISITOR)
 
 
 @call("limits.webhook_sent", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.webhook_sent(w.user)
+
+
+@call("limits.change_app", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.change_app(w.user)
+
+
+@call("limits.verify_domain", "take_window")
+async def _(w: World) -> Call:
+    return lambda: w.store.limits.verify_domain(w.user)
 
 
 @call("limits.picture", "take_window")
@@ -145,7 +200,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.people.verify(w.email, PASSWORD)
 
 
-@call("people.delete", "delete_user", "release_email")
+@call("people.delete", "begin_leaving", "delete_user", "release_email")
 async def _(w: World) -> Call:
     await w.tokens()
     return lambda: w.store.people.delete(w.user)
@@ -173,6 +228,7 @@ async def _(w: World) -> Call:
     "take_window",
     "read_credentials",
     "prove_with_code",
+    "begin_leaving",
     "delete_user",
     "release_email",
 )
@@ -188,6 +244,7 @@ async def _(w: World) -> Call:
     "read_factors",
     "read_passkey",
     "prove_with_passkey",
+    "begin_leaving",
     "delete_user",
     "release_email",
 )

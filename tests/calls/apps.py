@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from store import keys
+from store.app_ending import TypedForApp
+from store.passkeys import options_for_use, read_answer
 from store.registration import secret_mark
 from store.webhooks import newest_mark
 from tests.calls.prepared import Call, call
-from tests.world import CALLBACK, VISITOR, World
+from tests.factoring import PARTY, add_passkey, confirm_if_needed
+from tests.world import CALLBACK, PASSWORD, VISITOR, World
 
 
 @call("apps.find")
@@ -89,11 +93,93 @@ async def _(w: World) -> Call:
     return lambda: w.store.apps.begin_deletion(w.app.client_id)
 
 
-@call("apps.finish_deletion", "forget_app", "forget_deliveries", "remove_app")
+@call("apps.finish_deletion", "retire_app", "bury_app")
 async def _(w: World) -> Call:
     await w.tokens()
     await w.store.apps.begin_deletion(w.app.client_id)
     return lambda: w.store.apps.finish_deletion(w.app.client_id)
+
+
+@call("apps.finish_deletions", "retire_app", "bury_app")
+async def _(w: World) -> Call:
+    await w.store.apps.finish_deletions()  # those of other calls
+    await w.tokens()
+    await w.store.apps.begin_deletion(w.app.client_id)
+    return w.store.apps.finish_deletions
+
+
+@call("app_sweep.sweep")
+async def _(w: World) -> Call:
+    await w.store.client.delete(keys.APPS_SWEPT)
+    return w.store.app_sweep.sweep
+
+
+@call("apps.stored")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.stored(w.app.client_id)
+
+
+@call("apps.all_remembered")
+async def _(w: World) -> Call:
+    return w.store.apps.all_remembered
+
+
+@call("apps.remembered")
+async def _(w: World) -> Call:
+    await w.store.apps.begin_deletion(w.app.client_id)
+    return lambda: w.store.apps.remembered(w.app.client_id)
+
+
+@call("apps.check_free")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.check_free("free")
+
+
+@call("apps.reseal", "save_app")
+async def _(w: World) -> Call:
+    return lambda: w.store.apps.reseal(w.app.client_id, lambda _, sealed: sealed)
+
+
+@call("app_ending.challenge", "read_session", "read_factors")
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    return lambda: w.store.app_ending.challenge(w.session, client)
+
+
+@call(
+    "app_ending.with_password",
+    "read_session",
+    "read_factors",
+    "take_window",
+    "read_credentials",
+    "prove_with_code",
+    "note_app",
+    "save_app",
+    "read_factors",
+)
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    typed = TypedForApp(OWN["name"], PASSWORD, "")
+    return lambda: w.store.app_ending.with_password(w.session, client, typed, VISITOR)
+
+
+@call(
+    "app_ending.with_passkey",
+    "read_session",
+    "read_factors",
+    "read_passkey",
+    "prove_with_passkey",
+    "note_app",
+    "save_app",
+    "read_factors",
+)
+async def _(w: World) -> Call:
+    client = await own_app(w)
+    device = await add_passkey(w)
+    challenge, allowed = await w.store.app_ending.challenge(w.session, client)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
+    ending = w.store.app_ending
+    return lambda: ending.with_passkey(w.session, client, OWN["name"], PARTY, challenge, answer, VISITOR)
 
 
 OWN: dict[str, Any] = {"name": "My App", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
@@ -101,6 +187,7 @@ OWN: dict[str, Any] = {"name": "My App", "redirect_uris": (CALLBACK,), "scopes":
 
 async def own_app(w: World) -> str:
     """The client id of an app that the person has registered."""
+    await confirm_if_needed(w)
     made = await w.store.owned.register(w.session, "a nonce", VISITOR, most=9, **OWN)
     return made.registration.client_id
 
@@ -157,6 +244,13 @@ async def _(w: World) -> Call:
     return lambda: w.store.owned.rotate_webhook(w.session, client, VISITOR, mark=mark, ends=None)
 
 
+@call("owned.prove_domain", "read_session", "note_app", "save_app")
+async def _(w: World) -> Call:
+    app, _ = await w.store.apps.fresh(await own_app(w))
+    assert app is not None
+    return lambda: w.store.owned.prove_domain(w.session, app, "app.example", VISITOR)
+
+
 @call("owned.delete", "note_app", "save_app")
 async def _(w: World) -> Call:
     client = await own_app(w)
@@ -166,6 +260,19 @@ async def _(w: World) -> Call:
 @call("owned.give", "give_app")
 async def _(w: World) -> Call:
     return lambda: w.store.owned.give(w.user, w.app.client_id)
+
+
+@call("hosting.flush", "add_hosted")
+async def _(w: World) -> Call:
+    w.store.hosting.grew(w.user, 1, 1)
+    return w.store.hosting.flush
+
+
+@call("hosting.recount", "count_hosted", "add_hosted")
+async def _(w: World) -> Call:
+    await w.store.client.zadd(keys.person(w.user)["apps"], {w.app.client_id: 1})
+    await w.tokens()
+    return lambda: w.store.hosting.recount(w.user)
 
 
 @call("numbers.flush", "add_numbers")

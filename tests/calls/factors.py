@@ -35,6 +35,7 @@ async def _(w: World) -> Call:
 
 @call("factors.enable_totp", "read_factors", "enable_totp")
 async def _(w: World) -> Call:
+    await confirm(w)
     app = App(w, w.store.factors.new_secret(w.user))
     code = await app.code()
     return lambda: w.store.factors.enable_totp(w.session, app.sealed, code, VISITOR)
@@ -56,11 +57,13 @@ async def _(w: World) -> Call:
 
 @call("factors.challenge", "read_factors")
 async def _(w: World) -> Call:
+    await confirm(w)
     return lambda: w.store.factors.challenge(w.session)
 
 
 @call("factors.add_passkey", "add_passkey")
 async def _(w: World) -> Call:
+    await confirm(w)
     challenge = await w.store.factors.challenge(w.session)
     options = options_for_new(PARTY, "Latchkey", w.user, w.email, "Ada", challenge, [])
     answer = read_answer(Authenticator(ORIGIN).create(options))

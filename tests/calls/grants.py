@@ -57,6 +57,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.grants.list(w.session)
 
 
+@call("grants.count", "count_grants")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.grants.count(w.session)
+
+
 @call("grants.revoke", "revoke_grant")
 async def _(w: World) -> Call:
     await w.tokens()

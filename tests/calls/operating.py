@@ -63,7 +63,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.operator.reset_factors(w.email)
 
 
-@call("operator.delete", "describe_user", "delete_user", "release_email")
+@call("operator.delete", "describe_user", "begin_leaving", "delete_user", "release_email")
 async def _(w: World) -> Call:
     return lambda: w.store.operator.delete(w.email)
 

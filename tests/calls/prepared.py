@@ -13,9 +13,9 @@ from tests.world import World
 Call = Callable[[], Awaitable[Any]]
 Prepare = Callable[[World], Awaitable[Call]]
 
-# These are no nouns of the store, and `follow` never returns: tests/test_apps.py has it.
-_NOT_NOUNS = {"client", "keys", "hasher", "scripts", "sealer"}
-_APART = {"apps.follow"}
+# These are no nouns of the store. `follow` never returns: tests/test_apps.py has it. `judge` asks nothing of the store.
+_NOT_NOUNS = {"client", "keys", "hasher", "scripts", "sealer", "checks"}
+_APART = {"apps.follow", "people.judge"}
 
 CALLS: dict[str, Prepared] = {}
 

@@ -1,0 +1,186 @@
+"""What a request costs: processor time of the event loop, of other threads and of the store, and how long everybody
+else waits meanwhile.
+
+Time of a processor, unlike time of a clock, hardly depends on what else the machine does. What is over a bound is sent
+again, and counts as a finding when it is over the bound each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import re
+import threading
+import time
+from asyncio.events import Handle
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from fuzz.wire import BOUND, Heard, Wrong, check, converse
+
+if TYPE_CHECKING:
+    from fuzz.corpus import Message
+    from fuzz.target import Target
+
+LOOP = 0.05
+"""Seconds of the event loop's processor that a request of up to `SIZE` bytes may take, and the store's."""
+THREADS = 0.25
+"""The same for threads: hashes of passwords, pictures, answers of passkeys. Each pool has few threads and a bounded
+queue of its own, so these seconds hold up only those who wait for the same pool."""
+SIZE = 2**16
+TRIES = 3
+PAUSE = 0.005
+"""Seconds between two looks at /healthz."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds: of the event loop, of other threads and of the store in processor time; the longest wait of /healthz in
+    time of the clock."""
+
+    loop: float
+    threads: float = 0.0
+    store: float = 0.0
+    wait: float = 0.0
+
+    def over(self, size: int) -> str:
+        """What is over its bound for a request of this size in bytes; "" where nothing is."""
+        times = 1 + size // SIZE
+        parts = (("loop", self.loop, LOOP), ("threads", self.threads, THREADS), ("store", self.store, LOOP))
+        return ", ".join(f"{name} {1000 * spent:.0f} ms" for name, spent, bound in parts if spent > times * bound)
+
+
+class Meter:
+    """Processor time of what runs on an event loop: `total`, and `longest`, the longest turn of one callback since it
+    was last set to 0. Use as a context manager, from the start of the loop on."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.total = self.longest = 0.0
+
+    def __enter__(self) -> Self:
+        self._run: Callable[[Handle], Any] = Handle._run
+        ours, run = self._loop, self._run
+
+        def measured(handle: Handle) -> None:
+            if handle._loop is not ours:  # type: ignore[attr-defined]  # of all handles
+                return run(handle)
+            begun = time.thread_time()
+            try:
+                run(handle)
+            finally:
+                spent = time.thread_time() - begun
+                self.total += spent
+                self.longest = max(self.longest, spent)
+
+        Handle._run = measured  # type: ignore[method-assign, assignment]
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        Handle._run = self._run  # type: ignore[method-assign]
+
+
+class Watch:
+    """Asks for /healthz from a side connection, all the time. `longest`: the longest wait in seconds since it was last
+    set to 0; `spent`: the processor time of the asking. Use as a context manager."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._ask, name="watch", daemon=True)
+        self.longest = self.spent = 0.0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stop.set()
+        self._thread.join(BOUND)
+
+    def _ask(self) -> None:
+        side = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        while not self._stop.wait(PAUSE):
+            begun = time.monotonic()
+            with suppress(OSError, http.client.HTTPException):
+                side.request("GET", "/healthz")
+                side.getresponse().read()
+            self.longest = max(self.longest, time.monotonic() - begun)
+            self.spent = time.thread_time()
+        side.close()
+
+
+class Scales:
+    """Sends requests alone and says what each costs. Use as a context manager."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._watch = Watch(target.port)
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        self._watch.__enter__()
+        self._runner.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._runner.__exit__(*raised)
+        self._watch.__exit__(*raised)
+
+    def weigh(self, port: int, raw: bytes) -> tuple[Heard, Cost]:
+        """What was heard, and what it cost. Raises Wrong where the connection stays open."""
+        target, watch = self._target, self._watch
+        watch.longest = 0.0
+        re.purge()  # a regular expression of the sender's is compiled once, and then known
+        before = self._read()
+        heard = self._runner.run(converse(port, [raw], target.at_work))
+        ends = time.monotonic() + BOUND
+        while target.at_work() and time.monotonic() < ends:
+            time.sleep(PAUSE)
+        loop, whole, own, store = (now - then for now, then in zip(self._read(), before, strict=True))
+        return heard, Cost(loop, max(0.0, whole - own - loop), store, watch.longest)
+
+    def check(self, port: int, raw: bytes) -> tuple[Heard, Cost]:
+        """As `weigh`; raises Wrong where the request is over a bound each time it is sent."""
+        heard, cost = self.weigh(port, raw)
+        for _ in range(TRIES - 1):
+            if not cost.over(len(raw)):
+                break
+            heard, again = self.weigh(port, raw)
+            cost = Cost(*(min(one, other) for one, other in zip(_times(cost), _times(again), strict=True)))
+        if over := cost.over(len(raw)):
+            raise Wrong(f"{len(raw)} bytes cost {over} of processor\n{raw[:500]!r}")
+        return heard, cost
+
+    def _read(self) -> tuple[float, float, float, float]:
+        """Seconds so far of the loop, the whole process, what is the fuzzer's own, and the store."""
+        used = self._target.client.info("cpu")
+        store = used["used_cpu_user"] + used["used_cpu_sys"]
+        own = time.thread_time() + self._watch.spent
+        return self._target.meter.total, time.process_time(), own, store
+
+
+def _times(cost: Cost) -> tuple[float, float, float, float]:
+    return cost.loop, cost.threads, cost.store, cost.wait
+
+
+def weigh_all(target: Target, messages: Iterable[Message]) -> Cost:
+    """Sends each alone, and returns the most that any cost. Raises Wrong, with everything that was found: what is over
+    a bound, answered as no request may be, or complained of in the log."""
+    most, found = Cost(0.0), []
+    with Scales(target) as scales:
+        for one in messages:
+            try:
+                heard, cost = scales.check(target.port, one.encoded())
+                most = Cost(*(max(pair) for pair in zip(_times(most), _times(cost), strict=True)))
+                check(heard, busy=one.busy)
+                if target.log.heard:
+                    raise Wrong(f"the log: {target.log.heard[0]}")
+            except (Wrong, ValueError, LookupError, OSError) as error:
+                found.append(f"{one.name}: {error!r}")
+                target.log.heard.clear()
+    if found:
+        raise Wrong("\n".join(found))
+    return most

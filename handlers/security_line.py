@@ -1,0 +1,88 @@
+"""What a server adds to the security log: where the running request comes from, and a line for each event."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import orjson
+
+import tracing
+from handlers.agents import device_words
+from handlers.application import Latchkey
+from handlers.site import client_address
+from logs import Said
+from store.security_events import EVENTS
+from store.security_log import Event, Origin
+
+log = logging.getLogger("latchkey.security")
+
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING}
+
+
+class SecurityLine(Said):
+    """One event. The fields are those of docs/operations.md, without the empty ones."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+
+    def __str__(self) -> str:
+        fields = (f"{name}={_word(value)}" for name, value in _fields(self._event).items())
+        return " ".join((self._event.event, self._event.result, *fields))
+
+    def words(self) -> str:
+        """The sentence of the event."""
+        declared = EVENTS.get(self._event.event)
+        return declared.sentence if declared else self._event.event
+
+    def put_fields(self, line: dict[str, Any]) -> None:
+        """All that is known of the event."""
+        line["event"], line["result"] = self._event.event, self._event.result
+        line |= _fields(self._event)
+
+
+def tell_security(application: Latchkey) -> None:
+    """Has the store's security log ask for the origin of what it notes, and tell each event to the process's log. What
+    the application's site says counts each time: a reload gives it another."""
+    security = application.site.store.security
+
+    def origin() -> Origin:
+        request = tracing.current()
+        if request is None:
+            return Origin()
+        headers = request.headers
+        forwarded = ",".join(headers.get_list("X-Forwarded-For"))
+        address = client_address(request.remote_ip or "", forwarded, application.site.trusted_proxies)
+        return Origin(address, device_words(headers.get("User-Agent", "")), tracing.request_id(request))
+
+    security.origin, security.tell = origin, tell
+
+
+def tell(event: Event) -> None:
+    """Writes the line of an event."""
+    level = _LEVELS[event.severity]
+    if log.isEnabledFor(level):
+        log.log(level, SecurityLine(event))
+
+
+def _fields(event: Event) -> dict[str, str | int]:
+    values = {
+        "actor": event.actor,
+        "person": event.person,
+        "client_id": event.client,
+        "address": event.address,
+        "agent": event.agent,
+        "typed": event.typed,
+        "detail": event.detail,
+        "count": event.count if event.count > 1 else "",
+        "request_id": event.request_id,
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _word(value: str | int) -> str:
+    """The value in quotes where it would look like several."""
+    text = str(value)
+    return orjson.dumps(text).decode() if " " in text or '"' in text else text

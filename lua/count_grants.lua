@@ -1,0 +1,25 @@
+--- Count the apps a person has connected, and the documents that all apps keep. (SPEC 3.1)
+--- KEYS[1] user
+--- KEYS[2] session
+--- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
+--- ARGV[2] usage_prefix: what stands before it in the key of what the app keeps
+--- ARGV[3] idle: ms
+--- @reply signed_out
+--- @reply ok email email_verified name picture apps documents
+--- @derives grant_prefix usage_prefix
+--- @include "connected"
+--- @include "session"
+local user, session = KEYS[1], KEYS[2]
+local grant_prefix, usage_prefix, idle = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local apps, documents = 0, 0
+for _, client in ipairs(apps_of(user)) do
+  local row = redis.call('HMGET', grant_prefix .. client, 'scope', 'revoked_at')
+  if row[1] then
+    if not row[2] then apps = apps + 1 end
+    documents = documents + tonumber(redis.call('HGET', usage_prefix .. client, 'documents') or '0')
+  end
+end
+local email, verified, name, picture = profile(user)
+return {'ok', email, verified, name, picture, int(apps), int(documents)}

@@ -1,0 +1,20 @@
+--- Count what an app keeps for some of the people of a shard.
+--- KEYS[1] app_users
+--- ARGV[1] client
+--- ARGV[2] people: what stands before a member of the list in the keys of that person
+--- ARGV[3] cursor: '0' to begin
+--- ARGV[4] steps: about as many people
+--- @reply ok cursor documents bytes
+--- @derives people
+--- @idempotent
+--- @include "now"
+local app_users = KEYS[1]
+local client, people, cursor, steps = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local documents, bytes = 0, 0
+local page = redis.call('SSCAN', app_users, cursor, 'COUNT', steps)
+for _, member in ipairs(page[2]) do
+  local row = redis.call('HMGET', people .. member .. ':usage:' .. client, 'documents', 'bytes')
+  documents, bytes = documents + tonumber(row[1] or '0'), bytes + tonumber(row[2] or '0')
+end
+return {'ok', page[1], int(documents), int(bytes)}

@@ -1,0 +1,14 @@
+--- Let an e-mail address stay in the index until a time, if it is this person's: a link may bring it back.
+--- KEYS[1] email
+--- ARGV[1] user_id
+--- ARGV[2] ends: ms
+--- @reply ok
+--- @reply not_mine
+--- @idempotent
+--- @reserve
+local email = KEYS[1]
+local user_id, ends = ARGV[1], ARGV[2]
+
+if redis.call('GET', email) ~= user_id then return {'not_mine'} end
+redis.call('PEXPIREAT', email, ends)
+return {'ok'}

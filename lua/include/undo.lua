@@ -1,0 +1,25 @@
+-- What brings old e-mail addresses back: by the id of each link, `ends at used email`. `ends` is when the link ends, `at`
+-- when the address was changed, both in ms, `at` different for each; `used` is '1' once the address is back.
+local function read_undo(entry)
+  local ends, at, used, email = string.match(entry or '', '^(%d+) (%d+) ([01]) (.+)$')
+  return ends and {ends = tonumber(ends), at = tonumber(at), used = used == '1', email = email} or nil
+end
+
+-- Every entry that has not ended, by the id of its link.
+local function open_undos(undos, now)
+  local found, row = {}, redis.call('HGETALL', undos)
+  for position = 1, #row, 2 do
+    local entry = read_undo(row[position + 1])
+    if entry and entry.ends > now then found[row[position]] = entry end
+  end
+  return found
+end
+
+-- Until when an address is kept for its person, in ms; 0 for one that no link brings back.
+local function kept_until(entries, email)
+  local ends = 0
+  for _, entry in pairs(entries) do
+    if entry.email == email and not entry.used then ends = math.max(ends, entry.ends) end
+  end
+  return ends
+end

@@ -1,0 +1,56 @@
+--- Make a link to another e-mail address for who is signed in and showed the password, or the second step they have.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] link
+--- KEYS[4] window
+--- KEYS[5] audit
+--- KEYS[6] factors
+--- KEYS[7] passkeys
+--- ARGV[1] link_id
+--- ARGV[2] email: the person's address as it was read
+--- ARGV[3] password: the raw hash that was verified, or empty
+--- ARGV[4] ttl: ms
+--- ARGV[5] mailed: '1' where the mail reaches the person, '0' where there is no mail server
+--- ARGV[6] limit
+--- ARGV[7] period: ms
+--- ARGV[8] idle: ms
+--- ARGV[9] proof: ms
+--- ARGV[10] address
+--- ARGV[11] agent
+--- @reply signed_out
+--- @reply gone
+--- @reply unproved
+--- @reply stale
+--- @reply rate_limited reset retry
+--- @reply ok
+--- @reserve
+--- @include "session"
+--- @include "factors"
+--- @include "window"
+--- @include "audit"
+local user, session, link, window, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local link_id, email, password, ttl, mailed = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local limit, period, idle, proof = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local address, agent = ARGV[10], ARGV[11]
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+local row = redis.call('HMGET', user, 'email', 'epoch', 'password')
+if row[1] ~= email then return {'gone'} end
+local second = has_factor(factors, passkeys)
+if second then
+  if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
+elseif row[3] ~= password then
+  return {'stale'}
+end
+local admitted, _, reset, retry = take_window(window, limit, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
+redis.call('DEL', link)
+redis.call('HSET', link, 'id', link_id, 'email', email, 'epoch', row[2], 'target', '', 'mailed', mailed)
+if second then
+  redis.call('HSET', link, 'shown', '1')
+  spend_proof(session)
+end
+redis.call('PEXPIREAT', link, int(now + ttl))
+record(audit, 'email_change_asked', '', address, agent)
+return {'ok'}

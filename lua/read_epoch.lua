@@ -1,0 +1,11 @@
+--- Read a person's session epoch and the time: what a known device is noted with.
+--- KEYS[1] user
+--- @reply not_found
+--- @reply ok session_epoch now
+--- @idempotent
+--- @include "now"
+local user = KEYS[1]
+
+local epoch = redis.call('HGET', user, 'epoch')
+if not epoch then return {'not_found'} end
+return {'ok', epoch, int(now_ms())}

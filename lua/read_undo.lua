@@ -1,0 +1,18 @@
+--- Read a link that brings an old e-mail address back, for the page it opens; nothing is used up.
+--- KEYS[1] user
+--- KEYS[2] undos
+--- ARGV[1] undo_id
+--- @reply over
+--- @reply used email
+--- @reply ok email
+--- @idempotent
+--- @include "now"
+--- @include "undo"
+local user, undos = KEYS[1], KEYS[2]
+local undo_id = ARGV[1]
+
+local person = redis.call('HMGET', user, 'status', 'email')
+local entry = open_undos(undos, now_ms())[undo_id]
+if not entry or person[1] ~= 'active' then return {'over'} end
+if entry.used then return {'used', person[2]} end
+return {'ok', person[2]}

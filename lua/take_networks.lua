@@ -1,0 +1,27 @@
+--- Take one request from the windows of an address and of the networks around it: of all of them, or of none.
+--- KEYS[1] wide
+--- KEYS[2] middle
+--- KEYS[3] narrow
+--- ARGV[1] limit: requests per period, of the narrow one
+--- ARGV[2] middle_limit
+--- ARGV[3] wide_limit
+--- ARGV[4] period: ms
+--- @reply ok remaining reset
+--- @reply rate_limited reset retry
+--- @reserve
+--- @include "networks"
+local wide, middle, narrow = KEYS[1], KEYS[2], KEYS[3]
+local limit, middle_limit, wide_limit, period = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local now, left, ends, taken = now_ms(), nil, nil, {}
+for _, rung in ipairs(each_once(wide, middle, narrow, {limit, middle_limit, wide_limit})) do
+  local admitted, remaining, reset, retry = take_window(rung[1], rung[2], period, now)
+  if not admitted then
+    -- Whoever fills one window, in however many refused requests, takes nothing from the neighbours.
+    for _, other in ipairs(taken) do give_back(other[1], other[2], period, now) end
+    return {'rate_limited', reset, retry}
+  end
+  taken[#taken + 1] = rung
+  if not left then left, ends = remaining, reset end
+end
+return {'ok', left, ends}

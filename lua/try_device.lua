@@ -1,0 +1,30 @@
+--- Take one try at a password from a known device's window, and read what the password is verified against.
+--- KEYS[1] user
+--- KEYS[2] device: the window of this device
+--- KEYS[3] devices: the window of all of the person's devices together
+--- ARGV[1] email: as it was typed
+--- ARGV[2] session_epoch: of the person, when the device was known last
+--- ARGV[3] known_at: ms
+--- ARGV[4] lasts: ms
+--- ARGV[5] limit: tries of this device per period
+--- ARGV[6] all: tries of all devices per period
+--- ARGV[7] period: ms
+--- @reply stranger
+--- @reply ok password status session_epoch
+--- @reserve
+--- @include "device"
+--- @include "window"
+local user, device, devices = KEYS[1], KEYS[2], KEYS[3]
+local email, session_epoch, known_at, lasts = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local limit, all, period = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local now = now_ms()
+local row = redis.call('HMGET', user, 'email', 'password', 'status', 'epoch')
+-- Whatever does not fit makes the browser a stranger's: its tries count with those of strangers.
+if row[1] ~= email or not is_known(row[4], session_epoch, known_at, lasts, now) then return {'stranger'} end
+if not take_window(device, limit, period, now) then return {'stranger'} end
+if not take_window(devices, all, period, now) then
+  give_back(device, limit, period, now)
+  return {'stranger'}
+end
+return {'ok', row[2], row[3], row[4]}

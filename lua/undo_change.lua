@@ -1,0 +1,74 @@
+--- Bring an old e-mail address back by the link that was mailed to it. Its entry in the index is the person's already.
+--- Every session ends, and the password; so do the links of later changes, and what was added since to sign in with.
+--- KEYS[1] user
+--- KEYS[2] undos
+--- KEYS[3] audit
+--- KEYS[4] factors
+--- KEYS[5] passkeys
+--- KEYS[6] recovery
+--- KEYS[7] window: of links that set a password, which somebody may have used up
+--- ARGV[1] undo_id
+--- ARGV[2] password: the raw hash of one that nobody knows
+--- ARGV[3] doubt: ms before the change, of which what was added to sign in with goes too
+--- ARGV[4] address
+--- ARGV[5] agent
+--- @reply over
+--- @reply already email
+--- @reply ok email freed
+--- @durable
+--- @reserve
+--- @include "undo"
+--- @include "audit"
+--- @include "touch"
+local user, undos, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local recovery, window = KEYS[6], KEYS[7]
+local undo_id, password, doubt, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+
+local now = now_ms()
+local row = redis.call('HMGET', user, 'status', 'email')
+local entries = open_undos(undos, now)
+local entry = entries[undo_id]
+if row[1] ~= 'active' or not entry then return {'over'} end
+if entry.used then
+  if row[2] ~= entry.email then return {'over'} end
+  touch(undos)
+  return {'already', row[2]}
+end
+
+-- Whoever reads the mail of a later address must not take the account back.
+local left = {row[2]}
+for id, other in pairs(entries) do
+  if other.at > entry.at then
+    left[#left + 1] = other.email
+    entries[id] = nil
+    redis.call('HDEL', undos, id)
+  end
+end
+redis.call('HSET', undos, undo_id, int(entry.ends) .. ' ' .. int(entry.at) .. ' 1 ' .. entry.email)
+entry.used = true
+
+-- An earlier link may still bring one of these addresses back.
+local freed = {}
+for _, email in ipairs(left) do
+  if email ~= entry.email then
+    freed[#freed + 1] = email
+    freed[#freed + 1] = int(kept_until(entries, email))
+  end
+end
+
+local since = entry.at - doubt
+local app_since = redis.call('HGET', factors, 'since')
+if app_since and tonumber(app_since) >= since then redis.call('DEL', factors) end
+for _, field in ipairs(redis.call('HKEYS', passkeys)) do
+  if string.sub(field, 1, 2) == 'c:' and tonumber(redis.call('HGET', passkeys, field)) >= since then
+    local credential = string.sub(field, 3)
+    redis.call('HDEL', passkeys, 'k:' .. credential, 'n:' .. credential, 'c:' .. credential)
+  end
+end
+if redis.call('EXISTS', factors, passkeys) == 0 then redis.call('DEL', recovery) end
+
+redis.call('HSET', user, 'email', entry.email, 'verified', '1', 'password', password)
+redis.call('HINCRBY', user, 'epoch', 1)
+redis.call('DEL', window)
+record(audit, 'email_change_undone', '', address, agent)
+return {'ok', row[2], freed}

@@ -1,0 +1,71 @@
+"""One GET of a small text file at an address that an owner of an app has named."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+
+from outbound.guarded import guarded_session, in_words
+from outbound.reachable import Reach
+
+AT_ONCE = 8
+CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The text of a file, or in words why there is none."""
+
+    text: bytes
+    error: str = ""
+
+
+class Fetcher:
+    """Fetches, a few at once; others wait within their time. `whole` is the seconds that one may take in all."""
+
+    def __init__(
+        self,
+        reach: Reach,
+        *,
+        whole: float = WHOLE_SECONDS,
+        resolver: AbstractResolver | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._reach = reach
+        self._whole = whole
+        self._resolver = resolver
+        self._tls = tls
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def fetch(self, url: str, most: int) -> Fetched:
+        """A plain text of at most `most` bytes, with no redirect followed. Raises nothing but what cancels it."""
+        try:
+            async with asyncio.timeout(self._whole), self._places:
+                return await self._fetch(url, most)
+        except TimeoutError:
+            return Fetched(b"", f"There was no whole answer within {self._whole:g} seconds.")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Fetched(b"", in_words(error))
+
+    async def _fetch(self, url: str, most: int) -> Fetched:
+        headers = {"user-agent": "Latchkey-Verification", "accept": "text/plain", "accept-encoding": "identity"}
+        async with (
+            guarded_session(self._reach, 1, CONNECT_SECONDS, self._resolver, headers, self._tls) as session,
+            session.get(url, allow_redirects=False) as response,
+        ):
+            if 300 <= response.status < 400:
+                return Fetched(b"", f"The answer was {response.status}: a redirect is not followed.")
+            if response.status != 200:
+                return Fetched(b"", f"The answer was {response.status}.")
+            # A page that answers every path, in HTML, is nobody's statement.
+            if response.content_type != "text/plain" or "content-encoding" in response.headers:
+                return Fetched(b"", "The answer was not a plain text (Content-Type: text/plain).")
+            text = b""
+            while len(text) <= most and (piece := await response.content.read(most + 1 - len(text))):
+                text += piece
+            response.close()
+            return Fetched(text) if len(text) <= most else Fetched(b"", f"The file has more than {most} bytes.")

@@ -1,0 +1,84 @@
+"""How much memory a store may take, and how much it has taken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisClusterException, ResponseError
+
+from store.cluster import Cluster
+from store.errors import wrapped
+
+LEAST_RESERVE: Final = 16 * 2**20
+MOST_RESERVE: Final = 2**30
+_CGROUP: Final = Path("/sys/fs/cgroup")
+
+
+class Room(NamedTuple):
+    """Of a store, in bytes: `used`, and the `limit` at which it refuses what adds to it (0: it has none)."""
+
+    used: int
+    limit: int
+
+    @property
+    def part(self) -> float:
+        """How full it is: 1 is full."""
+        return self.used / self.limit if self.limit else 0.0
+
+
+def limit_of(memory: int) -> int:
+    """The `maxmemory` of a store that may take `memory` bytes: what is left above it is the reserve."""
+    return memory - min(MOST_RESERVE, max(LEAST_RESERVE, memory // 16))
+
+
+def default_memory(cgroups: Path = _CGROUP, own: Path = Path("/proc/self/cgroup")) -> int:
+    """Three quarters of the memory of this machine, or of the control group that this process is in, in bytes."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_cgroup_limits(cgroups, own)]) * 3 // 4
+
+
+def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[int]:
+    """The limits of the group of this process and of those above it; in version 1 of the hierarchy of its own."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        base, name = (cgroups, "memory.max") if not controllers else (cgroups / "memory", "memory.limit_in_bytes")
+        group = Path(path.strip("/"))
+        for above in (group, *group.parents):
+            try:
+                said = (base / above / name).read_text().strip()
+            except OSError:
+                continue  # the root has none, and a container may not see those above its own
+            if said.isdigit():
+                yield int(said)
+
+
+async def room_of(client: Redis) -> Room | None:
+    """The room in the store; of a cluster, in its fullest primary. None for a store that does not say. Raises
+    StoreUnavailable."""
+    with wrapped():
+        try:
+            if not isinstance(client, Cluster):
+                return _room(await client.info("memory"))
+            await client.initialize()
+            found = [_room(await client.info("memory", target_nodes=node)) for node in client.get_primaries()]
+        except (ResponseError, RedisClusterException):
+            return None
+    return max((one for one in found if one), key=lambda one: one.part, default=None)
+
+
+def _room(said: dict[str, Any]) -> Room | None:
+    if "used_memory" not in said:
+        return None
+    # What is not counted here is not counted there: buffers of replicas and of the append-only file.
+    used = int(said["used_memory"]) - int(said.get("mem_not_counted_for_evict", 0))
+    return Room(used, int(said.get("maxmemory", 0)))

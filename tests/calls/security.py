@@ -1,0 +1,29 @@
+"""Calls about the security log."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from store.security_log import Event
+from tests.calls.prepared import Call, call
+from tests.world import World
+
+
+@call("security.flush", "append_events")
+async def _(w: World) -> Call:
+    w.store.security.note("signed_in", person=w.user)
+    return w.store.security.flush
+
+
+@call("security_events.newest")
+async def _(w: World) -> Call:
+    return lambda: w.store.security_events.newest(10)
+
+
+@call("security_events.follow")
+async def _(w: World) -> Call:
+    async def first() -> Event | None:
+        async with aclosing(w.store.security_events.follow(0)) as events:
+            return await anext(events)
+
+    return first

@@ -1,0 +1,144 @@
+"""A store at its `maxmemory`: what ends, frees, pays or only reads goes on; what adds to it is refused and changes
+nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handlers.errors import cause_of, refusal_of
+from serving.room import RoomWatch
+from store.connect import connect
+from store.errors import StoreFull
+from store.keyring import Keys
+from store.refused import Refused
+from store.room import LEAST_RESERVE, Room, default_memory, limit_of
+from store.tokens import UnknownUser
+from tests.calls import CALLS
+from tests.engines import Engine
+from tests.losing import store_on
+from tests.world import World
+
+REFUSED = {
+    "apps.create": "a registration",
+    "authorizations.begin": "a pending request",
+    "authorizations.decide": "a grant and a code",
+    "calls.hold": "a hold, and in the end a reply",
+    "documents.write": "a document",
+    "factors.rename_passkey": "a longer name",
+    "links.change": "an entry of the index of addresses",
+    "outbox.relay": "the mark of a sweep; what a process tells of by itself goes on",
+    "owned.give": "an entry in an owner's list",
+    "owned.register": "a registration",
+    "app_sweep.sweep": "what can wait until there is room: it comes again",
+    "people.create": "an account",
+    "people.invite": "an invitation",
+    "profiles.rename": "a longer name",
+    "profiles.save_picture": "a picture",
+    "tokens.exchange": "a family and its tokens",
+    "tokens.mint": "a grant, a family and its tokens",
+    "tokens.refresh": "an access token",
+}
+"""Calls that a full store refuses, each with what it would add."""
+
+
+@contextlib.contextmanager
+def full(engine: Engine) -> Iterator[None]:
+    """While it lasts the store is over its limit."""
+    with engine.client() as direct:
+        direct.config_set("maxmemory", "1")
+        try:
+            yield
+        finally:
+            direct.config_set("maxmemory", "0")
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("engine", ["valkey_engine", "redis_engine"])
+async def test_a_full_store_refuses_what_adds_to_it_and_nothing_else(
+    engine: str, keys: Keys, request: pytest.FixtureRequest
+) -> None:
+    server: Engine = request.getfixturevalue(engine)
+    with server.client() as direct:
+        direct.flushall()
+    store = store_on(await connect(server.url), keys)
+    refused = set()
+    for prepared in CALLS.values():
+        ready = await prepared.prepare(await World.make(store))
+        with full(server):
+            try:
+                await ready()
+            except StoreFull:
+                refused.add(prepared.method)
+    await store.close()
+    assert refused == set(REFUSED)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("engine", ["valkey_engine", "redis_engine"])
+async def test_a_replay_ends_tokens_in_a_full_store_too(
+    engine: str, keys: Keys, request: pytest.FixtureRequest
+) -> None:
+    server: Engine = request.getfixturevalue(engine)
+    with server.client() as direct:
+        direct.flushall()
+    world = await World.make(store_on(await connect(server.url), keys))
+    code = await world.code()
+    first, other = await world.exchange(code), await world.tokens()
+    second = await world.refresh(first.refresh_token)
+    with full(server):
+        with pytest.raises((Refused, UnknownUser), match="invalid_grant"):
+            await world.exchange(code)
+        assert not await world.lives(second.access_token)
+        with pytest.raises((Refused, UnknownUser), match="invalid_grant"):
+            await world.refresh(first.refresh_token)
+        assert not await world.lives(other.access_token), "of the same person and app"
+    await world.store.close()
+
+
+def test_a_full_store_is_503_with_a_cause_of_its_own() -> None:
+    refusal = refusal_of(500, StoreFull("store: OOM"))
+    assert (refusal.code, refusal.retry_after) == ("temporarily_unavailable", 30)
+    assert cause_of(StoreFull("store: OOM")) == "full"
+
+
+@pytest.mark.parametrize(
+    ("files", "own", "most"),
+    [
+        pytest.param(
+            {"a/b/memory.max": "max", "a/memory.max": "4000"}, "0::/a/b", 3000, id="the group above has a limit"
+        ),
+        pytest.param({"memory.max": "8000"}, "0::/docker/of/the/host", 6000, id="a container sees its own group only"),
+        pytest.param({"memory/x/memory.limit_in_bytes": "400"}, "3:cpu:/x\n4:memory:/x", 300, id="version 1"),
+    ],
+)
+def test_the_default_fits_the_control_group(tmp_path: Path, files: dict[str, str], own: str, most: int) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    (tmp_path / "own").write_text(own + "\n")
+    assert default_memory(tmp_path, tmp_path / "own") == most
+    assert default_memory(tmp_path, tmp_path / "none") > 2**20, "of the machine"
+
+
+def test_a_reserve_is_kept_of_every_store() -> None:
+    assert limit_of(2**30) == 2**30 - 2**26
+    assert limit_of(2**26) == 2**26 - LEAST_RESERVE
+
+
+def test_the_log_says_once_that_a_store_fills_up(caplog: pytest.LogCaptureFixture) -> None:
+    watch = RoomWatch()
+    with caplog.at_level(logging.INFO, "latchkey.store"):
+        for used in (10, 86, 84, 90, 100, 120, 99, 82, 79, 10):
+            watch.note(Room(used << 20, 100 << 20))
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "the store is nearly full",
+        "the store is full",
+        "the store is nearly full",
+        "the store is well",
+    ]
+    assert watch.seen == Room(10 << 20, 100 << 20)

@@ -1,0 +1,133 @@
+"""Answers of passkeys that were made to cost the server time, or to have its libraries do what they should not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import cbor2
+import msgpack
+import pytest
+
+from store import keys
+from store.opened import PASSKEYS_WAITING, Store
+from store.passkeys import MOST_ANSWER, decode, encode, options_for_new, read_answer
+from store.refused import Refused
+from tests.authenticator import Authenticator
+from tests.factoring import ORIGIN, PARTY, add_passkey, confirm, half_of, outcome, use_passkey
+from tests.world import VISITOR, World
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+PATTERN = cbor2.CBORTag(35, "[a-z]")
+SHIFTED = b"\xa1\x61x\x58\x05\xa1\x61y\xd8\x23"  # a length in a longer form than needed, and a tag in the bytes
+
+
+async def create(world: World, device: Authenticator, **lies: Any) -> str:
+    """Adds a passkey whose device lies; the outcome."""
+    await confirm(world)
+    challenge = await world.store.factors.challenge(world.session)
+    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    answer = read_answer(device.create(options, **lies))
+    return await outcome(world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "x", VISITOR))
+
+
+HOSTILE: dict[str, dict[str, Any]] = {
+    "a tag beside the statement": {"attestation": {"x": PATTERN}},
+    "a tag in the statement": {"attestation": {"attStmt": {"x": PATTERN}}},
+    "a tag in the key": {"cose": {1: 2, 3: -7, -1: 1, -2: bytes(32), -3: bytes(32), "x": PATTERN}},
+    "a tag in the extensions": {"extensions": cbor2.dumps({"x": PATTERN})},
+    "a tag behind a shifted end": {"extensions": SHIFTED},
+    "a key that is a number": {"cose": 4},
+    "bytes behind the extensions": {"extensions": b"\xa0\x00"},
+    "many values": {"attestation": {"x": list(range(1000))}},
+}
+
+
+@pytest.mark.trap(39)
+@pytest.mark.trap(40)
+@pytest.mark.parametrize("lie", HOSTILE)
+async def test_a_new_passkey_with_hostile_cbor_is_refused(memory_store: Store, lie: str) -> None:
+    world = await World.make(memory_store)
+    assert await create(world, Authenticator(ORIGIN), **HOSTILE[lie]) == "access_denied"
+    assert (await memory_store.factors.of(world.session)).passkeys == ()
+
+
+@pytest.mark.trap(39)
+@pytest.mark.trap(40)
+@pytest.mark.parametrize("extensions", [cbor2.dumps({"x": PATTERN}), SHIFTED, cbor2.dumps(PATTERN), b"\xa0\x00"])
+async def test_a_sign_in_with_hostile_cbor_is_refused(memory_store: Store, extensions: bytes) -> None:
+    world = await World.make(memory_store)
+    device = await add_passkey(world)
+    for half in (None, await half_of(world)):
+        assert await outcome(use_passkey(world, device, half, extensions=extensions)) == "access_denied"
+    assert await outcome(use_passkey(world, device)) == "in"
+
+
+@pytest.mark.trap(40)
+async def test_a_stored_key_with_a_tag_is_refused(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    device = await add_passkey(world)
+    row = keys.person(world.user)["passkeys"]
+    public_key, *rest = msgpack.unpackb(await memory_store.client.hget(row, f"k:{device.credential}"))
+    tagged = cbor2.dumps({**cbor2.loads(public_key), "x": PATTERN})
+    await memory_store.client.hset(row, f"k:{device.credential}", msgpack.packb([tagged, *rest]))
+    assert await outcome(use_passkey(world, device)) == "access_denied"
+
+
+REAL: dict[str, dict[str, Any]] = {
+    "a statement with certificates": {"attestation": {"fmt": "packed", "attStmt": {"alg": -7, "x5c": [b"x" * 900]}}},
+    "a statement of an unknown format": {"attestation": {"fmt": "later", "attStmt": {"sig": b"x"}}},
+    "extensions": {"extensions": cbor2.dumps({"credProtect": 2, "hmac-secret": True})},
+    "an Ed25519 key": {"cose": {1: 1, 3: -8, -1: 6, -2: bytes(32)}},
+    "an RSA key": {"cose": {1: 3, 3: -257, -1: b"\xff" * 256, -2: b"\1\0\1"}},
+}
+
+
+@pytest.mark.parametrize("kind", REAL)
+async def test_what_real_devices_send_is_taken(memory_store: Store, kind: str) -> None:
+    world = await World.make(memory_store)
+    device = Authenticator(ORIGIN)
+    assert await create(world, device, **REAL[kind]) == "in"
+    if "cose" not in REAL[kind]:
+        extensions = REAL[kind].get("extensions", b"")
+        assert await outcome(use_passkey(world, device, extensions=extensions)) == "in"
+
+
+async def test_an_envelope_in_a_longer_form_is_taken(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    await confirm(world)
+    challenge = await memory_store.factors.challenge(world.session)
+    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    sent = json.loads(Authenticator(ORIGIN).create(options))
+    data = cbor2.loads(decode(sent["response"]["attestationObject"]))["authData"]
+    longer = b"\xa3\x63fmt\x78\x04none\x67attStmt\xa0\x68authData\x5a" + len(data).to_bytes(4) + data
+    sent["response"]["attestationObject"] = encode(longer)
+    answer = read_answer(json.dumps(sent))
+    call = memory_store.factors.add_passkey(world.session, PARTY, challenge, answer, "x", VISITOR)
+    assert await outcome(call) == "in"
+
+
+@pytest.mark.trap(39)
+async def test_an_answer_is_measured_before_it_is_parsed() -> None:
+    whole = '{"id": "AAAA", "response": {"clientDataJSON": "e30"}}'
+    assert read_answer(whole + " " * (MOST_ANSWER - len(whole))).credential == "AAAA"
+    with pytest.raises(Refused):
+        read_answer(whole + " " * (MOST_ANSWER + 1 - len(whole)))
+
+
+async def test_answers_are_checked_beside_the_loop_in_a_bounded_number(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    device = await add_passkey(world)
+    let_go = threading.Event()
+    held = [asyncio.ensure_future(memory_store.checks.run(let_go.wait, 30)) for _ in range(PASSKEYS_WAITING)]
+    waits = asyncio.ensure_future(use_passkey(world, device))
+    while not waits.done() and memory_store.checks.taken <= PASSKEYS_WAITING:
+        await asyncio.sleep(0)
+    assert await outcome(use_passkey(world, device)) == "temporarily_unavailable"
+    assert not waits.done()
+    let_go.set()
+    assert memory_store.sessions.open(await waits)
+    await asyncio.gather(*held)
