@@ -17,7 +17,7 @@ every_page = pytest.mark.parametrize("name", pages(""))
 
 
 def test_every_template_is_rendered_here() -> None:
-    shared = {"layout.html", "account_tabs.html", "developer_form.html", "app_mark.html"}
+    shared = {"layout.html", "account_tabs.html", "developer_form.html", "app_mark.html", "password_and_code.html"}
     assert {path.name for path in (ROOT / "templates").glob("*.html")} - shared == {
         name.split()[0] for name in pages("")
     }
