@@ -6,6 +6,7 @@ A link changes nothing by being opened, since mail scanners open them too: it sh
 from __future__ import annotations
 
 from handlers import letters
+from handlers.base import DEVICE_COOKIE
 from handlers.guarded import GuardedPage
 from handlers.page import Onward, next_query, safe_next
 from handlers.signin import SignInPage
@@ -141,7 +142,7 @@ class ForgotHandler(LinkPage):
         except ValueError as error:
             self.set_status(400)
             return await self.show(target, typed, str(error))
-        await self.store.limits.forgot(self.counted_address, email)
+        await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
         self.site.beside(letters.forgotten(self.site, email, target), within=self.site.scatter)
         self.sent(email, "1 hour")
 
@@ -236,7 +237,7 @@ class EmailHandler(GuardedPage, LinkPage):
                 self.set_status(400)
                 return await self.show(typed, "The current password is not right.", "current")
             verified = found.password
-        await self.store.limits.change_mail(new)
+        await self.store.limits.change_mail(self.counted_address, new)
         link = await self.store.links.to_change(
             session, profile.email, new, verified, self.visitor, mailed=self.site.mail.confirms
         )

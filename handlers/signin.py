@@ -206,7 +206,7 @@ class SignUpHandler(SignInPage):
         except ValueError as error:
             self.set_status(400)
             return await self.ask(target, typed, str(error))
-        await self.store.limits.sign_up_mail(email)
+        await self.store.limits.sign_up_mail(self.counted_address, email)
         self.site.beside(letters.invitation(self.site, email, target), within=self.site.scatter)
         self.render(
             "mail_sent.html",

@@ -11,16 +11,18 @@
 --- ARGV[7] mailed: '1' where the mail reaches the person, '0' where there is no mail server
 --- ARGV[8] limit
 --- ARGV[9] period: ms
+--- ARGV[10] same: ms from its making for which a link that still works is the one to mail again, 0 for never
 --- @reply gone
 --- @reply confirmed
 --- @reply waiting
 --- @reply rate_limited reset retry
---- @reply ok
+--- @reply ok link_id
 --- @reserve
 --- @include "window"
 local user, link, window = KEYS[1], KEYS[2], KEYS[3]
 local link_id, email, ttl, target, again = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local unless_confirmed, mailed, limit, period = ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
+local same = tonumber(ARGV[10])
 
 local row = redis.call('HMGET', user, 'status', 'email', 'verified', 'epoch')
 if row[1] ~= 'active' or row[2] ~= email then return {'gone'} end
@@ -37,8 +39,17 @@ end
 local now = now_ms()
 local admitted, _, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
+local born = now
+if same > 0 then
+  local last = redis.call('HMGET', link, 'id', 'email', 'epoch', 'used', 'born')
+  -- A stranger who asks again must not end the link that lies in the person's mailbox.
+  if last[2] == email and last[3] == row[4] and not last[4] and last[5] and now - tonumber(last[5]) < same then
+    link_id, born = last[1], tonumber(last[5])
+  end
+end
 redis.call('DEL', link)
 redis.call('HSET', link, 'id', link_id, 'email', email, 'epoch', row[4], 'target', target,
   'mailed', mailed)
+if same > 0 then redis.call('HSET', link, 'born', int(born)) end
 redis.call('PEXPIREAT', link, int(now + ttl))
-return {'ok'}
+return {'ok', link_id}

@@ -1,4 +1,4 @@
---- Take one try at a password from a known device's window, and read what the password is verified against.
+--- Take one request from the windows of a known device, and read what a password is verified against.
 --- KEYS[1] user
 --- KEYS[2] device: the window of this device
 --- KEYS[3] devices: the window of all of the person's devices together

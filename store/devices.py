@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from store import keys
-from store.lifetimes import DEVICE, SIGN_IN_DEVICE, SIGN_IN_DEVICES
-from store.limits import windows_of
+from store.lifetimes import DEVICE, MAIL_DEVICE, MAIL_DEVICES, SIGN_IN_DEVICE, SIGN_IN_DEVICES, Group
 from store.people import Credentials, credentials_of
 from store.refused import SignedOut
-from store.scripts import Scripts
+from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id
 
 
@@ -61,14 +60,25 @@ class Devices:
     async def credentials(self, device: Device, email: str) -> Credentials | None:
         """What a password typed with this address is verified against, and a try taken from the windows of the device.
         None where the browser counts as a stranger's: another address, another epoch, or no try left."""
-        own, theirs = windows_of(device.user, device.id)
-        reply = await self._scripts.run(
+        reply = await self._take(device, email, SIGN_IN_DEVICE, SIGN_IN_DEVICES)
+        return credentials_of(device.user, reply) if reply.word == "ok" else None
+
+    async def take_mail(self, device: Device, email: str) -> bool:
+        """Takes a mail for a forgotten password from the windows of the device; False where it counts as a
+        stranger's."""
+        return (await self._take(device, email, MAIL_DEVICE, MAIL_DEVICES)).word == "ok"
+
+    async def _take(self, device: Device, email: str, one: Group, every: Group) -> Reply:
+        return await self._scripts.run(
             "try_device",
-            {**keys.person(device.user), "device": own, "devices": theirs},
+            {
+                **keys.person(device.user),
+                "device": keys.limit(device.user, one.name, device.id),
+                "devices": keys.limit(device.user, every.name),
+            },
             email=email,
-            limit=SIGN_IN_DEVICE.limit,
-            all=SIGN_IN_DEVICES.limit,
-            period=SIGN_IN_DEVICE.period,
+            limit=one.limit,
+            all=every.limit,
+            period=one.period,
             **device.fields(),
         )
-        return credentials_of(device.user, reply) if reply.word == "ok" else None

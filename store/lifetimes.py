@@ -62,8 +62,14 @@ REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in
 CHANGE_APP = Group("change-app", 60, 60 * MINUTE)  # saved forms of apps, per person: every process reads the app again
 RENAME = Group("rename", 20, 60 * MINUTE)  # names that a person takes
 FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
-MAIL_TO = Group("mail-to", 5, 60 * MINUTE)  # for an address that somebody typed, with an account or without
+# Mails to an address that somebody typed, with an account or without: asked for in one network, and in all of them.
+MAIL_TO = Group("mail-to", 5, 60 * MINUTE)
+MAIL_TO_ALL = Group("mail-to", 20, 60 * MINUTE)
+MAIL_DEVICE = Group("mail-device", 5, 60 * MINUTE)  # forgotten passwords, per (person, known device)
+MAIL_DEVICES = Group("mail-devices", 10, 60 * MINUTE)  # per person: whoever signs in often has many devices
 MAIL = Group("mail", 5, 60 * MINUTE)  # links of one purpose, for a person
+# What the windows before it let through, strangers and known devices together, this one never refuses.
+MAIL_RESET = Group("mail", MAIL_TO_ALL.limit + MAIL_DEVICES.limit, 60 * MINUTE)
 WEBHOOK_SENT = Group("webhook-sent", 60, 60 * MINUTE)  # events that an owner sends by hand, per person
 VERIFY_DOMAIN = Group("verify-domain", 20, 60 * MINUTE)  # domains that an owner has checked, per person
 PICTURE = Group("picture", 20, 60 * MINUTE)  # pictures a person uploads

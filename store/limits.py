@@ -15,6 +15,7 @@ from store.lifetimes import (
     CHANGE_APP,
     FORGOT_ADDRESS,
     MAIL_TO,
+    MAIL_TO_ALL,
     MIDDLE,
     OAUTH,
     OWN_PASSWORD,
@@ -127,18 +128,33 @@ class Limits:
         await self._take_networks(SIGN_UP_ADDRESS, address)
         return Taken(self, ((SIGN_UP_ADDRESS, _networks(SIGN_UP_ADDRESS, address)),))
 
-    async def sign_up_mail(self, email: str) -> None:
+    async def sign_up_mail(self, address: str, email: str) -> None:
         """A mail to whoever wants to sign up with this address, counted whether it has an account or not."""
-        await self._take(MAIL_TO, "signup:" + fingerprint(email))
+        await self._take_mail("signup", address, email)
 
     async def forgot(self, address: str, email: str) -> None:
         """A forgotten password, counted for the address it comes from and for the account, existing or not."""
         await self._take_networks(FORGOT_ADDRESS, address)
-        await self._take(MAIL_TO, "forgot:" + fingerprint(email))
+        await self._take_mail("forgot", address, email)
 
-    async def change_mail(self, email: str) -> None:
+    async def change_mail(self, address: str, email: str) -> None:
         """A mail to the address that a person wants to have, counted whether it has an account or not."""
-        await self._take(MAIL_TO, "change:" + fingerprint(email))
+        await self._take_mail("change", address, email)
+
+    async def _take_mail(self, purpose: str, address: str, email: str) -> None:
+        """Counts for the network that asks, and for all networks together: five requests of a stranger's leave room for
+        the owner's."""
+        to, (network, _) = f"{purpose}:{fingerprint(email)}", _around(address)
+        everybody = keys.window(MAIL_TO.name, to)
+        reply = await self._scripts.run(
+            "take_networks",
+            Networks(everybody, everybody, keys.network(MAIL_TO.name, to, network))._asdict(),
+            limit=MAIL_TO.limit,
+            middle_limit=MAIL_TO_ALL.limit,
+            wide_limit=MAIL_TO_ALL.limit,
+            period=MAIL_TO.period,
+        )
+        let_in(MAIL_TO, reply)
 
     async def picture(self, user: str) -> None:
         """A picture that a person uploads."""

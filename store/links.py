@@ -10,11 +10,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from store import keys
+from store import keys, lifetimes
 from store.addresses import Addresses
 from store.authorizations import fresh_epoch
 from store.hints import Hints
-from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, DAY, FACTOR_LEFT, GRACE, MAIL, PROOF, RESET_LINK, UNDO_LINK
+from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, DAY, FACTOR_LEFT, GRACE, PROOF, RESET_LINK, UNDO_LINK
 from store.numbers import Numbers
 from store.passwords import PasswordHasher
 from store.people import TAKEN
@@ -107,7 +107,8 @@ class Links:
 
     async def to_reset(self, user: str, email: str, target: str = "") -> Link | None:
         """A link that sets a new password, good for an hour, or None where the account with this address is another
-        one by now or is disabled. Raises Refused("rate_limited") beyond 5 an hour."""
+        one by now or is disabled. One that was made within the last hour and still works is the link again, and good
+        for an hour from now. Raises Refused("rate_limited") beyond what `SignIn.forgot` lets through."""
         return await self._issue(Kind.RESET, user, email, email, target)
 
     async def to_change(
@@ -123,15 +124,15 @@ class Links:
             {
                 **session.keys(),
                 "link": keys.link(session.user, purpose),
-                "window": keys.limit(session.user, f"{MAIL.name}-{purpose}"),
+                "window": keys.limit(session.user, f"{lifetimes.MAIL.name}-{purpose}"),
             },
             link_id=link_id,
             email=email,
             password=password,
             ttl=lifetime,
             mailed="1" if mailed else "0",
-            limit=MAIL.limit,
-            period=MAIL.period,
+            limit=lifetimes.MAIL.limit,
+            period=lifetimes.MAIL.period,
             idle=self._idle,
             proof=PROOF,
             **visitor.fields(),
@@ -139,7 +140,7 @@ class Links:
         refuse_signed_out(reply)
         refuse_unproved(reply)
         if reply.word == "rate_limited":
-            let_in(MAIL, reply)
+            let_in(lifetimes.MAIL, reply)
         if reply.word == "gone":
             raise SignedOut
         if reply.word == "stale":
@@ -158,29 +159,30 @@ class Links:
         mailed: bool = True,
     ) -> Link | None:
         purpose, lifetime = _PURPOSES[kind]
-        link_id = new_id()
+        window = lifetimes.MAIL_RESET if kind is Kind.RESET else lifetimes.MAIL
         reply = await self._scripts.run(
             "issue_link",
             {
                 **keys.person(user),
                 "link": keys.link(user, purpose),
-                "window": keys.limit(user, f"{MAIL.name}-{purpose}"),
+                "window": keys.limit(user, f"{window.name}-{purpose}"),
             },
-            link_id=link_id,
+            link_id=new_id(),
             email=email,
             ttl=lifetime,
             target=target,
             again="1" if again else "0",
             unless_confirmed="1" if kind is Kind.CONFIRM else "0",
             mailed="1" if mailed else "0",
-            limit=MAIL.limit,
-            period=MAIL.period,
+            limit=window.limit,
+            period=window.period,
+            same=lifetime if kind is Kind.RESET else 0,
         )
         if reply.word == "rate_limited":
-            let_in(MAIL, reply)
+            let_in(window, reply)
         if reply.word != "ok":
             return None
-        return Link(self._sealer.seal(Token(kind, user, mailed_to, link_id, 0)), mailed_to)
+        return Link(self._sealer.seal(Token(kind, user, mailed_to, reply.text("link_id"), 0)), mailed_to)
 
     def _open(self, kind: Kind, text: str) -> Token:
         token = self._sealer.open(kind, text)
@@ -317,7 +319,7 @@ class Links:
             raise Refused("invalid_request", TAKEN)
         reply = await self._scripts.run(
             "undo_change",
-            {**keys.person(user), "window": keys.limit(user, f"{MAIL.name}-reset")},
+            {**keys.person(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
             undo_id=token.id,
             password=hashed,
             doubt=DAY,

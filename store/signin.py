@@ -1,4 +1,4 @@
-"""A password at the sign-in page: counted, verified, and answered with a session."""
+"""What somebody signed out does about a password: they type it, or have forgotten it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from store.sessions import Sessions, SignedIn
 
 
 class SignIn:
-    """Sign-in by password."""
+    """Sign-in by password, with the places that are kept for known browsers."""
 
     def __init__(self, limits: Limits, people: People, sessions: Sessions, devices: Devices) -> None:
         self._limits = limits
@@ -39,3 +39,10 @@ class SignIn:
         if found is None:
             raise SignedOut
         return await self._sessions.start(found, visitor, device)
+
+    async def forgot(self, email: str, address: str, cookie: str | None) -> None:
+        """Counts a mail for a forgotten password: for the address and the account, existing or not, or for the known
+        device of `cookie` alone. Raises Refused("rate_limited")."""
+        device = self._devices.open(cookie)
+        if not (device and await self._devices.take_mail(device, email)):
+            await self._limits.forgot(address, email)

@@ -220,9 +220,14 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     assert f"a day; {lifetimes.FACTOR_MOST} until" in HTTP
     assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP
     assert f"forgotten password | {lifetimes.FORGOT_ADDRESS.limit} an hour | the address" in HTTP
-    assert f"| {lifetimes.MAIL_TO.limit} an hour each | the e-mail address" in HTTP
-    assert f"or set a password | {lifetimes.MAIL.limit} an hour each | the person" in HTTP
-    hourly = (lifetimes.FORGOT_ADDRESS, lifetimes.MAIL_TO, lifetimes.MAIL)
+    assert f"| {lifetimes.MAIL_TO.limit} an hour each from one network" in HTTP
+    assert f"of IPv6), {lifetimes.MAIL_TO_ALL.limit} from all | the e-mail address" in HTTP
+    devices = lifetimes.MAIL_DEVICE, lifetimes.MAIL_DEVICES
+    assert (
+        f"| {devices[0].limit} an hour; {devices[1].limit} an hour in all browsers of the person | the browser" in HTTP
+    )
+    assert f"change an e-mail address | {lifetimes.MAIL.limit} an hour each | the person" in HTTP
+    hourly = (lifetimes.FORGOT_ADDRESS, lifetimes.MAIL_TO, lifetimes.MAIL_TO_ALL, lifetimes.MAIL, *devices)
     assert {group.period for group in hourly} == {60 * lifetimes.MINUTE}
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
     assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most, and" in HTTP

@@ -255,21 +255,40 @@ async def test_nobody_but_the_person_confirms_or_changes_by_a_link(store: Store)
     assert await store.people.find(NEW) is None
 
 
-@pytest.mark.parametrize("purpose", ["confirm", "reset", "change"])
+@pytest.mark.parametrize("purpose", ["confirm", "change"])
 async def test_five_links_an_hour(memory_store: Store, clock: FakeClock, purpose: str) -> None:
     store, world = memory_store, await World.make(memory_store)
     person = await Unconfirmed.make(world)
     issue: dict[str, Any] = {
         "confirm": lambda: store.links.to_confirm(person.user, person.email),
-        "reset": lambda: store.links.to_reset(person.user, person.email),
         "change": lambda: to_change(store, person.session, NEW),
     }
     texts = [await text_of(issue[purpose]()) for _ in range(5)]
     assert await refusal_of(issue[purpose]()) == "rate_limited"
-    kind = {"confirm": Kind.CONFIRM, "reset": Kind.RESET, "change": Kind.CHANGE}[purpose]
+    kind = {"confirm": Kind.CONFIRM, "change": Kind.CHANGE}[purpose]
     assert await seen(store, kind, texts[-1]), "one that was refused leaves the last one working"
     clock.advance(HOUR)
     assert await issue[purpose]()
+
+
+async def test_asking_again_mails_the_same_link_for_an_hour(memory_store: Store, clock: FakeClock) -> None:
+    """A stranger who asks does not end the link that the owner is about to open, and keeps no old one alive."""
+    store, world = memory_store, await World.make(memory_store)
+    clock.stop()
+    first = await text_of(store.links.to_reset(world.user, world.email))
+    clock.advance(HOUR - 1)
+    assert await text_of(store.links.to_reset(world.user, world.email)) == first
+    clock.advance(HOUR - 1)
+    assert await seen(store, Kind.RESET, first), "it works for an hour from the last mail"
+    second = await text_of(store.links.to_reset(world.user, world.email))
+    assert second != first
+    assert await seen(store, Kind.RESET, first) is None
+    await store.links.reset(second, NEW_PASSWORD, VISITOR)
+    third = await text_of(store.links.to_reset(world.user, world.email))
+    assert third != second, "one that was used is not mailed again"
+    for status in ("disabled", "active"):
+        await store.operator.set_status(world.user, status)
+    assert await text_of(store.links.to_reset(world.user, world.email)) != third, "nor one that ended with its epoch"
 
 
 async def test_the_store_holds_no_link(store: Store) -> None:
@@ -277,4 +296,4 @@ async def test_the_store_holds_no_link(store: Store) -> None:
     text = await text_of(store.links.to_reset(world.user, world.email))
     row = await store.client.hgetall(keys.link(world.user, "reset"))
     assert text.encode() not in b"".join((*row, *row.values()))
-    assert set(row) == {b"id", b"email", b"epoch", b"target", b"mailed"}
+    assert set(row) == {b"id", b"email", b"epoch", b"target", b"mailed", b"born"}

@@ -12,6 +12,7 @@ from tornado.httpclient import HTTPResponse
 
 from outbound.mail import Undelivered
 from store import keys
+from store.refused import Refused
 from tests import mailing
 from tests.driver import EMAIL, PASSWORD, fields_of
 from tests.engines import FakeClock
@@ -136,6 +137,48 @@ async def test_the_answer_comes_before_anything_is_looked_up(post: Post, monkeyp
         "Set a new password",
         "You have an account already",
     ]
+
+
+def resets(post: Post) -> int:
+    return [mail["Subject"] for mail in post.mails.to(EMAIL)].count(RESET)
+
+
+async def strangers_ask(post: Post, networks: int) -> int:
+    """How many mails for Ada strangers get sent, who ask as often as they can from each of their networks."""
+    admitted = 0
+    for number in range(networks * 6):
+        try:
+            await post.service.store.limits.forgot(f"198.51.{number // 6}.{number}", EMAIL)
+        except Refused:
+            continue
+        admitted += 1
+    return admitted
+
+
+async def test_strangers_keep_nobody_from_a_new_password(post: Post) -> None:
+    known = await post.service.signed_in()
+    assert await strangers_ask(post, 3) == 15
+    assert (await post.forgot()).code == 200, "the owner's network has a window of its own"
+    await strangers_ask(post, 10)
+    assert (await post.forgot()).code == 429
+    assert (await post.forgot(browser=known)).code == 200, "so has a browser that the owner signed in with"
+    await post.settled()
+    assert resets(post) == 2
+
+
+async def test_a_known_browser_has_five_mails_an_hour_and_none_for_others(post: Post) -> None:
+    known = await post.service.signed_in()
+    await strangers_ask(post, 10)
+    assert [(await post.forgot(browser=known)).code for _ in range(6)] == [200] * 5 + [429]
+    await post.settled()
+    assert resets(post) == 5
+    for _ in range(5):
+        assert (await post.forgot("nobody@example.com", known)).code == 200
+    assert (await post.forgot("nobody@example.com", known)).code == 429
+
+
+async def test_one_mailbox_gets_twenty_mails_an_hour_from_strangers(post: Post) -> None:
+    assert await strangers_ask(post, 30) == 20
 
 
 async def test_forgot_is_limited_for_the_account_existing_or_not_and_for_the_address(

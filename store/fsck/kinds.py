@@ -134,7 +134,10 @@ KINDS: dict[str, Kind] = {
     # The mark outlives the challenge, so that a clock that steps back changes nothing.
     "challenge": Kind("string", CHALLENGE + MINUTE, value=b"1", outlives=True),
     "link": Kind(
-        "hash", 0, {"id": TEXT, "email": TEXT, "epoch": EPOCH, "target": ANY, "mailed": b"[01]"}, others="used|shown"
+        "hash",
+        0,
+        {"id": TEXT, "email": TEXT, "epoch": EPOCH, "target": ANY, "mailed": b"[01]"},
+        others="used|shown|born",
     ),
     "request": Kind("hash", REQUEST, {**_ASKED, "state": ANY}, others=r"place", outlives=True),
     "code": Kind("hash", CODE, {**_ASKED, "epoch": EPOCH}, outlives=True),

@@ -67,22 +67,34 @@ async def _(w: World) -> Call:
     return lambda: w.store.devices.credentials(device, w.email)
 
 
+@call("devices.take_mail", "try_device")
+async def _(w: World) -> Call:
+    device = w.store.devices.open(await w.store.devices.renew(None, w.user))
+    assert device is not None
+    return lambda: w.store.devices.take_mail(device, w.email)
+
+
+@call("signing_in.forgot", "take_networks")
+async def _(w: World) -> Call:
+    return lambda: w.store.signing_in.forgot(w.email, "192.0.2.1", None)
+
+
 @call("devices.renew", "read_epoch")
 async def _(w: World) -> Call:
     return lambda: w.store.devices.renew(None, w.user)
 
 
-@call("limits.sign_up_mail", "take_window")
+@call("limits.sign_up_mail", "take_networks")
 async def _(w: World) -> Call:
-    return lambda: w.store.limits.sign_up_mail(w.email)
+    return lambda: w.store.limits.sign_up_mail("192.0.2.1", w.email)
 
 
-@call("limits.change_mail", "take_window")
+@call("limits.change_mail", "take_networks")
 async def _(w: World) -> Call:
-    return lambda: w.store.limits.change_mail("new@example.com")
+    return lambda: w.store.limits.change_mail("192.0.2.1", "new@example.com")
 
 
-@call("limits.forgot", "take_networks", "take_window")
+@call("limits.forgot", "take_networks")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.forgot("192.0.2.1", w.email)
 
