@@ -6,8 +6,10 @@ import re
 from types import SimpleNamespace
 from typing import NamedTuple
 
+from handlers import letters
 from handlers.amounts import typed_limit
 from handlers.format import money_field
+from handlers.guarded import GuardedPage
 from handlers.page import PRODUCT, PageHandler
 from handlers.params import once, parse_pairs
 from handlers.scopes import allowed
@@ -112,7 +114,7 @@ class AppsHandler(AppsPage):
         await self.show(page_number(once(parse_pairs(self.request.query)).get("page") or ""))
 
 
-class SpendLimitHandler(AppsPage):
+class SpendLimitHandler(AppsPage, GuardedPage):
     """What an app may spend in a month."""
 
     async def post(self, client_id: str) -> None:
@@ -127,7 +129,8 @@ class SpendLimitHandler(AppsPage):
                 raise
             self.set_status(400)
             return await self.show(number, Mistyped(client_id, params.get("dollars") or "", refusal))
-        await self.store.credits.set_spend_limit(session, client_id, limit, self.visitor)
+        allowance = await self.store.credits.set_spend_limit(session, client_id, limit, self.visitor)
+        letters.allowance_grew(self.site, client_id, allowance, self.visitor)
         self.see_other(page_path(number))
 
 

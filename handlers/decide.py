@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from handlers import letters
 from handlers.amounts import SpendLimit, spend_limit, typed_limit
 from handlers.authorize import answer_url
 from handlers.page import PageHandler
@@ -43,6 +44,7 @@ class DecideHandler(PageHandler):
         )
         if decided.connected:
             self.store.numbers.connected(app.client_id)
+        letters.allowance_grew(self.site, app.client_id, decided.allowance, self.visitor)
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
         url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
         self.write_window(decided.window)

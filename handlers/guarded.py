@@ -81,7 +81,7 @@ class GuardedPage(ConfirmingPage):
 
     def came_back_to(self) -> str:
         """The page that the form is on: the longest beginning of its address that names an app's page, or itself."""
-        found = re.match(r"/developer/apps/[^/]+(?:/webhooks)?|/account/apps/[^/]+/data", self.request.path)
+        found = re.match(r"/developer/apps/[^/]+(?:/webhooks)?|/account/apps(?:/[^/]+/data)?", self.request.path)
         return found[0] if found else self.request.path
 
     async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:

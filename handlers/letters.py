@@ -13,14 +13,14 @@ from pathlib import Path
 
 from tornado.template import Loader
 
-from handlers.format import exact
+from handlers.format import exact, money
 from handlers.site import Site, window_address
 from outbound.mail import Letter
 from store.guesses import Told
 from store.links import Changed, Link, Undo
 from store.refused import Refused
 from store.registration import Registration
-from store.results import Visitor
+from store.results import Allowance, Visitor
 from store.sessions import SignedIn
 
 _WORDS = Loader(str(Path(__file__).resolve().parent.parent / "templates" / "mail"), autoescape=None, whitespace="all")
@@ -109,6 +109,16 @@ def app_changed(site: Site, email: str, app: Registration, lines: list[str], vis
 def app_deleted(site: Site, email: str, name: str, client: str, visitor: Visitor) -> None:
     """To the owner of an app, who gave it its name."""
     write(site, "app_deleted", email, name=name, client=client, **_circumstances(visitor))
+
+
+def allowance_grew(site: Site, client: str, allowance: Allowance | None, visitor: Visitor) -> None:
+    """That an app may spend more than before, where that is to be told. Its id stands for it: its name, home page and
+    domains are what its owner chose."""
+    if allowance:
+        what = "app_spends" if allowance.growth == "connected" else "limit_raised"
+        limit = "" if allowance.limit is None else money(allowance.limit)
+        last = "yes" if allowance.last else ""
+        write(site, what, allowance.email, client=client, limit=limit, last=last, **_circumstances(visitor))
 
 
 def password_changed(site: Site, email: str, visitor: Visitor, *, claimed: bool = False) -> None:

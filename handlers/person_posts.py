@@ -82,9 +82,11 @@ POSTS: dict[str, PersonPost] = {
     "reset": PersonPost("set a password by a mailed link", session=False, tells=(ACTIVITY, PERSON), undo="set another"),
     "confirm": PersonPost("confirm your e-mail address", tells=(ACTIVITY,)),
     # Apps of others.
-    "decide": PersonPost("decide what an app may do", tells=(ACTIVITY,), undo=UNSPENT),
+    "decide": PersonPost("decide what an app may do", tells=(ACTIVITY, PERSON), undo=UNSPENT),
     "account-app-revoke": PersonPost("disconnect an app", tells=(ACTIVITY,), undo="connect it again within 30 days"),
-    "account-app-limit": PersonPost("change what an app may spend", tells=(ACTIVITY,), undo=UNSPENT),
+    "account-app-limit": PersonPost(
+        "change what an app may spend", Confirm.RECENT, (ACTIVITY, PERSON), UNSPENT, keeps=("dollars", "page")
+    ),
     "account-data-delete": PersonPost("delete all documents of an app", Confirm.RECENT, (ACTIVITY,)),
     "account-document-delete": PersonPost("delete a document", Confirm.RECENT, (ACTIVITY,)),
     # The account.

@@ -13,6 +13,7 @@
 --- KEYS[12] usage
 --- KEYS[13] due
 --- KEYS[14] outbox
+--- KEYS[15] mails: window of mails that an app may spend more
 --- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] client
 --- ARGV[3] decision: allow or deny
@@ -26,12 +27,14 @@
 --- ARGV[11] agent
 --- ARGV[12] terms: of the registration as it is now
 --- ARGV[13] spend_limit: micro-dollars a month, 'none', or '' to leave it as it is
+--- ARGV[14] mails_most
+--- ARGV[15] mails_period: ms
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
 --- @reply invalid_scope remaining reset
 --- @reply denied remaining reset redirect_uri state
---- @reply allowed remaining reset redirect_uri state connected
+--- @reply allowed remaining reset redirect_uri state connected told
 --- @durable
 --- @include "session"
 --- @include "scope"
@@ -39,14 +42,16 @@
 --- @include "grant"
 --- @include "remembered"
 --- @include "spending"
+--- @include "allowance"
 --- @include "audit"
 local user, session, request, grant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local code, app_users, audit, window = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local docs, meta, index, usage = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local due, outbox = KEYS[13], KEYS[14]
+local due, outbox, mails = KEYS[13], KEYS[14], KEYS[15]
 local member, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local address, agent, terms, spend_limit = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local mails_most, mails_period = tonumber(ARGV[14]), tonumber(ARGV[15])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -68,6 +73,7 @@ if scopes ~= '*' then
   if scopes == '' or not covers(scope, scopes) then return {'invalid_scope', remaining, reset} end
   scope = intersect(scope, scopes)
 end
+local before = allowance_of(grant)
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, scope, fresh_epoch, now)
 -- A request that the release before kept names no place.
@@ -78,4 +84,7 @@ redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', 
 redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)
 record(audit, 'consent_given', client, address, agent)
-return {'allowed', remaining, reset, asked[1], asked[4], connected}
+local after = allowance_of(grant)
+if before and after and before ~= after then record(audit, 'spend_limit_set', client, address, agent) end
+local told = told_of_growth(user, before, after, mails, mails_most, mails_period, now)
+return {'allowed', remaining, reset, asked[1], asked[4], connected, told}

@@ -2,27 +2,32 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
---- KEYS[4] activity
+--- KEYS[4] audit
+--- KEYS[5] mails: window of mails that an app may spend more
 --- ARGV[1] client
 --- ARGV[2] spend_limit: micro-dollars a month, or 'none'
 --- ARGV[3] idle: ms
 --- ARGV[4] address
 --- ARGV[5] agent
+--- ARGV[6] mails_most
+--- ARGV[7] mails_period: ms
 --- @reply signed_out
 --- @reply not_found
---- @reply ok
+--- @reply ok told
 --- @durable
 --- @reserve
 --- @include "session"
---- @include "scope"
 --- @include "spending"
+--- @include "allowance"
 --- @include "audit"
-local user, session, grant, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local user, session, grant, audit, mails = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local client, spend_limit, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local mails_most, mails_period = tonumber(ARGV[6]), tonumber(ARGV[7])
 
-if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
-local given = redis.call('HMGET', grant, 'scope', 'revoked_at')
-if not given[1] or given[2] or not has_scope(given[1], 'credits:spend') then return {'not_found'} end
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+local before = allowance_of(grant)
+if not before then return {'not_found'} end
 set_spend_limit(grant, spend_limit)
-record(activity, 'spend_limit_set', client, address, agent)
-return {'ok'}
+record(audit, 'spend_limit_set', client, address, agent)
+return {'ok', told_of_growth(user, before, spend_limit, mails, mails_most, mails_period, now)}

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from store import keys
-from store.lifetimes import AUTHORIZE, CODE, OAUTH, REQUEST
+from store.lifetimes import AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL
 from store.refused import Refused, let_in, refuse_signed_out
 from store.registration import Registration
-from store.results import Profile, Visitor, Window, profile_of
+from store.results import Allowance, Profile, Visitor, Window, allowance_of, profile_of
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.sessions import Session
@@ -52,13 +52,14 @@ class Pending:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Where to send the browser; `code` is None when the person said no. `connected`: the app was not connected
-    before."""
+    before; `allowance`: what the person is to be mailed where it may spend more than before."""
 
     redirect_uri: str
     state: str
     code: str | None
     window: Window
     connected: bool = False
+    allowance: Allowance | None = None
 
 
 def fresh_epoch() -> str:
@@ -151,6 +152,7 @@ class Authorizations:
                 "code": keys.code(user, code_id),
                 "app_users": keys.shard_app_users(user[:3], client),
                 "window": keys.limit(user, OAUTH.name),
+                "mails": keys.limit(user, SPENDING_MAIL.name),
             },
             member=keys.member(user),
             client=client,
@@ -163,6 +165,8 @@ class Authorizations:
             period=OAUTH.period,
             terms=app.terms,
             spend_limit=spend_limit,
+            mails_most=SPENDING_MAIL.limit,
+            mails_period=SPENDING_MAIL.period,
             **visitor.fields(),
         )
         refuse_signed_out(reply)
@@ -173,8 +177,8 @@ class Authorizations:
             )
         if reply.word == "invalid_scope":
             raise Refused("invalid_scope", "Choose among what the app asks for, and at least one.", window=window)
-        code, connected = None, False
+        code, connected, allowance = None, False, None
         if reply.word == "allowed":
             code = self._sealer.seal(Token(Kind.CODE, user, client, code_id, 0))
-            connected = reply.text("connected") == "1"
-        return Decision(reply.text("redirect_uri"), reply.text("state"), code, window, connected)
+            connected, allowance = reply.text("connected") == "1", allowance_of(reply)
+        return Decision(reply.text("redirect_uri"), reply.text("state"), code, window, connected, allowance)

@@ -11,9 +11,9 @@ from datetime import date, datetime, timedelta
 from store import keys
 from store.grants import at
 from store.guard import admitted
-from store.lifetimes import CREDIT_KEY, CREDITS_READ
+from store.lifetimes import CREDIT_KEY, CREDITS_READ, SPENDING_MAIL
 from store.refused import Refused, refuse_signed_out
-from store.results import Caller, Profile, Visitor, Window, profile_of
+from store.results import Allowance, Caller, Profile, Visitor, Window, allowance_of, profile_of
 from store.scripts import Reply, Scripts
 from store.seal import fingerprint
 from store.sessions import Session
@@ -222,20 +222,30 @@ class Credits:
         rows = ((_day(int(day)), client.decode(), int(amount)) for day, client, amount in reply.rows("rows"))
         return Spending(_day(reply.number("today")), reply.number("whole") == 1, tuple(rows))
 
-    async def set_spend_limit(self, session: Session, client: str, limit: int | None, visitor: Visitor) -> None:
-        """What a connected app may spend in a calendar month; None takes the limit off. Raises SignedOut,
-        Refused("not_found") for an app that may not spend at all."""
+    async def set_spend_limit(
+        self, session: Session, client: str, limit: int | None, visitor: Visitor
+    ) -> Allowance | None:
+        """What a connected app may spend in a calendar month; None takes the limit off. Returns what the person is to
+        be mailed where that is more than before. Raises SignedOut, Refused("not_found") for an app that may not spend
+        at all."""
         reply = await self._scripts.run(
             "set_spend_limit",
-            {**session.keys(), "grant": keys.grant(session.user, client)},
+            {
+                **session.keys(),
+                "grant": keys.grant(session.user, client),
+                "mails": keys.limit(session.user, SPENDING_MAIL.name),
+            },
             client=client,
             spend_limit="none" if limit is None else limit,
             idle=self._idle,
+            mails_most=SPENDING_MAIL.limit,
+            mails_period=SPENDING_MAIL.period,
             **visitor.fields(),
         )
         refuse_signed_out(reply)
         if reply.word == "not_found":
             raise Refused("not_found", "This app is not connected, or may not spend.")
+        return allowance_of(reply)
 
 
 def _place(before: str) -> str:

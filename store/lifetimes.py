@@ -70,6 +70,7 @@ MAIL_DEVICES = Group("mail-devices", 10, 60 * MINUTE)  # per person: whoever sig
 MAIL = Group("mail", 5, 60 * MINUTE)  # links of one purpose, for a person
 # What the windows before it let through, strangers and known devices together, this one never refuses.
 MAIL_RESET = Group("mail", MAIL_TO_ALL.limit + MAIL_DEVICES.limit, 60 * MINUTE)
+SPENDING_MAIL = Group("spending-mail", 10, DAY)  # mails to a person that an app may spend more
 WEBHOOK_SENT = Group("webhook-sent", 60, 60 * MINUTE)  # events that an owner sends by hand, per person
 VERIFY_DOMAIN = Group("verify-domain", 20, 60 * MINUTE)  # domains that an owner has checked, per person
 PICTURE = Group("picture", 20, 60 * MINUTE)  # pictures a person uploads

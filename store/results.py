@@ -34,6 +34,26 @@ class Visitor(NamedTuple):
         return {"address": self.address, "agent": self.agent[:200]}
 
 
+class Allowance(NamedTuple):
+    """An app may spend more of a person's credits than before, and the person is to be mailed. `growth`: `connected`,
+    `raised` or `removed`; `limit` in micro-dollars a month, None where there is none; `last`: the window of such mails
+    is full now."""
+
+    growth: str
+    email: str
+    limit: int | None
+    last: bool
+
+
+def allowance_of(reply: Reply) -> Allowance | None:
+    """What the field `told` of a script says; None where there is nothing to mail."""
+    told = reply.rows("told")
+    if not told:
+        return None
+    growth, email, limit, left = told
+    return Allowance(growth.decode(), email.decode(), None if limit == b"none" else int(limit), int(left) == 0)
+
+
 class Profile(NamedTuple):
     """Who a person is. SPEC 2.3."""
 

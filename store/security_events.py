@@ -108,7 +108,7 @@ _ALL: Final = (
     _ordinary("documents_downloaded", "Documents of an app downloaded"),
     _ordinary("documents_deleted", "All documents of an app deleted"),
     _ordinary("document_deleted", "Document of an app deleted"),
-    _ordinary("spend_limit_set", "Monthly spending limit of an app changed"),
+    Declared("spend_limit_set", "Monthly spending limit of an app changed"),
     # One event in the log says that an app was deleted; these are for the people who connected it.
     Declared(
         "app_ended_by_owner", "An app was deleted by its developer; its documents are kept for 30 days", logged=False
@@ -127,7 +127,7 @@ _ALL: Final = (
     ),
     # Apps of a person
     _ordinary("app_registered", "App registered by you"),
-    _ordinary("app_changed", "Your app changed"),
+    Declared("app_changed", "Your app changed"),
     Declared("app_disabled", "Your app switched off"),
     Declared("app_enabled", "Your app switched on"),
     Declared("app_secret_made", "New client secret made for your app"),

@@ -18,6 +18,7 @@ from store.opened import Store
 from store.results import Caller
 from tests.driver import App, Browser, Service, json_of
 from tests.engines import FakeClock
+from tests.securing import Person
 from tests.world import World, refusal_of
 
 CREDITS, APPS = "/account/credits", "/account/apps"
@@ -34,12 +35,20 @@ def words_of(page: HTTPResponse) -> str:
 
 
 async def connected(service: Service, app: App | None = None, browser: Browser | None = None) -> tuple[Browser, Caller]:
-    """Ada, signed in, and an app that she lets spend."""
+    """Ada, signed in and confirmed a moment ago, and an app that she lets spend."""
     browser = browser or await service.signed_in()
     tokens = await service.tokens(app, browser, scope=SPENDS)
+    await confirmed(service, browser)
     token = service.store.tokens.open_access(tokens["access_token"])
     assert token is not None
     return browser, Caller.of(token, ("credits:spend",))
+
+
+async def confirmed(service: Service, browser: Browser) -> None:
+    """She has shown again who she is, as a change of a limit takes."""
+    ada = Person(service, browser)
+    if not await ada.proved():
+        await ada.confirm()
 
 
 async def hold(store: Store, caller: Caller, output: int = 1000) -> Hold:
@@ -264,6 +273,7 @@ async def test_each_app_shows_what_it_spent_this_month_and_its_limit(service: Se
 async def test_an_app_that_may_not_spend_has_no_limit_to_set(service: Service) -> None:
     browser = await service.signed_in()
     await browser.consent(service.web.authorize_url())
+    await confirmed(service, browser)
     page = await browser.get(APPS)
     assert b"/limit" not in page.body
     form = {"_xsrf": browser_token(page), "dollars": "5"}

@@ -80,5 +80,8 @@ def test_the_amount_on_the_consent_page(server: Server, browser: Chromium, back:
     browser.wait_for("$0.00 of the $5.0025 that it may spend")
     # There Enter saves.
     browser.type("dollars", "1" + ENTER)
+    browser.wait_for("Confirm it’s you", at=f"{server.url}/account/apps/writer/limit")
+    browser.type("confirm_password", ADA["password"] + ENTER)
     browser.wait_for("$0.00 of the $5.00251 that it may spend", at=f"{server.url}/account/apps")
-    assert [line for line in browser.console() if "favicon" not in line] == []
+    expected = ("favicon", "status of 403")  # the page that asks for the password
+    assert [line for line in browser.console() if not any(words in line for words in expected)] == []

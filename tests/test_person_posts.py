@@ -24,12 +24,14 @@ from tests.holding import stock
 from tests.mailing import Post
 from tests.pages import ROOT
 from tests.securing import APP, SECURITY, Person
+from tests.world import VISITOR
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
 
 OWN, WEB = "/developer/apps/mine", "/account/apps/web-app/data"
+SCOPE = "profile data:read data:write credits:spend"
 NEW_PASSWORD, NEW = "another horse battery", "new@example.com"
 APP_FIELDS = {"name": "Mine", "redirect_uris": "https://evil.example/cb", "scope:profile": "on", "pkce_required": "on"}
 
@@ -48,7 +50,10 @@ class Victim:
     @classmethod
     async def make(cls, service: Service, *, second: bool) -> Victim:
         self = cls(await Person.arrive(service))
-        await service.tokens(browser=self.browser)
+        await service.tokens(browser=self.browser, scope=SCOPE)
+        session = service.store.sessions.open(self.browser.cookies["latchkey_session"])
+        assert session
+        await service.store.credits.set_spend_limit(session, "web-app", 5_000_000, VISITOR)
         await stock(service.store, service.ada, "web-app", {"notes/a": b"1", "notes/b": b"2"})
         await service.add_app("mine", owner=service.ada, status="off")
         app, _ = await service.store.apps.rotate_secret("mine")
@@ -107,6 +112,7 @@ class Victim:
 FORMS: dict[str, Form] = {
     "account-email": ("/account/email", lambda v: {"email": NEW}),
     "account-security": (SECURITY, lambda v: {"new_password": NEW_PASSWORD}),
+    "account-app-limit": ("/account/apps/web-app/limit", lambda v: {"dollars": "900"}),
     "account-document-delete": (f"{WEB}/notes/a/delete", lambda v: {}),
     "account-data-delete": (f"{WEB}/delete", lambda v: {}),
     "account-confirm": (f"{SECURITY}/confirm", lambda v: {}),
@@ -128,7 +134,7 @@ FORMS: dict[str, Form] = {
 }
 HONEST = (
     *("developer-app", "developer-end-secret", "developer-status", "developer-webhooks", "developer-webhook-secret"),
-    *("account-document-delete", "account-data-delete"),
+    *("account-app-limit", "account-document-delete", "account-data-delete"),
     *("account-email", "account-security"),
 )
 """What Ada does in turn; what is done with codes and keys has tests of its own."""

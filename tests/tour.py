@@ -121,6 +121,7 @@ def connected_apps(tour: Tour) -> None:
     tour.open("/account/apps")
     tour.stop("account_apps.html filled", "Recently disconnected")
     tour.submit(f"{WEATHER}/limit", dollars="much")
+    tour.submit(f"{WEATHER}/limit", confirm_password=demo.PASSWORD)
     tour.stop("account_apps.html", "dollars")
 
 

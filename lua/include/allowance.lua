@@ -1,0 +1,26 @@
+--- @include "scope"
+--- @include "window"
+-- What an app may spend of a person's credits in a month: micro-dollars, 'none' where there is no limit, or nil where it
+-- may spend nothing at all.
+local function allowance_of(grant)
+  local row = redis.call('HMGET', grant, 'scope', 'revoked_at', 'spend_limit')
+  if not row[1] or row[2] or not has_scope(row[1], 'credits:spend') then return nil end
+  return row[3] or 'none'
+end
+
+-- How an allowance goes beyond the one before it: 'connected', 'raised', 'removed', or '' where it does not.
+local function growth(before, after)
+  if not after or before == after then return '' end
+  if not before then return 'connected' end
+  if after == 'none' then return 'removed' end
+  return before ~= 'none' and tonumber(after) > tonumber(before) and 'raised' or ''
+end
+
+-- What the person is mailed about an allowance that goes beyond the one before: {growth, email, allowance, mails left
+-- before the window of mails is full}. Empty where there is nothing to tell, or the window is full.
+local function told_of_growth(user, before, after, mails, most, period, now)
+  local how = growth(before, after)
+  if how == '' then return {} end
+  local admitted, left = take_window(mails, most, period, now)
+  return admitted and {how, redis.call('HGET', user, 'email'), after, int(left)} or {}
+end
