@@ -121,7 +121,7 @@ class SecurityHandler(SecurityPage):
         profile = await self.store.sessions.profile(session)
         try:
             check_password(new, profile.email, profile.name)
-            async with await self.store.limits.own_password(session.user):
+            async with await self.store.limits.own_password(session.user, session.session_id):
                 await self.site.breaches.check(new)
                 credentials = await self.store.people.credentials(profile.email)
                 cookie = await self.store.sessions.change_password(session, current, new, credentials, self.visitor)

@@ -231,7 +231,7 @@ class EmailHandler(GuardedPage, LinkPage):
         verified = b""
         factors = await self.store.factors.of(session)
         if not factors.second:
-            async with await self.store.limits.own_password(session.user):
+            async with await self.store.limits.own_password(session.user, session.session_id):
                 found = await self.store.people.verify(profile.email, password, known=True)
             if found is None or found.user != session.user:
                 self.set_status(400)

@@ -73,7 +73,7 @@ class Confirming:
         the authenticator app or a recovery code; whoever began the session with the last recovery code has none left,
         and for 10 minutes needs none. Raises NotShown, Refused("rate_limited"), HasherBusy."""
         factors = await self._factors.of(session)
-        async with await self._limits.own_password(session.user):
+        async with await self._limits.own_password(session.user, session.session_id):
             credentials = await self._people.verify(factors.email, password, known=True)
         if credentials is None or credentials.user != session.user:
             raise NotShown("password", "The password is not right.")

@@ -51,7 +51,9 @@ SIGN_IN_ADDRESS = Group("signin-address", 20)
 SIGN_IN_DEVICE = Group("signin-device", 20, DAY)  # per (person, device)
 SIGN_IN_DEVICES = Group("signin-devices", 100, DAY)  # per person: whoever signs in often has many devices
 SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
-OWN_PASSWORD = Group("own-password", 20, 15 * MINUTE)  # passwords typed by who is signed in, per person
+# Passwords typed by who is signed in. What a thief types with a stolen cookie closes no form in the other sessions.
+OWN_PASSWORD = Group("own-password", 20, 15 * MINUTE)  # per session
+OWN_PASSWORDS = Group("own-password", 60, 15 * MINUTE)  # per person
 # Wrong codes of the second step in a row, of strangers or of a known device: then a pause, twice as long each time.
 FACTOR = Group("factor", 10, 15 * MINUTE)
 FACTOR_LONGEST = DAY

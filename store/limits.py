@@ -19,6 +19,7 @@ from store.lifetimes import (
     MIDDLE,
     OAUTH,
     OWN_PASSWORD,
+    OWN_PASSWORDS,
     PICTURE,
     SIGN_IN_ACCOUNT,
     SIGN_IN_ADDRESS,
@@ -112,11 +113,20 @@ class Limits:
         account = alone(keys.window(SIGN_IN_ACCOUNT.name, fingerprint(email)))
         return Taken(self, ((SIGN_IN_ADDRESS, _networks(SIGN_IN_ADDRESS, address)), (SIGN_IN_ACCOUNT, account)))
 
-    async def own_password(self, user: str) -> Taken:
-        """A password that is typed in a live session: counted apart from sign-ins, which any stranger can fail."""
-        key = keys.limit(user, OWN_PASSWORD.name)
-        await self._take_key(OWN_PASSWORD, key)
-        return Taken(self, ((OWN_PASSWORD, alone(key)),), by_known=True)
+    async def own_password(self, user: str, session_id: str) -> Taken:
+        """A password that is typed in a live session: counted for the session and for the person, and apart from
+        sign-ins, which any stranger can fail."""
+        own, theirs = keys.limit(user, OWN_PASSWORD.name, session_id), keys.limit(user, OWN_PASSWORDS.name)
+        reply = await self._scripts.run(
+            "take_networks",
+            Networks(theirs, theirs, own)._asdict(),
+            limit=OWN_PASSWORD.limit,
+            middle_limit=OWN_PASSWORDS.limit,
+            wide_limit=OWN_PASSWORDS.limit,
+            period=OWN_PASSWORD.period,
+        )
+        let_in(OWN_PASSWORD, reply)
+        return Taken(self, ((OWN_PASSWORD, alone(own)), (OWN_PASSWORDS, alone(theirs))), by_known=True)
 
     async def passkey(self, address: str) -> None:
         """An attempt with a passkey, which nobody guesses, or at a second step, whose wrong codes are counted with the

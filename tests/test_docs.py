@@ -214,7 +214,9 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     minutes = lifetimes.SIGN_IN_ACCOUNT.period // lifetimes.MINUTE
     assert f"sign-in | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
     minutes = lifetimes.OWN_PASSWORD.period // lifetimes.MINUTE
-    assert f"delete the account | {lifetimes.OWN_PASSWORD.limit} in {minutes} minutes | the person" in HTTP
+    assert f"delete the account | {lifetimes.OWN_PASSWORD.limit} in {minutes} minutes; " in HTTP
+    assert f"; {lifetimes.OWN_PASSWORDS.limit} in {minutes} minutes in all sessions of the person | the session" in HTTP
+    assert lifetimes.OWN_PASSWORDS.period == lifetimes.OWN_PASSWORD.period
     minutes = lifetimes.FACTOR.period // lifetimes.MINUTE
     assert f"in a row | {lifetimes.FACTOR.limit}, then a pause of {minutes} minutes" in HTTP
     assert f"a day; {lifetimes.FACTOR_MOST} until" in HTTP

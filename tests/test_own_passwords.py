@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from store.lifetimes import OWN_PASSWORD
+from store.lifetimes import OWN_PASSWORD, OWN_PASSWORDS
 from store.opened import Store
 from store.refused import Refused
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of
@@ -42,6 +43,23 @@ async def test_a_strangers_wrong_sign_ins_keep_nobody_from_it(service: Service, 
     assert (await type_password(ada, form, PASSWORD)).code in (200, 303)
 
 
+async def test_guesses_with_a_stolen_cookie_close_no_form_of_another_session(service: Service) -> None:
+    ada, thief = await service.signed_in(), await service.signed_in()
+    for _ in range(OWN_PASSWORD.limit):
+        assert (await type_password(thief, "to confirm", "wrong horse battery")).code == 400
+    assert (await type_password(thief, "to confirm", PASSWORD)).code == 429
+    assert (await type_password(ada, "to confirm", PASSWORD)).code == 303
+
+
+async def test_all_sessions_of_a_person_share_a_bound(memory_store: Store) -> None:
+    world, admitted = await World.make(memory_store), 0
+    for number in range(OWN_PASSWORDS.limit + 10):
+        with suppress(Refused):
+            await memory_store.limits.own_password(world.user, f"session{number % 10}")
+            admitted += 1
+    assert admitted == OWN_PASSWORDS.limit
+
+
 async def test_all_forms_count_together(service: Service) -> None:
     ada = await service.signed_in()
     for _ in range(OWN_PASSWORD.limit // len(FORMS)):
@@ -69,6 +87,6 @@ async def test_a_session_that_is_over_takes_nothing(service: Service, form: str)
 
 async def test_passwords_that_come_at_once_are_counted_each(store: Store) -> None:
     world = await World.make(store)
-    tries = [store.limits.own_password(world.user) for _ in range(OWN_PASSWORD.limit + 10)]
+    tries = [store.limits.own_password(world.user, "a session") for _ in range(OWN_PASSWORD.limit + 10)]
     found = await asyncio.gather(*tries, return_exceptions=True)
     assert sum(isinstance(one, Refused) for one in found) == 10

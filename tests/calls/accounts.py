@@ -34,9 +34,9 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.sign_in("192.0.2.1", w.email)
 
 
-@call("limits.own_password", "take_window")
+@call("limits.own_password", "take_networks")
 async def _(w: World) -> Call:
-    return lambda: w.store.limits.own_password(w.user)
+    return lambda: w.store.limits.own_password(w.user, "a session")
 
 
 @call("limits.passkey", "take_networks")
@@ -56,7 +56,7 @@ async def _(w: World) -> Call:
 
 @call("limits.give_back", "give_back")
 async def _(w: World) -> Call:
-    taken = await w.store.limits.own_password(w.user)
+    taken = await w.store.limits.own_password(w.user, "a session")
     return lambda: w.store.limits.give_back(taken)
 
 
@@ -237,7 +237,7 @@ async def _(w: World) -> Call:
     "leaving.with_password",
     "read_factors",
     "read_factors",
-    "take_window",
+    "take_networks",
     "read_credentials",
     "prove_with_code",
     "begin_leaving",

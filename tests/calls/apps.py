@@ -150,7 +150,7 @@ async def _(w: World) -> Call:
     "app_ending.with_password",
     "read_session",
     "read_factors",
-    "take_window",
+    "take_networks",
     "read_credentials",
     "prove_with_code",
     "note_app",

@@ -14,7 +14,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.confirming.challenge(w.session)
 
 
-@call("confirming.with_password", "read_factors", "take_window", "read_credentials", "prove_with_code")
+@call("confirming.with_password", "read_factors", "take_networks", "read_credentials", "prove_with_code")
 async def _(w: World) -> Call:
     app = await App.add(w)
     return lambda: w.store.confirming.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
