@@ -27,10 +27,17 @@ ROOM = 4
 MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 9_000_000, "WEBP": 9_000_000, "GIF": 9_000_000}
 MOST_SIDE = 20_000
 """Pixels in width or height, as a panorama has. Decoding rows of one pixel takes longer than their number says."""
-# Time to decode grows with the pixels, and a file of one colour has thousands for each byte. So a small file may have
-# few: 4 million, as logos have, and 32 more for each byte; screenshots and photographs have 1 to 30 for each.
-PIXELS_IN_ANY = 4_000_000
-PIXELS_PER_BYTE = 32
+# Time to decode grows with the bytes that are inflated and those that they become, some 5 ns for each. A file of one
+# colour has thousands of them for each of its own, so a small file may have few: a logo of 1024 by 1024 pixels with
+# transparency fits, and 64 KiB are decoded in less than 50 ms. Screenshots and photographs have 4 to 120 for each byte.
+WORK_IN_ANY = 2**23
+WORK_PER_BYTE = 128
+# Pillow reads the parts of a file one by one, in Python. Cameras write some 30 segments before a JPEG's first scan, and
+# encoders 8 KiB and more of pixels into each chunk of a PNG.
+MOST_SEGMENTS = 1000
+MOST_CHUNKS = 2000
+MOST_EXIF = 2**16
+"""Bytes of what a camera noted, as a JPEG can hold; of more nothing is read."""
 # A JPEG that is very wide or very high is decoded at a larger part of its size.
 MOST_DRAFTED = 9_000_000
 # A JPEG of several scans is kept whole in memory at its full size, two bytes for each coefficient: as many for a pixel
@@ -39,9 +46,9 @@ MOST_DRAFTED = 9_000_000
 MOST_COEFFICIENTS = 48_000_000
 MOST_SCANS = 100
 MOST_PASSED = 500_000_000
-PASSED_IN_ANY = 60_000_000
+PASSED_IN_ANY = 40_000_000
 PASSED_PER_BYTE = 256
-"""Pixels times scans: at most, in a file of any size, and more for each byte of it."""
+"""Pixels times scans: at most, in a file of any size, and for each byte of a larger one."""
 _START_OF_SCAN = b"\xff\xda"
 _FRAMES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 _PROGRESSIVE = {0xC2, 0xC6, 0xCA, 0xCE}
@@ -104,6 +111,8 @@ def _decoded(file: bytes) -> Image.Image:
     """The middle of the first frame, of SIDE by SIDE pixels, as it is meant to be seen."""
     if file[8:12] == b"WEBP" and _canvas(file) > MOST_PIXELS["WEBP"]:  # Pillow allocates when it opens one
         raise Refused("invalid_request", _TOO_LARGE)
+    if _parts(file):
+        raise Refused("invalid_request", _STRANGE)
     with Image.open(BytesIO(file), formats=tuple(MOST_PIXELS)) as image:
         # Many telephones put a second picture behind the first one, which Pillow calls MPO.
         form = "JPEG" if image.format == "MPO" else image.format or ""
@@ -111,14 +120,13 @@ def _decoded(file: bytes) -> Image.Image:
             raise Refused("invalid_request", _TOO_LARGE)
         if form == "JPEG":
             _check_scans(file, image.width * image.height)
-        elif image.width * image.height > PIXELS_IN_ANY + PIXELS_PER_BYTE * len(file):
+        elif _work(file, form, image) > max(WORK_IN_ANY, WORK_PER_BYTE * len(file)):
             raise Refused("invalid_request", _TOO_LARGE)
         turns = _TURNS.get(_orientation(image), ())
         image.draft("RGB", (2 * SIDE, 2 * SIDE))
         if form == "JPEG" and image.width * image.height > MOST_DRAFTED:
             raise Refused("invalid_request", _TOO_LARGE)
-        alpha = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
-        mode = "RGBA" if alpha else "RGB"
+        mode = "RGBA" if _transparent(image) else "RGB"
         pixels = image if image.mode == mode else image.convert(mode)  # which copies in any case
         # In whole steps first, which takes a tenth of the time.
         pixels = pixels.reduce(max(1, min(pixels.size) // (2 * SIDE)))
@@ -129,15 +137,46 @@ def _decoded(file: bytes) -> Image.Image:
     return Image.frombytes(square.mode, square.size, square.tobytes())
 
 
+def _parts(file: bytes) -> bool:
+    """Whether a JPEG or PNG has too many parts, or a profile of colours more than twice, each of which is inflated."""
+    parts, profiles = 0, 0
+    if file[:2] == b"\xff\xd8":
+        at = 2
+        while at + 4 <= len(file) and file[at + 1] != 0xDA and parts <= MOST_SEGMENTS:
+            between = file[at] != 0xFF or file[at + 1] == 0xFF
+            bare = file[at + 1] in (0x00, 0x01) or 0xD0 <= file[at + 1] <= 0xD8
+            at += 1 if between else 2 if bare else 2 + int.from_bytes(file[at + 2 : at + 4], "big")
+            parts += 1
+        return parts > MOST_SEGMENTS
+    if file[:4] == b"\x89PNG":
+        at = 8
+        while file[at + 4 : at + 8] not in (b"", b"IEND") and parts <= MOST_CHUNKS:
+            parts, profiles = parts + 1, profiles + (file[at + 4 : at + 8] == b"iCCP")
+            at += 12 + int.from_bytes(file[at : at + 4], "big")
+    return parts > MOST_CHUNKS or profiles > 2
+
+
+def _transparent(image: Image.Image) -> bool:
+    return image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+
+
+def _work(file: bytes, form: str, image: Image.Image) -> int:
+    """The bytes that are inflated for a picture that is no JPEG, and those that they become."""
+    bits = {"GIF": 8, "WEBP": 32}.get(form, 0)
+    if form == "PNG":  # PNG, third edition, 11.2.1: bits for each channel, and the channels of a type of colour
+        bits = file[24] * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[file[25]]
+    return image.width * image.height * (bits + 8 * (4 if _transparent(image) else 3)) // 8
+
+
 def _check_scans(file: bytes, pixels: int) -> None:
     """Refuses a JPEG whose scans take too much memory or time. (ITU T.81 B.2)"""
     scans = file.count(_START_OF_SCAN)
     coefficients, several = _frame(file, pixels)
     if several and coefficients > MOST_COEFFICIENTS:
         raise Refused("invalid_request", _TOO_LARGE)
-    most = min(MOST_PASSED, PASSED_IN_ANY + PASSED_PER_BYTE * len(file))
+    most = min(MOST_PASSED, max(PASSED_IN_ANY, PASSED_PER_BYTE * len(file)))
     if scans > MOST_SCANS or (several and scans * pixels > most):
-        raise Refused("invalid_request", "That picture is built too strangely for us. Save it anew and try again.")
+        raise Refused("invalid_request", _STRANGE)
 
 
 def _frame(file: bytes, pixels: int) -> tuple[int, bool]:
@@ -167,7 +206,7 @@ def _frame(file: bytes, pixels: int) -> tuple[int, bool]:
 def _orientation(image: Image.Image) -> int:
     """How the picture lies (Exif 2.3, 4.6.4); 1, as it should, where that cannot be read."""
     try:
-        return int(image.getexif().get(_ORIENTATION, 1))
+        return 1 if len(image.info.get("exif", b"")) > MOST_EXIF else int(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # as above
         return 1
 
@@ -195,4 +234,5 @@ def _encoded(image: Image.Image) -> bytes:
     return out.getvalue()
 
 
+_STRANGE = "We couldn’t read that picture. Save it again as JPEG or PNG and retry."
 _TOO_LARGE = "That picture has too many pixels. Make it smaller and try again."

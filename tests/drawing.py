@@ -47,6 +47,18 @@ def chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">L", len(data)) + kind + data + struct.pack(">L", zlib.crc32(kind + data))
 
 
+def png(size: tuple[int, int], depth: int, colour: int, *, interlaced: bool = False) -> bytes:
+    """A PNG of one colour, of `depth` bits for a channel, every row filtered as takes the longest (Paeth)."""
+    bits = depth * {0: 1, 2: 3, 4: 2, 6: 4}[colour]
+    passes = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+    rows = b""
+    for left, top, across, down in passes if interlaced else ((0, 0, 1, 1),):
+        width, height = -(-(size[0] - left) // across), -(-(size[1] - top) // down)
+        rows += (b"\4" + bytes(-(-width * bits // 8))) * height
+    head = chunk(b"IHDR", struct.pack(">LLBBBBB", *size, depth, colour, 0, 0, interlaced))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+
+
 def png_bomb(width: int, height: int) -> bytes:
     """A small file that says it is so large, and is, as far as it goes."""
     head = chunk(b"IHDR", struct.pack(">LLBBBBB", width, height, 8, 6, 0, 0, 0))
