@@ -13,11 +13,11 @@ from typing import Any
 from commands.outcome import Context, Outcome, shown_time
 from settings.types import EMBEDDED
 from store.grants import at
+from store.logged_event import Event
 from store.names import normalise_email
 from store.opened import Store
 from store.operations import is_user_id
 from store.refused import Refused
-from store.security_log import Event
 from store.security_reading import Wanted
 from terminal.tables import word
 
@@ -47,15 +47,14 @@ async def show_events(context: Context, args: Namespace) -> Outcome:
 
 async def _follow(store: Store, args: Namespace, since: int | None, wanted: Wanted) -> None:
     """Prints until the reader of a pipe is gone."""
-    as_json, before = getattr(args, "json", False), list[Event]()
+    events, as_json, shown = store.security_events, getattr(args, "json", False), set[str]()
+    after = f"{max(0, (since or 0) - 1)}-0"  # entries are never older than their events
     if since is None:
-        before = await store.security_events.newest(args.limit or BEFORE, wanted=wanted)
-        # What comes is read from the last of these on, so that nothing falls between the two.
-        since = before[-1].at_ms if before else 0
-    shown = {event.id for event in before}
-    for event in before:
-        _print(event, as_json)
-    async for came in store.security_events.follow(since, lambda event: event.id not in shown and wanted(event)):
+        after = await events.end()
+        for event in await events.newest(args.limit or BEFORE, wanted=wanted, until=after):
+            shown.add(event.id)
+            _print(event, as_json)
+    async for came in events.follow(after, since or 0, lambda event: event.id not in shown and wanted(event)):
         if came is not None:
             _print(came, as_json)
         elif _hung_up():
@@ -69,21 +68,7 @@ def _print(event: Event, as_json: bool) -> None:
 
 
 def _record(event: Event) -> dict[str, Any]:
-    return {
-        "at": shown_time(at(event.at_ms)),
-        "event": event.event,
-        "result": event.result,
-        "severity": event.severity,
-        "actor": event.actor,
-        "person": event.person,
-        "client_id": event.client,
-        "address": event.address,
-        "agent": event.agent,
-        "typed": event.typed,
-        "detail": event.detail,
-        "count": event.count,
-        "request_id": event.request_id,
-    }
+    return {"at": shown_time(at(event.at_ms)), **event.shown()}
 
 
 async def _wanted(store: Store, who: str | None) -> Wanted:

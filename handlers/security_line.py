@@ -10,10 +10,11 @@ import orjson
 import tracing
 from handlers.agents import device_words
 from handlers.application import Latchkey
-from handlers.site import client_address
+from handlers.site import client_address, window_address
 from logs import Said
+from store.logged_event import Event
 from store.security_events import EVENTS
-from store.security_log import Event, Origin
+from store.security_log import Origin
 
 log = logging.getLogger("latchkey.security")
 
@@ -55,7 +56,8 @@ def tell_security(application: Latchkey) -> None:
         headers = request.headers
         forwarded = ",".join(headers.get_list("X-Forwarded-For"))
         address = client_address(request.remote_ip or "", forwarded, application.site.trusted_proxies)
-        return Origin(address, device_words(headers.get("User-Agent", "")), tracing.request_id(request))
+        agent = device_words(headers.get("User-Agent", ""))
+        return Origin(address, agent, tracing.request_id(request), network=window_address(address))
 
     security.origin, security.tell = origin, tell
 
@@ -68,18 +70,9 @@ def tell(event: Event) -> None:
 
 
 def _fields(event: Event) -> dict[str, str | int]:
-    values = {
-        "actor": event.actor,
-        "person": event.person,
-        "client_id": event.client,
-        "address": event.address,
-        "agent": event.agent,
-        "typed": event.typed,
-        "detail": event.detail,
-        "count": event.count if event.count > 1 else "",
-        "request_id": event.request_id,
-    }
-    return {name: value for name, value in values.items() if value}
+    """What a line has behind event and result; its level is the severity."""
+    apart = ("event", "result", "severity", *(("count",) if event.count == 1 else ()))
+    return {name: value for name, value in event.shown().items() if value and name not in apart}
 
 
 def _word(value: str | int) -> str:

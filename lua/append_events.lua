@@ -1,19 +1,41 @@
---- Add events to the security log, and drop the oldest beyond its bounds.
---- KEYS[1] events
---- ARGV[1] most: events kept
+--- Add events to the streams of the security log, and drop the oldest beyond their bounds.
+--- KEYS[1] strangers
+--- KEYS[2] people
+--- KEYS[3] sensitive
+--- KEYS[4] operator
+--- ARGV[1] most: a JSON object with the events kept in each stream
 --- ARGV[2] keep: ms
---- ARGV[3] batch: a JSON array of [age in ms, the event]
+--- ARGV[3] batch: a JSON array of [stream, age in ms, the event]
 --- @reply ok
 --- @idempotent
 --- @reserve
 --- @include "now"
-local events = KEYS[1]
-local most, keep, batch = tonumber(ARGV[1]), tonumber(ARGV[2]), cjson.decode(ARGV[3])
+local strangers, people, sensitive, operator = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local most, keep, batch = cjson.decode(ARGV[1]), tonumber(ARGV[2]), cjson.decode(ARGV[3])
 
 local now = now_ms()
-for _, entry in ipairs(batch) do
-  redis.call('XADD', events, 'MAXLEN', '~', most, '*', 'at', int(now - entry[1]), 'event', entry[2])
+-- Ids rise over all streams together, also when the clock steps back: readers merge by id, and one id says where they are.
+local ms, number = now, 0
+for _, stream in ipairs({strangers, people, sensitive, operator}) do
+  local newest = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
+  if newest then
+    local last_ms, last_number = string.match(newest[1], '^(%d+)-(%d+)$')
+    last_ms, last_number = tonumber(last_ms), tonumber(last_number)
+    if last_ms > ms or (last_ms == ms and last_number >= number) then ms, number = last_ms, last_number + 1 end
+  end
 end
-redis.call('XTRIM', events, 'MINID', '~', int(now - keep))
-redis.call('PEXPIRE', events, keep)
+
+local named = {strangers = strangers, people = people, sensitive = sensitive, operator = operator}
+local written = {}
+for _, entry in ipairs(batch) do
+  local stream, age, event = named[entry[1]], entry[2], entry[3]
+  redis.call('XADD', stream, 'MAXLEN', '~', int(most[entry[1]]), int(ms) .. '-' .. int(number),
+    'at', int(now - age), 'event', event)
+  number, written[stream] = number + 1, true
+end
+for _, stream in ipairs({strangers, people, sensitive, operator}) do
+  -- Exactly, and in all streams: a quiet one would keep old events for long behind newer ones.
+  redis.call('XTRIM', stream, 'MINID', int(now - keep))
+  if written[stream] then redis.call('PEXPIRE', stream, int(keep)) end
+end
 return {'ok'}

@@ -19,8 +19,9 @@ APPS_CHANNEL = "latchkey:apps"
 RELAYED = "{webhooks}:sweep"
 DELIVERIES_DUE = "{webhooks}:due"
 DELIVERY_PREFIX = "{webhooks}:delivery:"
-SECURITY_EVENTS = {"events": "{audit}:events"}
-"""The security log, by its name in scripts."""
+_STREAMS = {"strangers": "strangers", "people": "events", "sensitive": "sensitive", "operator": "operator"}
+SECURITY_EVENTS = {stream: f"{{audit}}:{noun}" for stream, noun in _STREAMS.items()}
+"""The streams of the security log, by their names in scripts."""
 SHARDS = tuple(f"{number:03x}" for number in range(4096))
 
 
@@ -311,7 +312,7 @@ _ALONE = tuple(
         ("deliveries-due", re.escape(DELIVERIES_DUE)),
         ("delivery", re.escape(DELIVERY_PREFIX) + _ID),
         ("deliveries", rf"\{{webhooks\}}:app:{_CLIENT}"),
-        ("security-events", re.escape(SECURITY_EVENTS["events"])),
+        ("security-events", rf"\{{audit\}}:(?P<name>{'|'.join(_STREAMS.values())})"),
     )
 )
 _ROWS = tuple(

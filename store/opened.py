@@ -82,7 +82,7 @@ class Store:
         self.scripts = scripts = Scripts(client, durable=confirmed(client, wait))
         self.security = security = SecurityLog(scripts, keys)
         scripts.hear = security.heard
-        self.security_events = SecurityEvents(client)
+        self.security_events = SecurityEvents(scripts)
         self.sealer = sealer = Sealer(keys)
         idle = session_idle * 1000
         hints = Hints()

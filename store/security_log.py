@@ -1,6 +1,6 @@
 """The security log: what happened to accounts, apps and the store, for the operator.
 
-An event is counted and written to the process's log at once, and queued. A background task sends the queue to a stream
+An event is counted and written to the process's log at once, and queued. A background task sends the queue to streams
 in the store within a second, so no request waits for it, and `latchkey audit` reads it there.
 """
 
@@ -14,9 +14,9 @@ import hmac
 import logging
 import secrets
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import orjson
@@ -24,10 +24,12 @@ import orjson
 from store import keys
 from store.beside import beside
 from store.errors import StoreError
+from store.gathering import Gathering
 from store.keyring import Keys, SecretKey
 from store.lifetimes import DAY, FACTOR
+from store.logged_event import Event
 from store.scripts import Reply, Scripts, Value
-from store.security_events import EVENTS, GATHERED, OUTCOMES, TOGETHER, WORDS, Declared
+from store.security_events import EVENTS, OUTCOMES, WORDS, Declared, Stream
 
 log = logging.getLogger("latchkey.security")
 
@@ -37,16 +39,20 @@ AWAY_SECONDS: Final = 5.0
 """Until a store that did not take a batch is asked again."""
 BATCH: Final = 200
 """Events that are sent at once."""
-MOST_QUEUED: Final = 5_000
-"""Events that wait in a process; later ones are lost, and counted."""
-MOST_KEPT: Final = 20_000
-"""Events in the store."""
+QUEUED: Final[dict[Stream, int]] = {"strangers": 2_000, "people": 1_500, "sensitive": 1_000, "operator": 500}
+"""Events of each stream that wait in a process; later ones are lost, and counted."""
+KEPT: Final[dict[Stream, int]] = {"strangers": 10_000, "people": 20_000, "sensitive": 20_000, "operator": 10_000}
+"""Events of each stream in the store."""
 KEPT_MS: Final = 90 * DAY
 """ms that an event stays in the store."""
-WINDOW_SECONDS: Final = 10.0
-"""Events of one kind and cause within this time are one event with a count."""
-MOST_WINDOWS: Final = 1_000
-"""Causes of refusals that are told apart at once."""
+SHORT_SECONDS: Final = 10.0
+"""Repetitions within this time are one event with a count."""
+LONG_SECONDS: Final = 3600.0
+"""The same for sensitive events, of which the first `LONG_SINGLES` are told one by one."""
+LONG_SINGLES: Final = 5
+MOST_CAUSES: Final = 100
+"""Causes of strangers' events that are told apart at once: a flood is at most so many events in `SHORT_SECONDS`, twice,
+from however many addresses it comes."""
 MOST_ACTS: Final = 5_000
 """The same for acts of people; further ones are events of their own, since who acts must not be lost."""
 _WINDOWS: Final = {"guesses": FACTOR.name}
@@ -56,38 +62,13 @@ _PURPOSE: Final = b"latchkey security log"
 
 class Origin(NamedTuple):
     """Where the running request comes from: address, agent and request id. `actor` where that is not for the event to
-    say: the operator's commands."""
+    say: the operator's commands. `network`: the address or /64 that counts as one place; the address where empty."""
 
     address: str = ""
     agent: str = ""
     request_id: str = ""
     actor: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event. `at_ms` is in epoch milliseconds; `id` tells it from all others. `typed` is a keyed fingerprint of an
-    address that belongs to nobody; `count` events of the same cause are one."""
-
-    event: str
-    result: str
-    severity: str
-    actor: str
-    id: str
-    at_ms: int = 0
-    person: str = ""
-    client: str = ""
-    address: str = ""
-    agent: str = ""
-    typed: str = ""
-    detail: str = ""
-    request_id: str = ""
-    count: int = 1
-
-    def packed(self) -> str:
-        """The event as the store keeps it, at most some 800 bytes: JSON without the time and empty fields."""
-        fields = {name: value for name, value in asdict(self).items() if value not in ("", 0)}
-        return orjson.dumps(fields).decode()
+    network: str = ""
 
 
 @dataclass(slots=True)
@@ -104,9 +85,16 @@ class SecurityLog:
         self._scripts = scripts
         self._keys = secret_keys
         self._queue: deque[_Waiting] = deque()
-        self._lost = 0
-        self._windows: dict[tuple[str, ...], _Waiting] = {}
-        self._acts: dict[tuple[str, ...], _Waiting] = {}
+        self._queued: Counter[Stream] = Counter()
+        self._lost: Counter[Stream] = Counter()
+        by_strangers = Gathering(singles=1, seconds=SHORT_SECONDS, causes=MOST_CAUSES, lumps=True)
+        by_people = Gathering(singles=1, seconds=SHORT_SECONDS, causes=MOST_ACTS, lumps=False)
+        sensitive = Gathering(singles=LONG_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS, lumps=False)
+        self._gathered: dict[Stream, Gathering] = {
+            "strangers": by_strangers,
+            "people": by_people,
+            "sensitive": sensitive,
+        }
         self._begun = secrets.token_hex(4)
         self._number = 0
         self._something = asyncio.Event()
@@ -134,11 +122,11 @@ class SecurityLog:
         if reply.word in WORDS:
             self._refused(WORDS[reply.word], script, known, args)
         elif outcome := OUTCOMES.get((script, reply.word)):
-            name, detail = outcome
-            if name == "link_issued":
+            detail = outcome.detail
+            if outcome.event == "link_issued":
                 spelt = keys.read(known["link"])
                 detail = spelt.name if spelt else ""
-            self.note(name, person=keys.owner(known["user"]), detail=detail)
+            self.note(outcome.event, person=keys.owner(known["user"]), detail=detail)
 
     def note(
         self,
@@ -162,6 +150,8 @@ class SecurityLog:
             declared.severity,
             origin.actor or declared.actor,
             self._next_id(),
+            # Commands are the operator's acts, whatever else causes such events.
+            "operator" if origin.actor else declared.stream,
             person=person,
             client=_clean(client),
             address=_clean(address or origin.address),
@@ -170,9 +160,8 @@ class SecurityLog:
             detail=_clean(detail, 200),
             request_id=_clean(origin.request_id),
         )
-        if (name in TOGETHER or (person and name in GATHERED)) and not self._is_first(event):
-            return
-        self._take(event, time.monotonic())
+        if not self._is_counted(event, declared, origin.network or event.address):
+            self._take(event, time.monotonic())
 
     def fingerprints(self, typed: str) -> list[str]:
         """What stands for an address that somebody typed, under each secret key, the one in use first. Nobody without
@@ -183,17 +172,17 @@ class SecurityLog:
         """Sends what waits. Raises StoreUnavailable, StoreError; then it waits on, in its order."""
         self._end_windows(time.monotonic())
         while self._queue:
-            if self._lost:
-                lost, self._lost = self._lost, 0
-                self._queue.append(_Waiting(self._lost_event(lost), time.monotonic()))
+            for stream, count in self._lost.items():
+                self._put(self._lost_event(stream, count), time.monotonic())
+            self._lost.clear()
             batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
             now = time.monotonic()
-            sent = [(max(0, round((now - one.since) * 1000)), one.event.packed()) for one in batch]
+            sent = [(one.event.stream, max(0, round((now - one.since) * 1000)), one.event.packed()) for one in batch]
             try:
                 await self._scripts.run(
                     "append_events",
                     keys.SECURITY_EVENTS,
-                    most=MOST_KEPT,
+                    most=orjson.dumps(KEPT).decode(),
                     keep=KEPT_MS,
                     batch=orjson.dumps(sent).decode(),
                 )
@@ -201,6 +190,7 @@ class SecurityLog:
                 # Those that were stored all the same have an id, by which a reader passes over the second one.
                 self._queue.extendleft(reversed(batch))
                 raise
+            self._queued.subtract(one.event.stream for one in batch)
 
     def settle(self) -> None:
         """Takes what was counted so far as it is: at the end, nothing more comes."""
@@ -223,12 +213,19 @@ class SecurityLog:
 
     async def _keep_flushing(self) -> None:
         while True:
-            await self._something.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._until_a_window_ends()):
+                    await self._something.wait()
+            self._something.clear()
             await asyncio.sleep(FLUSH_SECONDS)
             if not await self._flush_quietly():
+                self._something.set()
                 await asyncio.sleep(AWAY_SECONDS)
-            if not self._queue and not self._windows and not self._acts:
-                self._something.clear()
+
+    def _until_a_window_ends(self) -> float | None:
+        """In seconds; None where no window is open."""
+        ends = [end for gathering in self._gathered.values() if (end := gathering.next_end) is not None]
+        return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     async def _flush_quietly(self) -> bool:
         try:
@@ -241,41 +238,32 @@ class SecurityLog:
     def _take(self, event: Event, since: float) -> None:
         self.watch(event.event, event.result, event.count)
         self.tell(event)
-        if len(self._queue) >= MOST_QUEUED:
-            self._lost += event.count
-            return
+        if self._queued[event.stream] >= QUEUED[event.stream]:
+            self._lost[event.stream] += event.count
+        else:
+            self._put(event, since)
+
+    def _put(self, event: Event, since: float) -> None:
         self._queue.append(_Waiting(event, since))
+        self._queued[event.stream] += 1
         self._something.set()
 
-    def _is_first(self, event: Event) -> bool:
-        """Whether an event is the first of its cause for a while; any other is counted."""
-        cause: tuple[str, ...] = (event.event, event.detail, event.person or event.address, event.client)
-        now = time.monotonic()
-        windows = self._windows if event.event in TOGETHER else self._acts
-        if windows is self._acts:
-            cause = (event.event, event.detail, event.person)  # a person has apps by the dozen
-            if cause not in windows and len(windows) >= MOST_ACTS:
-                return True
-        elif cause not in windows and len(windows) >= MOST_WINDOWS:
-            cause = (event.event, event.detail)  # what causes it is lost, how often it happens is not
-        found = windows.get(cause)
-        if found is None:
-            windows[cause] = _Waiting(replace(event, count=0), now)
-            self._something.set()
-            return True
-        client = found.event.client if found.event.client == event.client else ""
-        found.event = replace(found.event, count=found.event.count + 1, client=client)
-        return False
+    def _is_counted(self, event: Event, declared: Declared, network: str) -> bool:
+        """Whether the event is a repetition, told later with a count."""
+        gathering = self._gathered.get(event.stream)
+        if gathering is None or not declared.counted or (declared.counted == "by_person" and not event.person):
+            return False
+        # A person has apps by the dozen, so a count for each of them would let them go on.
+        who = (event.person,) if declared.counted == "by_person" else (event.person or network, event.client)
+        counted = gathering.counts(event, who, time.monotonic())
+        self._something.set()  # for the end of its window
+        return counted
 
     def _end_windows(self, now: float) -> None:
         """Takes what was counted in the windows that are over."""
-        for windows in (self._windows, self._acts):
-            for cause, found in tuple(windows.items()):
-                if now - found.since < WINDOW_SECONDS:
-                    continue
-                del windows[cause]
-                if found.event.count:
-                    self._take(replace(found.event, id=self._next_id(), request_id=""), time.monotonic())
+        for gathering in self._gathered.values():
+            for event in gathering.ended(now):
+                self._take(replace(event, id=self._next_id()), time.monotonic())
 
     def _refused(self, event: str, script: str, known: Mapping[str, str], args: Mapping[str, Value]) -> None:
         key, detail, client = known.get("user", ""), script, str(args.get("client", ""))
@@ -289,9 +277,18 @@ class SecurityLog:
             client = grant.client
         self.note(event, person=keys.owner(key), client=client, detail=detail)
 
-    def _lost_event(self, count: int) -> Event:
+    def _lost_event(self, stream: Stream, count: int) -> Event:
         declared = EVENTS["events_lost"]
-        event = Event(declared.name, declared.result, declared.severity, declared.actor, self._next_id(), count=count)
+        event = Event(
+            declared.name,
+            declared.result,
+            declared.severity,
+            declared.actor,
+            self._next_id(),
+            stream,
+            detail=stream,
+            count=count,
+        )
         self.watch(event.event, event.result, count)
         self.tell(event)
         return event

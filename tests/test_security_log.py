@@ -16,10 +16,10 @@ from handlers.security_line import SecurityLine
 from store import keys, security_log
 from store.errors import StoreUnavailable
 from store.lifetimes import RENAME
+from store.logged_event import Event
 from store.opened import Store
 from store.refused import Refused
 from store.security_events import EVENTS, OUTCOMES, WORDS, is_ordinary
-from store.security_log import Event
 from tests.driver import EMAIL, PASSWORD, Service, fields_of, json_of, send
 from tests.engines import Engine
 from tests.factoring import App, add_passkey, half_of, outcome, use_passkey
@@ -86,7 +86,9 @@ def commands_of(parser: object) -> Iterator[str]:
 
 def test_the_page_has_every_event() -> None:
     rows = "".join(
-        f"| `{one.name}` | {one.result} | {one.detail} | {one.sentence} |\n" for one in EVENTS.values() if one.logged
+        f"| `{one.name}` | {one.result} | {one.stream} | {one.detail} | {one.sentence} |\n"
+        for one in EVENTS.values()
+        if one.logged
     )
     assert rows in (ROOT / "docs" / "operations.md").read_text()
 
@@ -199,7 +201,7 @@ async def test_factors_confirmations_and_the_operators_acts_are_in_the_log(memor
 async def test_the_whole_flow_leaves_no_secret_in_the_stored_log(service: Service) -> None:
     secrets = await walk_through(service)
     await service.store.security.flush()
-    stored = repr(await service.store.client.xrange(keys.SECURITY_EVENTS["events"]))
+    stored = repr([await service.store.client.xrange(key) for key in keys.SECURITY_EVENTS.values()])
     assert "refresh_replayed" in stored
     assert not [name for name, secret in secrets.items() if secret in stored]
     assert not re.findall(r"lk_(?:at|rt|ac|ss|rq|in|cf|pr|ce|cs)_", stored)
@@ -215,7 +217,7 @@ async def test_what_was_typed_as_an_address_is_nowhere_in_clear(
     await service.browser().sign_in("hunter2 hunter2", PASSWORD)
     await service.browser().sign_in(EMAIL, "a wrong password")
     await service.store.security.flush()
-    entries = await service.store.client.xrange(keys.SECURITY_EVENTS["events"])
+    entries = [await service.store.client.xrange(key) for key in keys.SECURITY_EVENTS.values()]
     for secret in ("passphrase", "hunter2", EMAIL, PASSWORD, "a wrong password"):
         assert secret not in log.text
         assert secret not in repr(entries)
@@ -345,7 +347,7 @@ async def test_a_full_window_of_networks_and_a_pause_of_codes_are_named(memory_s
 async def test_no_request_waits_for_the_log(service: Service) -> None:
     await service.browser().sign_in()
     assert service.store.security.waiting
-    assert not await service.store.client.exists(keys.SECURITY_EVENTS["events"])
+    assert not await service.store.client.exists(*keys.SECURITY_EVENTS.values())
 
 
 @pytest.mark.gen_test
@@ -367,22 +369,23 @@ async def test_a_batch_whose_answer_was_lost_is_sent_again_and_read_once(valkey_
 
 @pytest.mark.gen_test
 async def test_what_a_process_cannot_hold_is_counted(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(security_log, "MOST_QUEUED", 3)
+    monkeypatch.setitem(security_log.QUEUED, "people", 3)
     for _ in range(10):
         memory_store.security.note("signed_out")
     await memory_store.security.flush()
     found = await memory_store.security_events.newest(None)
     assert [(one.event, one.count) for one in found] == [*[("signed_out", 1)] * 3, ("events_lost", 7)]
+    assert (found[-1].detail, found[-1].stream) == ("people", "people")
 
 
 @pytest.mark.gen_test
 async def test_the_store_keeps_so_many_events_for_so_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(security_log, "MOST_KEPT", 200)
+    monkeypatch.setitem(security_log.KEPT, "people", 200)
     for _ in range(1000):
-        store.security.note("signed_out", agent="x" * 1000, detail="y" * 1000)
+        store.security.note("signed_in", agent="x" * 1000, detail="y" * 1000)
     await store.security.flush()
     client: Redis = store.client
-    assert 200 <= await client.xlen(keys.SECURITY_EVENTS["events"]) < 400
-    assert 0 < await client.pttl(keys.SECURITY_EVENTS["events"]) <= security_log.KEPT_MS
-    ((_, row),) = await client.xrevrange(keys.SECURITY_EVENTS["events"], count=1)
+    assert 200 <= await client.xlen(keys.SECURITY_EVENTS["people"]) < 400
+    assert 0 < await client.pttl(keys.SECURITY_EVENTS["people"]) <= security_log.KEPT_MS
+    ((_, row),) = await client.xrevrange(keys.SECURITY_EVENTS["people"], count=1)
     assert len(row[b"event"]) < 800

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from store.security_log import Event
+from store.logged_event import Event
 from tests.calls.prepared import Call, call
 from tests.world import World
 
@@ -15,15 +15,20 @@ async def _(w: World) -> Call:
     return w.store.security.flush
 
 
-@call("security_events.newest")
+@call("security_events.newest", "read_events")
 async def _(w: World) -> Call:
     return lambda: w.store.security_events.newest(10)
 
 
-@call("security_events.follow")
+@call("security_events.end", "read_events")
+async def _(w: World) -> Call:
+    return w.store.security_events.end
+
+
+@call("security_events.follow", "read_events")
 async def _(w: World) -> Call:
     async def first() -> Event | None:
-        async with aclosing(w.store.security_events.follow(0)) as events:
+        async with aclosing(w.store.security_events.follow("0-0")) as events:
             return await anext(events)
 
     return first

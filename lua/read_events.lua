@@ -1,0 +1,23 @@
+--- Read a page of each stream of the security log: one script, so no event comes between the streams.
+--- KEYS[1] strangers
+--- KEYS[2] people
+--- KEYS[3] sensitive
+--- KEYS[4] operator
+--- ARGV[1] first: an id, as XRANGE or XREVRANGE takes it
+--- ARGV[2] last: the same
+--- ARGV[3] most: events of each stream
+--- ARGV[4] backwards: 1 for the newest first
+--- @reply ok pages
+--- @idempotent
+local strangers, people, sensitive, operator = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local first, last, most, backwards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local pages = {}
+for _, stream in ipairs({strangers, people, sensitive, operator}) do
+  if backwards == '1' then
+    pages[#pages + 1] = redis.call('XREVRANGE', stream, first, last, 'COUNT', most)
+  else
+    pages[#pages + 1] = redis.call('XRANGE', stream, first, last, 'COUNT', most)
+  end
+end
+return {'ok', pages}

@@ -1,0 +1,77 @@
+"""Repeated events of the security log, gathered into one event with a count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from store.logged_event import Event
+
+
+@dataclass(slots=True)
+class _Window:
+    ends: float
+    singles: int
+    event: Event | None = None
+
+
+class Gathering:
+    """The windows of one stream.
+
+    In each window of `seconds`, the first `singles` events of a cause pass one by one; the others are counted, and the
+    count is an event when the window ends. At most `causes` causes are told apart at once. Events of further causes are
+    counted by name and detail alone if `lumps`, else they pass.
+    """
+
+    def __init__(self, *, singles: int, seconds: float, causes: int, lumps: bool) -> None:
+        self._singles = singles
+        self._seconds = seconds
+        self._causes = causes
+        self._lumps = lumps
+        self._windows: dict[tuple[str, ...], _Window] = {}
+
+    def counts(self, event: Event, who: tuple[str, ...], now: float) -> bool:
+        """Whether the event is counted here; otherwise the caller logs it. `now` is in seconds and never goes back."""
+        cause = (event.event, event.detail, *who)
+        if cause not in self._windows and len(self._windows) >= self._causes:
+            if not self._lumps:
+                return False
+            cause = cause[:2]
+        window = self._windows.get(cause)
+        if window is None:
+            window = self._windows[cause] = _Window(now + self._seconds, self._singles)
+        if window.singles:
+            window.singles -= 1
+            return False
+        window.event = event if window.event is None else _both(window.event, event)
+        return True
+
+    def ended(self, now: float) -> Iterator[Event]:
+        """Closes the windows that are over, and gives the counts of those that have one."""
+        # Windows are all of one length, so they end in the order in which they began.
+        while (first := next(iter(self._windows), None)) and self._windows[first].ends <= now:
+            if event := self._windows.pop(first).event:
+                yield event
+
+    @property
+    def next_end(self) -> float | None:
+        """When the next window ends; None where there is none."""
+        return next((window.ends for window in self._windows.values()), None)
+
+
+def _both(one: Event, other: Event) -> Event:
+    """The two events as one count, which has what both have."""
+    return replace(
+        one,
+        person=_same(one.person, other.person),
+        client=_same(one.client, other.client),
+        address=_same(one.address, other.address),
+        agent=_same(one.agent, other.agent),
+        typed=_same(one.typed, other.typed),
+        request_id=_same(one.request_id, other.request_id),
+        count=one.count + other.count,
+    )
+
+
+def _same(one: str, other: str) -> str:
+    return one if one == other else ""

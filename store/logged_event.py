@@ -1,0 +1,66 @@
+"""An event of the security log: as it is kept in the store, and as it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Final
+
+import orjson
+
+from store.security_events import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. `at_ms` is in epoch milliseconds; `id` tells it from all others. `typed` is a keyed fingerprint of an
+    address that belongs to nobody; `count` events of the same cause are one. `stream` is where it is kept."""
+
+    event: str
+    result: str
+    severity: str
+    actor: str
+    id: str
+    stream: Stream = "people"
+    at_ms: int = 0
+    person: str = ""
+    client: str = ""
+    address: str = ""
+    agent: str = ""
+    typed: str = ""
+    detail: str = ""
+    request_id: str = ""
+    count: int = 1
+
+    def packed(self) -> str:
+        """The event as the store keeps it, at most some 800 bytes: JSON without time, stream and empty fields."""
+        values = asdict(self)
+        return orjson.dumps({name: values[name] for name in _PACKED if values[name] not in ("", 0)}).decode()
+
+    def shown(self) -> dict[str, str | int]:
+        """The fields but the time, by their public names and in the order of docs/operations.md."""
+        return {
+            "event": self.event,
+            "result": self.result,
+            "severity": self.severity,
+            "actor": self.actor,
+            "person": self.person,
+            "client_id": self.client,
+            "address": self.address,
+            "agent": self.agent,
+            "typed": self.typed,
+            "detail": self.detail,
+            "count": self.count,
+            "request_id": self.request_id,
+        }
+
+
+_PACKED: Final = tuple(field.name for field in fields(Event) if field.name not in ("stream", "at_ms"))
+
+
+def unpacked(stream: Stream, at: bytes, packed: bytes) -> Event | None:
+    """An event from the store; None for one that a later release packed differently. Unknown fields are left out."""
+    try:
+        found = orjson.loads(packed)
+        return Event(**{name: found[name] for name in _PACKED if name in found}, stream=stream, at_ms=int(at))
+    except (TypeError, ValueError):
+        return None

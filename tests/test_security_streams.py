@@ -1,0 +1,273 @@
+"""The streams of the security log: who can push out what, and how readers merge them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from commands import audit
+from handlers.site import window_address
+from store import keys, security_log, security_reading
+from store.lifetimes import DAY
+from store.logged_event import Event
+from store.opened import Store
+from store.scripts import own_scripts
+from store.security_events import EVENTS
+from store.security_log import Origin
+from tests.conftest import ENGINES, OpenStore, emptied
+from tests.engines import FakeClock
+
+PERSON = "0123456789abcdef0123456789abcdef"
+REAL = [name for name in ENGINES if name != "memory"] or ["valkey"]
+ONE_OF_EACH = ("sign_in_refused", "signed_in", "refresh_replayed", "command_failed")
+"""An event of each stream, the cheapest first."""
+
+
+async def names(store: Store) -> list[str]:
+    return [one.event for one in await store.security_events.newest(None)]
+
+
+def test_the_streams_are_the_same_everywhere() -> None:
+    streams = set(keys.SECURITY_EVENTS)
+    assert {one.stream for one in EVENTS.values()} == streams == set(security_log.KEPT) == set(security_log.QUEUED)
+    for script in ("append_events", "read_events"):
+        assert own_scripts()[script].keys == tuple(keys.SECURITY_EVENTS) == security_reading.STREAMS
+    assert len({keys.tag_of(key) for key in keys.SECURITY_EVENTS.values()}) == 1
+
+
+# Who can push out what
+
+
+@pytest.mark.gen_test
+async def test_a_flood_of_cheap_events_pushes_out_no_dearer_ones(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = memory_store.security
+    for stream in security_log.KEPT:
+        monkeypatch.setitem(security_log.KEPT, stream, 300)
+    for cheap, dearer in enumerate(ONE_OF_EACH[1:]):
+        log.note(dearer, person=PERSON)
+        for number in range(1000):
+            log.note(ONE_OF_EACH[cheap], person=f"{number:032x}", detail="flood")
+        await log.flush()
+        assert dearer in await names(memory_store)
+    assert set(ONE_OF_EACH) == set(await names(memory_store))
+
+
+@pytest.mark.gen_test
+async def test_a_flood_while_the_store_is_away_leaves_room_for_dearer_events(memory_store: Store) -> None:
+    log = memory_store.security
+    for number in range(6000):
+        log.note("sign_in_refused", person=f"{number:032x}")
+    for name in ONE_OF_EACH[1:]:
+        log.note(name, person=PERSON)
+    await log.flush()
+    found = await memory_store.security_events.newest(None)
+    assert {*ONE_OF_EACH, "events_lost"} == {one.event for one in found}
+    assert [(one.detail, one.count) for one in found if one.event == "events_lost"] == [("strangers", 4000)]
+
+
+@pytest.mark.gen_test
+async def test_whatever_a_command_causes_is_kept_with_the_operators_acts(memory_store: Store) -> None:
+    memory_store.security.origin = lambda: Origin(actor="operator")
+    memory_store.security.note("account_deleted", person=PERSON)
+    memory_store.security.note("credit_added", person=PERSON)
+    memory_store.security.origin = Origin
+    memory_store.security.note("credit_added", person=PERSON)
+    memory_store.security.note("operator_key_refused")
+    await memory_store.security.flush()
+    found = await memory_store.security_events.newest(None)
+    assert [one.stream for one in found] == ["operator", "operator", "people", "strangers"]
+
+
+# Floods cost bounded work
+
+
+@pytest.mark.gen_test
+async def test_a_flood_of_refusals_from_everywhere_is_a_bounded_number_of_events(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(5000):
+        address = f"10.1.{number // 250}.{number % 250}"
+        memory_store.security.note("limited", detail="signin-address", address=address)
+    memory_store.security.settle()
+    assert len(told) <= security_log.MOST_CAUSES + 2
+    assert sum(one.count for one in told) == 5000
+    assert (told[-1].address, told[-1].count > 1000) == ("", True)
+
+
+@pytest.mark.gen_test
+async def test_addresses_of_one_network_are_one_cause(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(50):
+        address = f"2001:db8::{number:x}"
+        memory_store.security.origin = lambda at=address: Origin(at, network=window_address(at))  # type: ignore[misc]
+        memory_store.security.note("form_refused", detail="signin xsrf")
+    memory_store.security.settle()
+    assert [one.count for one in told] == [1, 49]
+
+
+@pytest.mark.gen_test
+async def test_a_person_cannot_repeat_sensitive_events_without_end(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(40):
+        for person in (PERSON, PERSON[::-1]):
+            memory_store.security.note("refresh_replayed", person=person, address=f"192.0.2.{number}")
+    memory_store.security.settle()
+    singles = [one for one in told if one.count == 1]
+    assert [one.address for one in singles] == [f"192.0.2.{n}" for n in range(5) for _ in range(2)]
+    assert [(one.count, one.person) for one in told[len(singles) :]] == [(35, PERSON), (35, PERSON[::-1])]
+
+
+@pytest.mark.gen_test
+async def test_a_count_is_sent_when_its_window_ends_although_nothing_else_happens(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_log, "FLUSH_SECONDS", 0.0)
+    log = security_log.SecurityLog(memory_store.scripts, memory_store.keys)
+    for gathering in log._gathered.values():
+        gathering._seconds = 0.05
+    async with log.flushing():
+        for _ in range(3):
+            log.note("limited", detail="signin-address")
+        while len(await names(memory_store)) < 2:
+            await asyncio.sleep(0.01)
+    assert [one.count for one in await memory_store.security_events.newest(None)] == [1, 2]
+
+
+# The streams read as one
+
+
+@pytest.mark.gen_test
+async def test_streams_are_merged_by_time_over_pages_with_limits_and_filters(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_reading, "PAGE", 7)
+    for number in range(60):
+        store.security.note(ONE_OF_EACH[number * 7 % 11 % 4], person=f"{number:032x}")
+        if number % 9 == 0:
+            await store.security.flush()
+    await store.security.flush()
+    events = store.security_events
+    found = [int(one.person, 16) for one in await events.newest(None)]
+    assert found == list(range(60))
+    assert [int(one.person, 16) for one in await events.newest(20)] == found[-20:]
+    of_two = {f"{3:032x}", f"{50:032x}"}
+    assert [one.person for one in await events.newest(2, wanted=lambda one: one.person in of_two)] == sorted(of_two)
+    async with aclosing(events.follow("0-0")) as following:
+        followed = [one async for one in until_pause(following)]
+    assert [int(one.person, 16) for one in followed] == found
+
+
+@pytest.fixture(params=REAL)
+def three_stores(request: pytest.FixtureRequest, open_store: OpenStore) -> list[Store]:
+    """Three processes, as it were, on each real engine."""
+    url = emptied(request, request.param)
+    return [open_store(url) for _ in range(3)]
+
+
+@pytest.mark.gen_test
+async def test_followers_have_each_event_of_two_writers_once_and_in_order(
+    three_stores: list[Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_reading, "PAGE", 10)
+    monkeypatch.setattr(security_reading, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(security_log, "BATCH", 7)
+    *writers, reader = three_stores
+
+    async def write(store: Store, person: str) -> None:
+        for number in range(300):
+            store.security.note(ONE_OF_EACH[(number * 7 + number // 5) % 4], person=person, detail=str(number))
+            if number % 11 == 0:
+                await store.security.flush()
+        await store.security.flush()
+
+    async def follow() -> list[Event]:
+        found: list[Event] = []
+        async with aclosing(reader.security_events.follow("0-0")) as following:
+            async for one in following:
+                if one is not None:
+                    found.append(one)
+                elif len(found) >= 600:
+                    return found
+        raise AssertionError
+
+    people = ("a" * 32, "b" * 32)
+    following = asyncio.ensure_future(follow())
+    await asyncio.gather(*(write(store, person) for store, person in zip(writers, people, strict=True)))
+    followed = await following
+    for person in people:
+        assert [int(one.detail) for one in followed if one.person == person] == list(range(300))
+    assert [one.id for one in await reader.security_events.newest(None)] == [one.id for one in followed]
+
+
+@pytest.mark.gen_test
+async def test_follow_shows_an_event_that_a_slow_process_sends_late(
+    memory_store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory_store.security.note("signed_out", person=PERSON)
+    late = memory_store.security._queue.popleft()
+    late.since -= 2
+    memory_store.security.note("signed_in", person=PERSON)
+    await memory_store.security.flush()
+    args = Namespace(limit=None, json=False)
+    following = asyncio.ensure_future(audit._follow(memory_store, args, None, lambda event: True))
+    printed = ""
+    while "signed_in" not in printed:
+        await asyncio.sleep(0.01)
+        printed += capsys.readouterr().out
+    memory_store.security._queue.append(late)
+    await memory_store.security.flush()
+    while "signed_out" not in printed:
+        await asyncio.sleep(0.01)
+        printed += capsys.readouterr().out
+    following.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await following
+    assert [line.split("  ")[1] for line in printed.splitlines()] == ["signed_in", "signed_out"]
+
+
+@pytest.mark.gen_test
+async def test_a_clock_that_steps_back_changes_no_order(clock: FakeClock, memory_store: Store) -> None:
+    for name in ONE_OF_EACH:
+        memory_store.security.note(name, person=PERSON)
+        await memory_store.security.flush()
+        clock.back(5)
+    assert await names(memory_store) == list(ONE_OF_EACH)
+
+
+@pytest.mark.gen_test
+async def test_a_log_of_the_release_before_is_read_with_the_rest(store: Store) -> None:
+    packed = '{"event":"refresh_replayed","result":"refused","severity":"warning","actor":"app","id":"1"}'
+    await store.client.xadd("{audit}:events", {"at": "1000", "event": packed})
+    await store.client.xadd("{audit}:events", {"later": "in another form"})
+    store.security.note("signed_in", person=PERSON)
+    await store.security.flush()
+    assert await names(store) == ["refresh_replayed", "signed_in"]
+
+
+@pytest.mark.gen_test
+async def test_a_quiet_stream_keeps_no_event_longer_than_90_days(clock: FakeClock, memory_store: Store) -> None:
+    log = memory_store.security
+    for name in ("key_made_by_operator", "key_retired_by_operator"):
+        log.note(name)
+        await log.flush()
+        clock.advance(46 * DAY / 1000)
+    log.note("signed_in", person=PERSON)
+    await log.flush()
+    assert await names(memory_store) == ["key_retired_by_operator", "signed_in"]
+
+
+async def until_pause(following: AsyncIterator[Event | None]) -> AsyncIterator[Event]:
+    """What a follower has at present."""
+    async for one in following:
+        if one is None:
+            return
+        yield one
