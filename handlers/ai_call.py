@@ -92,7 +92,7 @@ class Call(Asker):
         self._hurry()
 
     def receive(self, body: bytearray) -> None:
-        """What arrives of a whole reply is charged, also where nobody can read it."""
+        """What arrives of a whole reply, or of a stream where it broke, is charged, also where nobody can read it."""
         self._body = body
 
     @property

@@ -16,7 +16,11 @@ _NAME = re.compile(r"[a-z_]{1,64}")
 
 
 class BrokenStream(Exception):
-    """What arrived is no stream of events."""
+    """What arrived is no stream of events; `rest` is what arrived of it and was not read."""
+
+    def __init__(self, reason: str, rest: bytes = b"") -> None:
+        super().__init__(reason)
+        self.rest = rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,12 @@ class EventReader:
         buffer = self._buffer + (piece.replace(b"\r", b"") if b"\r" in piece else piece)
         start, search = 0, self._searched
         while (end := buffer.find(b"\n\n", search)) >= 0:
-            event = _event(buffer[start:end])
+            try:
+                if end - start > MAX_EVENT_BYTES:
+                    raise BrokenStream("an event is too large")
+                event = _event(buffer[start:end])
+            except BrokenStream as broken:
+                raise BrokenStream(str(broken), buffer[start:]) from None
             start = search = end + 2
             if event:
                 yield event
@@ -83,7 +92,7 @@ class EventReader:
         # The first half of the end may be there.
         self._searched = max(0, len(self._buffer) - 1)
         if len(self._buffer) > MAX_EVENT_BYTES:
-            raise BrokenStream("an event is too large")
+            raise BrokenStream("an event is too large", self._buffer)
 
 
 def _event(block: bytes) -> Event | None:

@@ -104,7 +104,7 @@ class MessagesUpstream:
                     response = await self._post("/v1/messages", body)
                     stack.callback(response.close)
                     asker.accept()
-                    events = _events(self.name, response)
+                    events = _events(self.name, response, asker)
                     first = await anext(events, None)
                 if first is not None:
                     return response, events, first
@@ -251,7 +251,7 @@ async def _read_end(response: aiohttp.ClientResponse) -> None:
                 await response.content.readany()
 
 
-async def _events(name: str, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
+async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> AsyncIterator[Event]:
     reader, begun = EventReader(), False
     try:
         async for piece in response.content.iter_any():
@@ -261,6 +261,8 @@ async def _events(name: str, response: aiohttp.ClientResponse) -> AsyncIterator[
                 begun = begun or event.name == "message_start"
                 yield event
     except (aiohttp.ClientError, BrokenStream) as error:
+        if begun and isinstance(error, BrokenStream):  # else there is no reply
+            asker.receive(bytearray(error.rest))
         raise _Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
 
 

@@ -33,7 +33,8 @@ class Asker:
         """Learns that the server accepted the call: it answered 200, so it works on the call and wants money for it."""
 
     def receive(self, body: bytearray) -> None:
-        """Learns where the body of a whole reply arrives, piece by piece: what is there counts, read or not."""
+        """Learns where the body of a whole reply arrives, piece by piece, or what of a stream could not be read: what
+        is there counts."""
 
 
 NOBODY = Asker()

@@ -196,19 +196,7 @@ async def test_what_the_upstream_finds_wrong_with_a_request_is_told(
 
 
 STREAM = events_of(message())
-MIDWAY = [
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="cut"), "api_error", id="cut"),
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="reset"), "api_error", id="reset"),
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="end"), "api_error", id="ended early"),
-    pytest.param(Plan(stops_after=len(STREAM) - 1, then="cut"), "api_error", id="cut after message_delta"),
-    pytest.param(Plan(stops_after=len(STREAM) - 1, then="end"), "api_error", id="ended after message_delta"),
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="hang"), "timeout_error", id="hanging"),
-    pytest.param(Plan(stops_after=len(STREAM) - 1, then="hang"), "timeout_error", id="hanging after message_delta"),
-    pytest.param(Plan(stops_after=SAID_MIDWAY, then="pings"), "timeout_error", id="sending pings for ever"),
-    pytest.param(Plan(stops_after=1, then="pings"), "timeout_error", id="sending pings for ever, nothing else"),
-    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], error("overloaded_error")]), "overloaded_error", id="overloaded"),
-    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], error("api_error")]), "api_error", id="failing"),
-    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "error"}]), "api_error", id="failing without a word"),
+BROKEN = [
     pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "no name"}]), "api_error", id="an event without a name"),
     pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "ping", "x": float("nan")}]), "api_error", id="NaN"),
     pytest.param(Plan(events=[*STREAM[:-2], {**STREAM[-2], "x": float("inf")}]), "api_error", id="Infinity"),
@@ -223,10 +211,24 @@ MIDWAY = [
         id="an event that is no JSON",
     ),
 ]
+MIDWAY = [
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="cut"), "api_error", id="cut"),
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="reset"), "api_error", id="reset"),
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="end"), "api_error", id="ended early"),
+    pytest.param(Plan(stops_after=len(STREAM) - 1, then="cut"), "api_error", id="cut after message_delta"),
+    pytest.param(Plan(stops_after=len(STREAM) - 1, then="end"), "api_error", id="ended after message_delta"),
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="hang"), "timeout_error", id="hanging"),
+    pytest.param(Plan(stops_after=len(STREAM) - 1, then="hang"), "timeout_error", id="hanging after message_delta"),
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="pings"), "timeout_error", id="sending pings for ever"),
+    pytest.param(Plan(stops_after=1, then="pings"), "timeout_error", id="sending pings for ever, nothing else"),
+    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], error("overloaded_error")]), "overloaded_error", id="overloaded"),
+    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], error("api_error")]), "api_error", id="failing"),
+    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "error"}]), "api_error", id="failing without a word"),
+]
 
 
 @pytest.mark.trap(29)
-@pytest.mark.parametrize(("plan", "kind"), MIDWAY)
+@pytest.mark.parametrize(("plan", "kind"), [*MIDWAY, *BROKEN])
 async def test_an_upstream_that_fails_in_the_middle_of_a_stream(
     service: Service, site: Site, upstream: ScriptedUpstream, plan: Plan, kind: str
 ) -> None:
@@ -246,9 +248,25 @@ async def test_an_upstream_that_fails_in_the_middle_of_a_stream(
     assert "message_stop" not in {event["type"] for event in events}
     assert len(upstream.calls) == 1, "none after the first byte"
     said = text_of([event for event in events if isinstance(event.get("delta"), dict)])
-    # A report that came before it failed counts, though it was kept back.
-    assert await spender.charged() == [cost(25, 31 if plan.stops_after == len(STREAM) - 1 else count(said))]
+    # A report that came before it failed counts, though it was kept back; so do the bytes that could not be read.
+    used = cost(25, 31 if plan.stops_after == len(STREAM) - 1 else count(said))
+    (charged,) = await spender.charged()
+    assert charged > used if any(plan is case.values[0] for case in BROKEN) else charged == used
     await upstream.calls[0].over.wait()
+
+
+@pytest.mark.trap(29)
+async def test_an_event_that_cannot_be_read_is_charged_by_its_bytes(
+    service: Service, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    lost = b'data: {"type":"content_block_delta","delta":{"text":"' + b"word " * 20 + b"\n\n"
+    upstream.plan = Plan(
+        stops_after=2, then="hang", write=lambda piece: (piece if b"message_start" in piece else lost,)
+    )
+    events = events_in((await spender.ask(question(stream=True))).body)
+    assert [event["type"] for event in events] == ["message_start", "error"]
+    assert await spender.charged() == [cost(25, count(lost.decode()))]
 
 
 @pytest.mark.trap(29)
