@@ -11,8 +11,8 @@ from store.scripts import Reply
 
 WRONG = "That code is not right, or was used before."
 STOPPED = (
-    "There were too many wrong codes, so no code counts any more. Set a new password with “Forgot your password?”, or "
-    "use a passkey."
+    "You entered too many wrong codes, so codes no longer work. Use a passkey, or set a new password with “Forgot "
+    "your password?” and sign in again."
 )
 
 
