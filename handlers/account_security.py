@@ -187,5 +187,4 @@ class EndOtherSessionsHandler(SecurityPage):
         self.check_same_origin()
         session = self.require_session()
         await self.store.sessions.end_others(session, self.visitor)
-        await self.keep_device(session.user)
         self.see_done("/account/security?others-ended")

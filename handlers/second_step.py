@@ -120,8 +120,7 @@ class SecondStepHandler(PasskeyPage):
                 raise SignedOut
             device = self.device()
             # A known device has a count of wrong codes of its own: nobody else at its address takes from that.
-            known = device is not None and (device.user, device.session_epoch) == (half.user, half.session_epoch)
-            if params.get("credential") or not known:
+            if params.get("credential") or not half.knows(device):
                 await self.store.limits.passkey(self.counted_address)
             if params.get("credential"):
                 found = await self.session_for_passkey(half, params)

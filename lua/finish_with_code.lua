@@ -44,9 +44,9 @@ local known_at, device_lasts, idle, lifetime = ARGV[14], tonumber(ARGV[15]), ton
 local address, agent = ARGV[18], ARGV[19]
 
 local now = now_ms()
-local row = redis.call('HMGET', user, 'status', 'epoch')
+local row = redis.call('HMGET', user, 'status', 'epoch', 'devices')
 if row[1] ~= 'active' or row[2] ~= session_epoch or now - at > lasts then return {'over'} end
-if not is_known(row[2], device_epoch, known_at, device_lasts, now) then device = '' end
+if not is_known(row[2], row[3], device_epoch, known_at, device_lasts, now) then device = '' end
 local word, whose, told = take_guess(guesses, audit, device, limit, pause, longest, most, address, agent, now)
 if word == 'stopped' then return {'stopped'} end
 if word == 'rate_limited' then return {'rate_limited', whose, told} end

@@ -47,14 +47,14 @@ local address, agent = ARGV[17], ARGV[18]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-local row = redis.call('HMGET', user, 'password', 'epoch', 'email')
+local row = redis.call('HMGET', user, 'password', 'epoch', 'email', 'devices')
 if row[1] ~= password then return {'stale'} end
 local second = has_factor(factors, passkeys)
 if second and recovered(session, recovery, proof, now) then
   -- Whoever has no code left must not lose the session, as they would with the answer that gives it another cookie.
   new_id = session_id
 elseif second then
-  if not is_known(row[2], device_epoch, known_at, device_lasts, now) then device = '' end
+  if not is_known(row[2], row[4], device_epoch, known_at, device_lasts, now) then device = '' end
   local word, whose, told = take_guess(guesses, audit, device, limit, pause, longest, most, address, agent, now)
   if word == 'stopped' then return {'stopped'} end
   if word == 'rate_limited' then return {'rate_limited', whose, told} end

@@ -14,22 +14,23 @@
 --- ARGV[6] agent
 --- ARGV[7] rehash: the raw hash at the present cost, or empty where it has that already
 --- @reply stale
---- @reply second_step at
+--- @reply second_step at devices_since
 --- @reply ok email before now
 --- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
+--- @include "device"
 local user, session, sessions, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local session_id, session_epoch, idle, lifetime = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local address, agent, rehash = ARGV[5], ARGV[6], ARGV[7]
 
 -- The password may have changed, or the person been disabled, while it was being verified.
-local row = redis.call('HMGET', user, 'status', 'epoch')
+local row = redis.call('HMGET', user, 'status', 'epoch', 'devices')
 if row[1] ~= 'active' or row[2] ~= session_epoch then return {'stale'} end
 if rehash ~= '' then redis.call('HSET', user, 'password', rehash) end
 local now = now_ms()
-if has_factor(factors, passkeys) then return {'second_step', int(now)} end
+if has_factor(factors, passkeys) then return {'second_step', int(now), devices_since(row[2], row[3])} end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 local before = sign_ins(audit)
 record(audit, 'signed_in', '', address, agent)

@@ -19,9 +19,11 @@ local email, session_epoch, known_at, lasts = ARGV[1], ARGV[2], ARGV[3], tonumbe
 local limit, all, period = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 local now = now_ms()
-local row = redis.call('HMGET', user, 'email', 'password', 'status', 'epoch')
+local row = redis.call('HMGET', user, 'email', 'password', 'status', 'epoch', 'devices')
 -- Whatever does not fit makes the browser a stranger's: its tries count with those of strangers.
-if row[1] ~= email or not is_known(row[4], session_epoch, known_at, lasts, now) then return {'stranger'} end
+if row[1] ~= email or not is_known(row[4], row[5], session_epoch, known_at, lasts, now) then
+  return {'stranger'}
+end
 if not take_window(device, limit, period, now) then return {'stranger'} end
 if not take_window(devices, all, period, now) then
   give_back(device, limit, period, now)

@@ -24,11 +24,20 @@ _PASSKEY = "That passkey is not known here. Sign in with your password."
 
 
 class Half(NamedTuple):
-    """A sign-in whose password was right: for whom, the session epoch of then, and when (epoch ms). No session."""
+    """A sign-in whose password was right: for whom, the session epoch of then, when (epoch ms), and the first session
+    epoch whose known browsers are known still; empty in a sign-in that an earlier release began. No session."""
 
     user: str
     session_epoch: str
     at: str
+    devices_since: str = ""
+
+    def knows(self, device: Device | None) -> bool:
+        """Whether a browser is a known one of the person, but for its age, which the store looks at. No I/O."""
+        if device is None or device.user != self.user:
+            return False
+        since = int(self.devices_since or self.session_epoch)
+        return since <= int(device.session_epoch) <= int(self.session_epoch)
 
 
 class Asked(NamedTuple):

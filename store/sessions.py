@@ -135,7 +135,7 @@ class Sessions:
         if reply.word == "stale":
             raise SignedOut
         if reply.word == "second_step":
-            born = f"{credentials.session_epoch} {reply.number('at')}"
+            born = f"{credentials.session_epoch} {reply.number('at')} {reply.text('devices_since')}"
             raise SecondStepNeeded(self._sealer.seal(Token(Kind.SECOND_STEP, credentials.user, born, new_id(), 0)))
         return self.signed_in(session, reply, credentials.session_epoch, device)
 

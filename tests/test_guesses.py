@@ -153,7 +153,7 @@ async def test_a_device_that_is_not_the_persons_is_a_strangers(memory_store: Sto
     app = await App.add(world)
     device = await known(await World.make(memory_store) if foreign == "another person's" else world)
     if foreign != "another person's":
-        await memory_store.sessions.end_others(world.session, VISITOR)
+        await memory_store.operator.set_password(world.user, await memory_store.hasher.hash(PASSWORD))
     await stop(world)
     assert await guess(world, app.codes[0], device) == "access_denied"
 

@@ -107,7 +107,7 @@ KINDS: dict[str, Kind] = {
             "password": TEXT,
             "created_at": NUMBER,
         },
-        others=r"verified|picture|stored|hosted|app:[A-Za-z0-9_-]{1,64}",
+        others=r"verified|picture|stored|hosted|devices|app:[A-Za-z0-9_-]{1,64}",
     ),
     "leaving": Kind("hash", outlives=True),
     "undos": Kind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),
