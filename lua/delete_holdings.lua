@@ -9,6 +9,8 @@
 --- KEYS[8] usage
 --- KEYS[9] due
 --- KEYS[10] outbox
+--- KEYS[11] factors
+--- KEYS[12] passkeys
 --- ARGV[1] idle: ms
 --- ARGV[2] client
 --- ARGV[3] steps: documents deleted by one call
@@ -16,13 +18,16 @@
 --- ARGV[5] address
 --- ARGV[6] agent
 --- ARGV[7] member: the person, as the lists of the shard have them
+--- ARGV[8] proof: ms
 --- @reply signed_out
+--- @reply unproved
 --- @reply not_found
 --- @reply more deleted
 --- @reply done deleted
 --- @durable
 --- @reserve
 --- @include "session"
+--- @include "factors"
 --- @include "documents"
 --- @include "stored"
 --- @include "audit"
@@ -30,12 +35,14 @@
 --- @include "touch"
 local user, session, grant, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local due, outbox = KEYS[9], KEYS[10]
+local due, outbox, factors, passkeys = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local idle, client, steps, begun = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local address, agent, member = ARGV[5], ARGV[6], ARGV[7]
+local address, agent, member, proof = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
+-- What was begun goes on, also when the confirmation ends meanwhile.
+if begun == '' and not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if redis.call('EXISTS', grant) == 0 then return {'not_found'} end
 local names = redis.call('ZRANGE', index, 0, steps - 1)
 if #names > 0 and begun == '' then record(activity, 'documents_deleted', client, address, agent) end

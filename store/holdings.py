@@ -12,7 +12,8 @@ from store.cipher import Cipher
 from store.documents import Metadata, Usage, metadata_of, usage_of
 from store.grants import at
 from store.hints import Hints
-from store.refused import Refused, refuse_signed_out
+from store.lifetimes import PROOF
+from store.refused import Refused, refuse_signed_out, refuse_unproved
 from store.results import Profile, Visitor, profile_of
 from store.scripts import Reply, Scripts, Value
 from store.sessions import Session
@@ -61,6 +62,7 @@ class Holdings:
             **args,
         )
         refuse_signed_out(reply)
+        refuse_unproved(reply)
         if reply.word == "not_found":
             raise Refused("not_found", missing)
         return reply
@@ -107,7 +109,7 @@ class Holdings:
         return profile_of(session.user, reply), found, content
 
     async def delete(self, session: Session, client: str, collection: str, document_id: str, visitor: Visitor) -> None:
-        """Deletes one document."""
+        """Deletes one document. Raises Unproved unless the person confirmed within 10 minutes."""
         await self._run(
             "delete_holding",
             session,
@@ -117,13 +119,14 @@ class Holdings:
             document=f"{collection}/{document_id}",
             collection=collection,
             member=keys.member(session.user),
+            proof=PROOF,
             **visitor.fields(),
         )
         self._hints.add(session.user)
 
     async def delete_all(self, session: Session, client: str, visitor: Visitor) -> int:
         """Deletes every document of the app in bounded steps and returns how many. Cut short, it can be begun
-        again; the sequence of ETags goes on."""
+        again; the sequence of ETags goes on. Raises Unproved as `delete` does."""
         deleted, word = 0, "more"
         while word == "more":
             reply = await self._run(
@@ -135,6 +138,7 @@ class Holdings:
                 steps=DELETED_AT_ONCE,
                 begun="1" if deleted else "",
                 member=keys.member(session.user),
+                proof=PROOF,
                 **visitor.fields(),
             )
             word, deleted = reply.word, deleted + reply.number("deleted")

@@ -6,6 +6,7 @@ from store import keys
 from store.lifetimes import GRACE
 from store.opened import Store
 from tests.calls.hooks import wanted
+from tests.factoring import confirm_if_needed
 from tests.hosted import Keeper
 from tests.world import VISITOR, World, refusal_of
 
@@ -76,6 +77,7 @@ async def delete_the_account(world: World) -> None:
 
 
 async def delete_all(world: World) -> None:
+    await confirm_if_needed(world)
     assert await world.store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 1
     assert await world.store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 0
 

@@ -128,5 +128,5 @@ async def test_people_see_which_app_it_was_and_take_their_documents_along(servic
 
 
 async def session_of(service: Service) -> Any:
-    browser = await service.signed_in("bob@example.com")
+    browser = await service.confirmed("bob@example.com")
     return service.store.sessions.open(browser.cookies["latchkey_session"])

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from store import holdings, keys
-from store.lifetimes import GRACE
+from store.lifetimes import GRACE, PROOF
 from store.opened import Store
-from store.refused import Refused, SignedOut
+from store.refused import Refused, SignedOut, Unproved
+from tests.engines import FakeClock
+from tests.factoring import confirm, confirm_if_needed
 from tests.holding import check_usage, connect_app, numbered, stock, write
 from tests.world import VISITOR, World
 
@@ -55,6 +57,7 @@ async def test_pages_follow_each_other_and_stay_in_a_collection_that_is_named(st
     inside = await names(world, collection="settings", most=2)
     assert await names(world, collection="settings", most=2, after="notes/b") == inside, "a cursor of elsewhere"
     assert await names(world, collection="note") == ([], False)
+    await confirm_if_needed(world)
     await store.holdings.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
     assert await names(world, most=1, after="notes/b") == (["notes/zz"], True), "a cursor outlives its document"
 
@@ -70,8 +73,24 @@ async def test_one_is_read_byte_for_byte(store: Store) -> None:
 
 
 @pytest.mark.gen_test
+async def test_the_script_deletes_nothing_without_a_recent_confirmation(memory_store: Store, clock: FakeClock) -> None:
+    world = await prepared(memory_store)
+    client = world.app.client_id
+    for confirmed in (False, True):
+        if confirmed:
+            await confirm(world)
+            clock.advance(PROOF / 1000 + 1)
+        with pytest.raises(Unproved):
+            await memory_store.holdings.delete(world.session, client, "notes", "b", VISITOR)
+        with pytest.raises(Unproved):
+            await memory_store.holdings.delete_all(world.session, client, VISITOR)
+    assert await check_usage(memory_store, world.user, client) == 5
+
+
+@pytest.mark.gen_test
 async def test_one_is_deleted_and_usage_says_so(store: Store) -> None:
     world = await prepared(store)
+    await confirm_if_needed(world)
     await store.holdings.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
     assert await check_usage(store, world.user, world.app.client_id) == 4
     with pytest.raises(Refused, match="not_found"):
@@ -85,9 +104,10 @@ async def test_all_are_deleted_in_steps_and_usage_is_right_after_each(store: Sto
     client = world.app.client_id
     caller = await connect_app(store, world.user, world.app)
     await stock(store, world.user, client, numbered(45, 30, collections=4))
+    await confirm(world)
     bound = {**world.session.keys(), **keys.hosted(world.user, client), "grant": keys.grant(world.user, client)}
     bound |= keys.telling(world.user[:3])
-    told = {"member": keys.member(world.user), **VISITOR.fields()}
+    told = {"member": keys.member(world.user), "proof": PROOF, **VISITOR.fields()}
     left, word, begun = 45, "more", ""
     while word == "more":
         reply = await store.scripts.run(
@@ -107,6 +127,7 @@ async def test_all_are_deleted_in_steps_and_usage_is_right_after_each(store: Sto
 async def test_deleting_all_says_how_many_there_were(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     world = await prepared(store)
     monkeypatch.setattr(holdings, "DELETED_AT_ONCE", 2)
+    await confirm_if_needed(world)
     assert await store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 5
     assert await store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 0
     assert await check_usage(store, world.user, world.app.client_id) == 0
@@ -127,6 +148,7 @@ async def test_in_the_grace_window_everything_works_and_no_key_lives_longer(stor
     assert abs(page.data_until.timestamp() * 1000 - before["docs"]) < 100
     assert [item.name for item in page.items] == list(DOCUMENTS)
     assert (await store.holdings.read(world.session, client, "notes", "b"))[2] == b'"second"'
+    await confirm_if_needed(world)
     await store.holdings.delete(world.session, client, "notes", "b", VISITOR)
     assert {noun: await store.client.pexpiretime(key) for noun, key in hosted.items()} == before
     assert 0 < before["docs"] - (await store.client.time())[0] * 1000 <= GRACE + 1000
@@ -137,6 +159,7 @@ async def test_in_the_grace_window_everything_works_and_no_key_lives_longer(stor
 @pytest.mark.gen_test
 async def test_what_is_not_there_is_not_found(store: Store) -> None:
     world = await prepared(store)
+    await confirm(world)
     calls = store.holdings
     for attempt in (
         calls.list(world.session, "never-connected"),
@@ -175,6 +198,7 @@ async def test_people_and_apps_see_their_own_only(store: Store) -> None:
         await store.holdings.list(world.session, other.app.client_id)
     await connect_app(store, world.user, other.app)
     assert (await store.holdings.list(world.session, other.app.client_id)).items == ()
+    await confirm_if_needed(world)
     await store.holdings.delete_all(world.session, other.app.client_id, VISITOR)
     assert (await store.holdings.read(other.session, other.app.client_id, "notes", "a"))[2] == b'"hers"'
 

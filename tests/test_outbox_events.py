@@ -9,6 +9,7 @@ import pytest
 from store import keys
 from store.lifetimes import GRACE
 from store.opened import Store
+from tests.factoring import confirm_if_needed
 from tests.hosted import Keeper
 from tests.telling import (
     DELETED,
@@ -83,6 +84,7 @@ async def delete_one_of_two_and_the_other(world: World) -> None:
     await (await Keeper.make(world)).put("notes/n2")
     for one in ("n1", "n2"):
         assert await told(world) == []
+        await confirm_if_needed(world)
         await world.store.holdings.delete(world.session, world.app.client_id, "notes", one, VISITOR)
 
 

@@ -11,6 +11,7 @@ from store.lifetimes import GRACE
 from store.opened import Store
 from tests.calls.hooks import wanted
 from tests.engines import FakeClock
+from tests.factoring import confirm_if_needed
 from tests.hosted import Keeper
 from tests.telling import DELETED, OVER, REVOKED, SECONDS, Told, due, ids_told, keeping, told
 from tests.world import VISITOR, World, refusal_of
@@ -129,6 +130,7 @@ async def test_in_every_order_the_app_is_told_each_thing_once(
                 listed = listed and not over
             else:
                 there = connected or not over
+                await confirm_if_needed(world)
                 refused = await refusal_of(
                     memory_store.holdings.delete_all(world.session, world.app.client_id, VISITOR)
                 )

@@ -15,6 +15,7 @@ from store.lifetimes import DAY, GRACE
 from store.opened import Store
 from store.refused import Refused
 from tests.engines import FakeClock
+from tests.factoring import confirm_if_needed
 from tests.hosted import Keeper
 from tests.world import VISITOR, World, refusal_of
 
@@ -78,10 +79,12 @@ async def test_one_person_takes_nothing_from_another(store: Store) -> None:
 
 
 async def by_the_person(world: World, keeper: Keeper) -> None:
+    await confirm_if_needed(world)
     await world.store.holdings.delete_all(world.session, keeper.caller.client, VISITOR)
 
 
 async def one_by_the_person(world: World, keeper: Keeper) -> None:
+    await confirm_if_needed(world)
     await world.store.holdings.delete(world.session, keeper.caller.client, "a", "1", VISITOR)
 
 

@@ -21,6 +21,7 @@ from store.refused import Refused
 from store.results import Visitor
 from terminal import progress
 from terminal.progress import Bar
+from tests.factoring import confirm_if_needed
 from tests.holding import check_usage, connect_app, numbered, rotated, stock, write
 from tests.operating import Home, child
 from tests.world import World
@@ -115,6 +116,8 @@ async def test_what_apps_write_meanwhile_stays(store: Store) -> None:
     newer = rotated(store, 2)
     written = dict.fromkeys(list(documents)[::10], b'"written meanwhile, under the old key"')
     deleted = list(documents)[5::50]
+
+    await confirm_if_needed(world)
 
     async def as_an_app_does() -> None:
         await write(store, caller, written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from store.results import Visitor
 from tests.calls.paid import spender
 from tests.calls.prepared import Call, call, drained
+from tests.factoring import confirm_if_needed
 from tests.holding import stock
 from tests.world import CALLBACK, VERIFIER, VISITOR, World
 
@@ -97,12 +98,14 @@ async def _(w: World) -> Call:
 @call("holdings.delete", "delete_holding")
 async def _(w: World) -> Call:
     client = await held(w)
+    await confirm_if_needed(w)
     return lambda: w.store.holdings.delete(w.session, client, "notes", "n1", VISITOR)
 
 
 @call("holdings.delete_all", "delete_holdings")
 async def _(w: World) -> Call:
     client = await held(w)
+    await confirm_if_needed(w)
     return lambda: w.store.holdings.delete_all(w.session, client, VISITOR)
 
 
