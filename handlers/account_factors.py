@@ -12,6 +12,7 @@ from handlers.params import Params
 from handlers.signin import CHALLENGE_COOKIE
 from store.factors import Factors
 from store.lifetimes import CHALLENGE
+from store.links import Link
 from store.passkeys import MOST_NAME, options_for_new, read_answer
 from store.refused import Refused, Unproved
 from store.totp import in_base32, in_fours, key_uri
@@ -20,9 +21,9 @@ from store.totp import in_base32, in_fours, key_uri
 class FactorsPage(SecurityPage):
     """What these have in common: recovery codes are shown when they are made, and never again."""
 
-    def tell(self, email: str, what: str) -> None:
-        """Mails that something is different."""
-        letters.factors_changed(self.site, email, what, self.visitor)
+    def tell(self, email: str, what: str, undo: Link | None = None) -> None:
+        """Mails that something is different, with the link that undoes it where there is one."""
+        letters.factors_changed(self.site, email, what, self.visitor, undo)
 
     def show_codes(self, factors: Factors, codes: list[str], notice: str) -> None:
         """The page of new recovery codes."""
@@ -69,7 +70,7 @@ class AuthenticatorHandler(FactorsPage):
         session, params = self.require_session(), self.body()
         factors, sealed = await self.store.factors.of(session), params.require("secret")
         try:
-            codes = await self.store.factors.enable_totp(session, sealed, params.get("code") or "", self.visitor)
+            added = await self.store.factors.enable_totp(session, sealed, params.get("code") or "", self.visitor)
         except Unproved:
             return await self.show_unproved()
         except Refused as refusal:
@@ -77,10 +78,10 @@ class AuthenticatorHandler(FactorsPage):
                 raise
             self.set_status(400)
             return self.show_secret(factors, sealed, refusal.description)
-        self.tell(factors.email, "An authenticator app was set up for your account")
-        if not codes:
+        self.tell(factors.email, "An authenticator app was set up for your account", added.undo)
+        if not added.codes:
             return self.see_done("/account/security?app")
-        self.show_codes(factors, codes, "Your authenticator app is set up.")
+        self.show_codes(factors, added.codes, "Your authenticator app is set up.")
 
 
 class RemoveAuthenticatorHandler(FactorsPage):
@@ -154,17 +155,17 @@ class AddPasskeyHandler(FactorsPage):
         try:
             name = name_of(params) or self.visitor.agent
             answer = read_answer(params.get("credential") or "")
-            codes = await self.store.factors.add_passkey(
+            added = await self.store.factors.add_passkey(
                 session, self.site.party, challenge, answer, name, self.visitor
             )
         except Unproved:
             return await self.show_unproved()
         except Refused as refusal:
             return await self.show_refusal("passkeys", refusal)
-        self.tell(factors.email, "A passkey was added to your account")
-        if not codes:
+        self.tell(factors.email, "A passkey was added to your account", added.undo)
+        if not added.codes:
             return self.see_done("/account/security?passkey")
-        self.show_codes(factors, codes, "Your passkey was added.")
+        self.show_codes(factors, added.codes, "Your passkey was added.")
 
 
 class RemovePasskeyHandler(FactorsPage):

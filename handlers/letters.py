@@ -89,14 +89,20 @@ def address_changed(site: Site, change: Changed, visitor: Visitor) -> None:
     write(site, "address_changed", change.old, new=change.new, link=link, **_circumstances(visitor))
 
 
-def address_restored(site: Site, undo: Undo, visitor: Visitor) -> None:
-    """To the address that the account had until the change was undone."""
-    write(site, "address_restored", undo.new, old=undo.old, **_circumstances(visitor))
+def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
+    """That a link took the account back: to the address that it had until then, and of a first second step to the one
+    that it has."""
+    if undo.new != undo.old:
+        write(site, "address_restored", undo.new, old=undo.old, **_circumstances(visitor))
+    if undo.first_factor:
+        write(site, "second_step_undone", undo.old, **_circumstances(visitor))
 
 
-def factors_changed(site: Site, email: str, what: str, visitor: Visitor) -> None:
-    """That something about the second step is different; `what` says so as a subject does."""
-    write(site, "second_step", email, said=what, **_circumstances(visitor))
+def factors_changed(site: Site, email: str, what: str, visitor: Visitor, undo: Link | None = None) -> None:
+    """That something about the second step is different; `what` says so as a subject does. With the link that takes a
+    first second step back where there is one, to the address that it is for."""
+    link = _address(site, "/account/email/undo", undo) if undo else ""
+    write(site, "second_step", undo.email if undo else email, said=what, link=link, **_circumstances(visitor))
 
 
 def app_changed(site: Site, email: str, app: Registration, lines: list[str], visitor: Visitor) -> None:

@@ -10,7 +10,7 @@ from handlers.base import DEVICE_COOKIE
 from handlers.guarded import GuardedPage
 from handlers.page import Onward, next_query, safe_next
 from handlers.signin import SignInPage
-from store.links import Seen
+from store.links import Seen, Undo
 from store.names import normalise_email
 from store.passwords import MIN_PASSWORD_LENGTH
 from store.refused import Refused
@@ -278,31 +278,35 @@ class ChangeHandler(LinkPage):
 
 
 class UndoHandler(LinkPage):
-    """Brings an old address back by the link that was mailed to it when it was changed."""
+    """Takes an account back by the link that was mailed when its address was changed, or a first second step added."""
 
     async def get(self) -> None:
         """Asks anybody who has the link: whoever changed the address may have changed the password too."""
         link = self.query().get("link") or ""
         undo = await self.store.links.look_undo(link)
         if undo.used:
-            return await self.undone(undo.new)
-        self.render("link_undo.html", title="Take your address back", old=undo.old, new=undo.new, link=link)
+            return await self.undone(undo)
+        title = "Remove the second step" if undo.first_factor else "Take your address back"
+        self.render("link_undo.html", title=title, undo=undo, link=link)
 
     async def post(self) -> None:
-        """Brings it back, tells the other one, and mails a link that sets a new password."""
+        """Takes it back, tells of it, and mails a link that sets a new password."""
         self.check_same_origin()
         undo = await self.store.links.undo(self.body().get("link") or "", self.visitor)
         if not undo.used:
-            letters.address_restored(self.site, undo, self.visitor)
+            letters.taken_back(self.site, undo, self.visitor)
             self.site.beside(letters.forgotten(self.site, undo.old, "/account/security"), within=self.site.scatter)
         self.write_session(None)
-        await self.undone(undo.old)
+        await self.undone(undo)
 
-    async def undone(self, email: str) -> None:
+    async def undone(self, undo: Undo) -> None:
         """Said after the first click and after every other."""
+        email = undo.new if undo.used else undo.old
+        title, what = "Your address is back", f"Your account has the address {email} again."
+        if undo.first_factor:
+            title, what = "The second step was removed", f"Your account has the address {email}."
         text = (
-            f"Your account has the address {email} again. Everybody is signed out and the password has ended: we "
-            "e-mailed you a link to choose a new one. When you are signed in, look at your passkeys, your apps and the "
-            "activity under Security."
+            f"{what} Everybody is signed out and the password has ended: we e-mailed you a link to choose a new one. "
+            "When you are signed in, look at your passkeys, your apps and the activity under Security."
         )
-        await self.done("Your address is back", text, "/forgot", "Send the link again")
+        await self.done(title, text, "/forgot", "Send the link again")

@@ -51,6 +51,7 @@ class PersonPost:
 
 NOTHING_LASTS = "nothing lasts"
 AGAIN = "change it back"
+FIRST_UNDO = "remove it; a first second step also by the mailed link, for 7 days"
 UNSPENT = "disconnect the app; what it spent is spent"
 APP_FORM = (
     "name",
@@ -103,7 +104,7 @@ POSTS: dict[str, PersonPost] = {
         undo="the link mailed to the old address, for 7 days",
     ),
     "account-email-undo": PersonPost(
-        "take your old e-mail address back", session=False, tells=(ACTIVITY, PERSON), undo="change it again"
+        "take your account back by a mailed link", session=False, tells=(ACTIVITY, PERSON), undo="change it again"
     ),
     "account-delete": PersonPost("delete your account", Confirm.THERE),
     "account-delete-options": PersonPost("use a passkey", undo=NOTHING_LASTS),
@@ -115,10 +116,10 @@ POSTS: dict[str, PersonPost] = {
     "account-confirm-options": PersonPost("use a passkey", undo=NOTHING_LASTS),
     "account-session-end": PersonPost("sign a device out", tells=(ACTIVITY,), undo="sign in there again"),
     "account-sessions-end": PersonPost("sign all other devices out", tells=(ACTIVITY,), undo="sign in there again"),
-    "account-authenticator": _factor("set up an authenticator app", "remove it"),
+    "account-authenticator": _factor("set up an authenticator app", FIRST_UNDO),
     "account-authenticator-remove": _factor("remove the authenticator app", "set it up again"),
     "account-recovery": _factor("make new recovery codes", "make others"),
-    "account-passkeys": _factor("add a passkey", "remove it"),
+    "account-passkeys": _factor("add a passkey", FIRST_UNDO),
     "account-passkeys-options": PersonPost("add a passkey", Confirm.RECENT, undo=NOTHING_LASTS),
     "account-passkeys-rename": _factor("rename a passkey", AGAIN, (ACTIVITY,)),
     "account-passkeys-remove": _factor("remove a passkey", "add it again"),

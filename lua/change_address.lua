@@ -47,19 +47,10 @@ end
 if has_factor(factors, passkeys) and redis.call('HGET', link, 'shown') ~= '1' then return {'over'} end
 -- Whoever reads the mail of an address that nobody confirmed may be a stranger.
 if redis.call('HGET', user, 'verified') == '1' then
-  local number, at = 0, now
-  for _, entry in pairs(entries) do
-    number = number + 1
-    at = math.max(at, entry.at + 1)
-  end
+  local number = 0
+  for _ in pairs(entries) do number = number + 1 end
   if number >= most then return {'full'} end
-  for _, id in ipairs(redis.call('HKEYS', undos)) do
-    if not entries[id] then redis.call('HDEL', undos, id) end
-  end
-  local entry = int(now + lasts) .. ' ' .. int(at) .. ' 0 ' .. found.email
-  redis.call('HSET', undos, undo_id, entry)
-  redis.call('PEXPIREAT', undos, int(now + lasts))
-  entries[undo_id] = read_undo(entry)
+  add_undo(undos, entries, undo_id, found.email, lasts, now)
 end
 redis.call('HSET', user, 'email', email, 'verified', '1')
 redis.call('HSET', link, 'used', '1')

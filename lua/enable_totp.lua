@@ -5,6 +5,7 @@
 --- KEYS[4] factors
 --- KEYS[5] passkeys
 --- KEYS[6] recovery
+--- KEYS[7] undos
 --- ARGV[1] secret: sealed
 --- ARGV[2] step: the time step of the code
 --- ARGV[3] digests: of recovery codes, JSON
@@ -12,25 +13,34 @@
 --- ARGV[5] proof: ms
 --- ARGV[6] address
 --- ARGV[7] agent
+--- ARGV[8] undo_id: of the link that takes a first second step back
+--- ARGV[9] undo_lasts: ms that it works
+--- ARGV[10] undo_most: such links for one address
 --- @reply signed_out
 --- @reply unproved
 --- @reply present
---- @reply ok begun
+--- @reply ok begun undo
 --- @durable
 --- @reserve
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
+--- @include "first_factor"
 local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery = KEYS[6]
+local recovery, undos = KEYS[6], KEYS[7]
 local secret, step, digests = ARGV[1], ARGV[2], cjson.decode(ARGV[3])
 local idle, proof, address, agent = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local undo_id, undo_lasts, undo_most = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if redis.call('EXISTS', factors) == 1 then return {'present'} end
+local undo = ''
+if not has_factor(factors, passkeys) then
+  undo = undo_first_factor(user, undos, undo_id, undo_lasts, undo_most, now)
+end
 redis.call('HSET', factors, 'secret', secret, 'step', step, 'since', int(now))
 spend_proof(session)
 record(audit, 'totp_enabled', '', address, agent)
-return {'ok', begin_recovery(recovery, digests)}
+return {'ok', begin_recovery(recovery, digests), undo}

@@ -1,4 +1,5 @@
---- Bring an old e-mail address back by the link that was mailed to it. Its entry in the index is the person's already.
+--- Take an account back by a link that was mailed with a change of its address, or with its first second step.
+--- The address is the one of then, whose entry in the index is the person's already.
 --- Every session ends, and the password; so do the links of later changes, and what was added since to sign in with.
 --- KEYS[1] user
 --- KEYS[2] undos
@@ -9,9 +10,10 @@
 --- KEYS[7] window: of links that set a password, which somebody may have used up
 --- ARGV[1] undo_id
 --- ARGV[2] password: the raw hash of one that nobody knows
---- ARGV[3] doubt: ms before the change, of which what was added to sign in with goes too
+--- ARGV[3] doubt: ms before the link was mailed, of which what was added to sign in with goes too
 --- ARGV[4] address
 --- ARGV[5] agent
+--- ARGV[6] first_factor: '1' for a link that was mailed when a first second step was added
 --- @reply over
 --- @reply already email
 --- @reply ok email freed
@@ -23,6 +25,7 @@
 local user, undos, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local recovery, window = KEYS[6], KEYS[7]
 local undo_id, password, doubt, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local first_factor = ARGV[6]
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'email')
@@ -70,5 +73,6 @@ if redis.call('EXISTS', factors, passkeys) == 0 then redis.call('DEL', recovery)
 redis.call('HSET', user, 'email', entry.email, 'verified', '1', 'password', password)
 redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('DEL', window)
-record(audit, 'email_change_undone', '', address, agent)
+if first_factor == '1' then record(audit, 'second_step_undone', '', address, agent) end
+if row[2] ~= entry.email or first_factor ~= '1' then record(audit, 'email_change_undone', '', address, agent) end
 return {'ok', row[2], freed}

@@ -12,7 +12,8 @@ from redis.asyncio import Redis
 from store import keys
 from store.errors import StoreError, wrapped
 from store.grants import at
-from store.lifetimes import CHALLENGE, PROOF
+from store.lifetimes import CHALLENGE, PROOF, UNDO_LINK
+from store.links import FIRST_FACTOR, Link
 from store.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of, renamed
 from store.refused import Refused, Unproved, refuse_signed_out, refuse_unproved
 from store.results import Visitor
@@ -23,6 +24,7 @@ from store.threads import Threads
 from store.totp import TotpSecrets, new_recovery_codes, read_typed
 
 REGISTER = "register"
+MOST_UNDOS = 3  # links that take a first second step back, for one address
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,15 @@ class Factors:
     def asks_code(self) -> bool:
         """Whether a code is asked for beside the password, to confirm who it is."""
         return self.second and not self.recovered
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A factor was added. `codes`: recovery codes, where the person had none; `undo`: the link that takes the factor
+    back for 7 days, where it is the first of somebody with a confirmed address."""
+
+    codes: list[str]
+    undo: Link | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +108,16 @@ class OwnFactors:
     then once for each change. `checks` runs what reads answers of passkeys; `idle` is in ms."""
 
     def __init__(
-        self, scripts: Scripts, secrets: TotpSecrets, challenges: Challenges, checks: Threads, idle: int
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        secrets: TotpSecrets,
+        challenges: Challenges,
+        checks: Threads,
+        idle: int,
     ) -> None:
         self._scripts = scripts
+        self._sealer = sealer
         self._secrets = secrets
         self._challenges = challenges
         self._checks = checks
@@ -110,6 +128,26 @@ class OwnFactors:
         refuse_signed_out(reply)
         refuse_unproved(reply)
         return reply
+
+    async def _add(
+        self, name: str, session: Session, more: dict[str, str], /, **args: str | bytes | int
+    ) -> tuple[Reply, Added]:
+        (codes, digests), undo_id = new_recovery_codes(), new_id()
+        reply = await self._run(
+            name,
+            session,
+            more,
+            digests=json.dumps(digests),
+            undo_id=undo_id,
+            undo_lasts=UNDO_LINK,
+            undo_most=MOST_UNDOS,
+            **args,
+        )
+        if reply.word != "ok":
+            return reply, Added([], None)
+        email = reply.text("undo")
+        sealed = self._sealer.seal(Token(Kind.UNDO, session.user, email, undo_id, FIRST_FACTOR)) if email else ""
+        return reply, Added(codes if reply.number("begun") else [], Link(sealed, email) if email else None)
 
     async def of(self, session: Session) -> Factors:
         """What the person has. Raises SignedOut."""
@@ -139,8 +177,8 @@ class OwnFactors:
         except (ValueError, StoreError):
             raise Refused("invalid_request", "Begin again: this form is not for you, or too old.") from None
 
-    async def enable_totp(self, session: Session, sealed: str, code: str, visitor: Visitor) -> list[str]:
-        """Switches an authenticator app on, and returns the recovery codes where the person had none. Raises
+    async def enable_totp(self, session: Session, sealed: str, code: str, visitor: Visitor) -> Added:
+        """Switches an authenticator app on. Raises
         Refused("access_denied") for a wrong code, Refused("invalid_request")."""
         secret = self.open_secret(session.user, sealed)
         typed = read_typed(code, secret, (await self.of(session)).now)
@@ -148,19 +186,12 @@ class OwnFactors:
             raise Refused(
                 "access_denied", "That code is not right, or was used before. Take the one that is shown now."
             )
-        codes, digests = new_recovery_codes()
-        reply = await self._run(
-            "enable_totp",
-            session,
-            {},
-            secret=decode(sealed),
-            step=typed.step,
-            digests=json.dumps(digests),
-            **visitor.fields(),
+        reply, added = await self._add(
+            "enable_totp", session, {}, secret=decode(sealed), step=typed.step, **visitor.fields()
         )
         if reply.word == "present":
             raise Refused("invalid_request", "You have an authenticator app already.")
-        return codes if reply.number("begun") else []
+        return added
 
     async def disable_totp(self, session: Session, visitor: Visitor) -> None:
         """Switches the authenticator app off; nothing happens where there is none."""
@@ -183,14 +214,12 @@ class OwnFactors:
 
     async def add_passkey(
         self, session: Session, party: Party, challenge: str | None, answer: Answer, name: str, visitor: Visitor
-    ) -> list[str]:
-        """Adds a passkey, and returns the recovery codes where the person had none. Raises Refused("access_denied")
-        for an answer that does not hold, Refused("invalid_request") where there is one too many,
-        Refused("temporarily_unavailable") while too many answers are being checked."""
+    ) -> Added:
+        """Adds a passkey. Raises Refused("access_denied") for an answer that does not hold, Refused("invalid_request")
+        where there is one too many, Refused("temporarily_unavailable") while too many answers are being checked."""
         opened = self._challenges.open(session.user, REGISTER, challenge)
         made = await self._checks.run(check_new, party, opened.text, answer, name)
-        codes, digests = new_recovery_codes()
-        reply = await self._run(
+        reply, added = await self._add(
             "add_passkey",
             session,
             {"used": opened.used},
@@ -200,7 +229,6 @@ class OwnFactors:
             issued=opened.issued,
             lasts=CHALLENGE,
             most=MOST,
-            digests=json.dumps(digests),
             **visitor.fields(),
         )
         if reply.word == "used":
@@ -209,7 +237,7 @@ class OwnFactors:
             raise Refused("invalid_request", "You have this passkey already.")
         if reply.word == "full":
             raise Refused("invalid_request", f"You have {MOST} passkeys. Remove one that you no longer use.")
-        return codes if reply.number("begun") else []
+        return added
 
     async def remove_passkey(self, session: Session, credential: str, visitor: Visitor) -> None:
         """Removes a passkey. Raises Refused("not_found")."""

@@ -8,7 +8,7 @@ Looking at a link changes nothing.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from store import keys, lifetimes
 from store.addresses import Addresses
@@ -31,7 +31,8 @@ _PURPOSES = {
     Kind.CHANGE: ("change", CHANGE_LINK),
 }
 
-MOST_UNDOS = 10  # links that bring an old address back, of one person
+MOST_UNDOS = 10  # links that take an account back, of one person; beyond that no change of address
+FIRST_FACTOR = 1  # the number in the seal of such a link, where a first second step was added; else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,13 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """A link that brings the address `old` back, and the address that the person has, or had; `used`: it has done its
-    work."""
+    """A link that takes an account back: it makes `old` the address, and the person has `new`, or had; `used`: it has
+    done its work; `first_factor`: it was mailed when a first second step was added, not after a change of address."""
 
     old: str
     new: str
     used: bool
+    first_factor: bool
 
 
 class Links:
@@ -296,17 +298,17 @@ class Links:
         return Changed(old, new, again, undo)
 
     async def look_undo(self, text: str) -> Undo:
-        """What a link says that brings an old address back. Raises Refused("invalid_request") for one that is over."""
+        """What a link says that takes an account back. Raises Refused("invalid_request") for one that is over."""
         token = self._open(Kind.UNDO, text)
         reply = await self._scripts.run("read_undo", keys.person(token.user), undo_id=token.id)
         if reply.word == "over":
             raise _over()
-        return Undo(token.client, reply.text("email"), reply.word == "used")
+        return Undo(token.client, reply.text("email"), reply.word == "used", token.generation == FIRST_FACTOR)
 
     async def undo(self, text: str, visitor: Visitor) -> Undo:
-        """Makes the old address the person's again, signed in or not. Every session ends, and the password; so do the
-        links of later changes, and what was added to sign in with since a day before the change. What holds the old
-        address meanwhile is its entry in the index. Raises Refused("invalid_request"), HasherBusy."""
+        """Takes an account back, signed in or not: the address is the one of then. Every session ends, and the
+        password; so do the links of later changes, and what was added to sign in with since 7 days before the link was
+        mailed. The entry in the index holds the old address. Raises Refused("invalid_request"), HasherBusy."""
         token = self._open(Kind.UNDO, text)
         user, old = token.user, token.client
         seen = await self.look_undo(text)  # no hash is made for a link that is over
@@ -322,18 +324,19 @@ class Links:
             {**keys.person(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
             undo_id=token.id,
             password=hashed,
-            doubt=DAY,
+            doubt=UNDO_LINK,
+            first_factor="1" if seen.first_factor else "0",
             **visitor.fields(),
         )
         if reply.word == "over":
             await self._addresses.free_stale(old)
             raise _over()
         if reply.word == "already":
-            return Undo(old, old, True)
+            return replace(seen, new=old, used=True)
         freed = reply.rows("freed")
         for email, ends in zip(freed[::2], freed[1::2], strict=True):
             await self._addresses.hold(email.decode(), user, int(ends))
-        return Undo(old, reply.text("email"), False)
+        return replace(seen, new=reply.text("email"))
 
 
 def _over() -> Refused:

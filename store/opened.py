@@ -102,7 +102,7 @@ class Store:
         self.signing_in = SignIn(self.limits, self.people, self.sessions, self.devices)
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.checks = checks = Threads("latchkey-passkey", workers=1, queue=PASSKEYS_WAITING)
-        self.factors = OwnFactors(scripts, secrets, challenges, checks, idle)
+        self.factors = OwnFactors(scripts, sealer, secrets, challenges, checks, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions, checks)
         self.confirming = Confirming(
             scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits, checks, self.devices

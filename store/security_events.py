@@ -109,6 +109,9 @@ _ALL: Final = (
         "Change of the e-mail address undone; all sessions and the password ended",
         severity="warning",
     ),
+    _sensitive(
+        "second_step_undone", "First second step undone; all sessions and the password ended", severity="warning"
+    ),
     _sensitive("account_downloaded", "Everything about the account downloaded"),
     _sensitive("account_deleted", "Account deleted", trail=""),
     _ordinary("name_changed", "Name changed"),

@@ -42,7 +42,8 @@ class App:
         """Sets it up; the code that this takes is of the step before the present."""
         await confirm_if_needed(world)
         app = cls(world, world.store.factors.new_secret(world.user))
-        app.codes = await world.store.factors.enable_totp(world.session, app.sealed, await app.code(-1), VISITOR)
+        added = await world.store.factors.enable_totp(world.session, app.sealed, await app.code(-1), VISITOR)
+        app.codes, world.undo = added.codes, added.undo
         world.codes = app.codes or world.codes
         return app
 
@@ -58,8 +59,8 @@ async def add_passkey(world: World, device: Authenticator | None = None) -> Auth
     challenge = await world.store.factors.challenge(world.session)
     options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
     answer = read_answer(device.create(options))
-    codes = await world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "My phone", VISITOR)
-    world.codes = codes or world.codes
+    added = await world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "My phone", VISITOR)
+    world.codes, world.undo = added.codes or world.codes, added.undo
     return device
 
 

@@ -24,6 +24,7 @@ from handlers.snippets import Snippet
 from handlers.spending_plot import plot_of
 from store.credits import Account, Entry, Holding, Spending
 from store.deliveries import Delivery
+from store.links import Undo
 from store.numbers import AppNumbers, Day
 from store.owned import Deleted, Owned
 
@@ -283,7 +284,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "confirm_first.html": {**known, "app": app, "next": text},
         "link_confirm.html": {**known, "email": text, "link": text},
         "link_change.html": {**known, "old": text, "new": text, "link": text},
-        "link_undo.html": {**stranger, "old": text, "new": text, "link": text},
+        "link_undo.html": {**stranger, "undo": Undo(text, text, False, False), "link": text},
+        "link_undo.html second step": {**stranger, "undo": Undo(text, f"{text}.", False, True), "link": text},
         "link_reset.html": {**stranger, "email": text, "link": text, "error": text, "min_password": 10},
         "forgot.html": {**stranger, "email": text, "error": text},
         "signup_address.html": {**stranger, "next": text, "email": text, "error": text},

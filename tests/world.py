@@ -37,6 +37,7 @@ class World:
     app: Registration
     secret: str | None
     codes: list[str]  # recovery codes that are left
+    undo: Link | None = None  # of the factor that was added last
 
     @classmethod
     async def make(cls, store: Store, **app: Any) -> World:

@@ -1,5 +1,6 @@
--- What brings old e-mail addresses back: by the id of each link, `ends at used email`. `ends` is when the link ends, `at`
--- when the address was changed, both in ms, `at` different for each; `used` is '1' once the address is back.
+-- What takes an account back, as it was when a link was mailed: by the id of each link, `ends at used email`. `ends` is
+-- when the link ends, `at` when the address was changed or a first second step added, both in ms, `at` different for each;
+-- `used` is '1' once the address is back.
 local function read_undo(entry)
   local ends, at, used, email = string.match(entry or '', '^(%d+) (%d+) ([01]) (.+)$')
   return ends and {ends = tonumber(ends), at = tonumber(at), used = used == '1', email = email} or nil
@@ -22,4 +23,17 @@ local function kept_until(entries, email)
     if entry.email == email and not entry.used then ends = math.max(ends, entry.ends) end
   end
   return ends
+end
+
+-- Enters a link that works for `lasts` ms; `entries` are the open ones. Drops those that have ended.
+local function add_undo(undos, entries, id, email, lasts, now)
+  local at = now
+  for _, entry in pairs(entries) do at = math.max(at, entry.at + 1) end
+  for _, other in ipairs(redis.call('HKEYS', undos)) do
+    if not entries[other] then redis.call('HDEL', undos, other) end
+  end
+  local entry = int(now + lasts) .. ' ' .. int(at) .. ' 0 ' .. email
+  redis.call('HSET', undos, id, entry)
+  redis.call('PEXPIREAT', undos, int(now + lasts))
+  entries[id] = read_undo(entry)
 end
