@@ -12,6 +12,7 @@ from outbound.reachable import Reach
 from outbound.webhooks import Webhooks
 from settings import Settings
 from settings.declared import DAY
+from store.bounds import Bounds
 from store.credits import Bookkeeping
 from store.documents import Quotas
 from store.errors import StoreError
@@ -44,6 +45,11 @@ def document_quotas(settings: Settings) -> Quotas:
     )
 
 
+def person_bounds(settings: Settings) -> Bounds:
+    """How many apps, sessions and token families a person may have."""
+    return Bounds(settings.person_grant_limit, settings.person_session_limit, settings.person_family_limit)
+
+
 def owner_limits(settings: Settings) -> OwnerLimits:
     """What all apps of one owner keep, at most."""
     return OwnerLimits(settings.owner_document_limit, settings.owner_storage_limit)
@@ -70,6 +76,7 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
     )
     store.calls.most_each = settings.ai_calls_per_person
     store.hosting.limits = owner_limits(settings)
+    store.bounds.take(person_bounds(settings))
     try:
         yield store
     finally:

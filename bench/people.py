@@ -143,6 +143,11 @@ class Crowd:
             "access_ttl": access_ttl,
             "refresh_ttl": REFRESH_TOKEN,
             "lifetime": 0,
+            "prefix": keys.prefix(user),
+            "shard": keys.shard_prefix(user),
+            "most_apps": _NO_LIMIT,
+            "family_id": lineage.family,
+            "most_families": _NO_LIMIT,
         }
 
     def _code(self, session: Token, code: str) -> Call:
@@ -241,6 +246,8 @@ def _session(user: str, session: str) -> Call:
         "idle": _LIVE,
         "lifetime": 30 * DAY,
         "rehash": "",
+        "session_prefix": keys.session_prefix(user),
+        "most_sessions": _NO_LIMIT,
         "address": "192.0.2.1",
         "agent": AGENT,
     }

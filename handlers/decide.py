@@ -5,8 +5,9 @@ from __future__ import annotations
 from handlers import letters
 from handlers.amounts import SpendLimit, spend_limit, typed_limit
 from handlers.authorize import answer_url
-from handlers.page import PageHandler
+from handlers.page import Onward, PageHandler
 from handlers.params import Params
+from store.authorizations import TOO_MANY_APPS
 from store.names import SCOPES
 from store.refused import Refused
 
@@ -52,6 +53,12 @@ class DecideHandler(PageHandler):
             self.write_json({"redirect_to": url})
         else:
             self.see_other(url)
+
+    def way_on(self, refusal: Refused, here: bool) -> Onward:
+        """Whoever has too many apps is sent to them."""
+        if refusal.description == TOO_MANY_APPS:
+            return Onward("/account/apps", "Go to your apps")
+        return super().way_on(refusal, here)
 
 
 def ticked(params: Params) -> list[str] | None:

@@ -29,18 +29,25 @@
 --- ARGV[13] spend_limit: micro-dollars a month, 'none', or '' to leave it as it is
 --- ARGV[14] mails_most
 --- ARGV[15] mails_period: ms
+--- ARGV[16] prefix: what stands before a noun in the person's keys
+--- ARGV[17] shard: what stands before 'app:' in the keys of the shard
+--- ARGV[18] most: apps of one person
+--- ARGV[19] access_ttl: ms
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
 --- @reply invalid_scope remaining reset
+--- @reply full remaining reset
 --- @reply denied remaining reset redirect_uri state
 --- @reply allowed remaining reset redirect_uri state connected told
+--- @derives prefix shard
 --- @durable
 --- @include "session"
 --- @include "scope"
 --- @include "window"
 --- @include "grant"
 --- @include "remembered"
+--- @include "places"
 --- @include "spending"
 --- @include "allowance"
 --- @include "audit"
@@ -52,6 +59,7 @@ local member, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3],
 local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local address, agent, terms, spend_limit = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local mails_most, mails_period = tonumber(ARGV[14]), tonumber(ARGV[15])
+local prefix, shard, most, access_ttl = ARGV[16], ARGV[17], tonumber(ARGV[18]), tonumber(ARGV[19])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -74,6 +82,12 @@ if scopes ~= '*' then
   scope = intersect(scope, scopes)
 end
 local before = allowance_of(grant)
+-- An app that has a place keeps it, also where the person has more than there may be now. The request stays: once a place
+-- is free the same page does it.
+if redis.call('EXISTS', grant) == 0 and
+    not has_place(user, due, outbox, member, prefix, shard, most, access_ttl, now) then
+  return {'full', remaining, reset}
+end
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, scope, fresh_epoch, now)
 -- A request that the release before kept names no place.

@@ -18,6 +18,9 @@
 --- ARGV[9] terms: of the registration as it is now
 --- ARGV[10] member: the person, as the lists of the shard have them
 --- ARGV[11] lifetime: ms after which the family ends, rotated or not; 0: never
+--- ARGV[12] prefix: what stands before a noun in the person's keys
+--- ARGV[13] family_id
+--- ARGV[14] most: families of one person and app
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -25,10 +28,12 @@
 --- @reply verifier_mismatch remaining reset
 --- @reply scope_withdrawn remaining reset
 --- @reply ok remaining reset scope
+--- @derives prefix
 --- @durable
 --- @include "scope"
 --- @include "window"
 --- @include "issue"
+--- @include "families"
 --- @include "audit"
 --- @include "touch"
 --- @include "announce"
@@ -38,7 +43,7 @@ local user, grant, code, family, access, window, audit, outbox =
 local client, redirect_uri, challenge, registered = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
 local limit, period, terms, member = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
-local lifetime = tonumber(ARGV[11])
+local lifetime, prefix, family_id, most = tonumber(ARGV[11]), ARGV[12], ARGV[13], tonumber(ARGV[14])
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
@@ -72,6 +77,9 @@ local scope = intersect(intersect(row[2], given[2]), registered)
 if scope == '' then return {'scope_withdrawn', remaining, reset} end
 
 redis.call('DEL', code)
+if list_family(grant, prefix .. 'family:', family_id, row[4], most, access_ttl, now) > 0 then
+  record(audit, 'tokens_crowded_out', client, '', '')
+end
 issue_tokens(family, access, 0, scope, scope, row[4], refresh_ttl, access_ttl, lifetime, false, now)
 redis.call('HSET', grant, 'last_used_at', int(now))
 return {'ok', remaining, reset, scope}

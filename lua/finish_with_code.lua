@@ -25,14 +25,18 @@
 --- ARGV[17] lifetime: ms
 --- ARGV[18] address
 --- ARGV[19] agent
+--- ARGV[20] session_prefix: what stands before a session id in the key of a session
+--- ARGV[21] most_sessions: of one person
 --- @reply over
 --- @reply stopped
 --- @reply rate_limited reset retry
 --- @reply wrong told email
 --- @reply ok email before now
+--- @derives session_prefix
 --- @durable
 --- @reserve
 --- @include "session"
+--- @include "idlest"
 --- @include "guess"
 --- @include "factors"
 local user, session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -42,6 +46,7 @@ local secret, step, digest, limit, pause = ARGV[5], ARGV[6], ARGV[7], tonumber(A
 local longest, most, device, device_epoch = tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12], ARGV[13]
 local known_at, device_lasts, idle, lifetime = ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[16]), tonumber(ARGV[17])
 local address, agent = ARGV[18], ARGV[19]
+local session_prefix, most_sessions = ARGV[20], tonumber(ARGV[21])
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'epoch', 'devices')
@@ -53,6 +58,9 @@ if word == 'rate_limited' then return {'rate_limited', whose, told} end
 local email = redis.call('HGET', user, 'email')
 if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, email} end
 forgive(guesses, whose)
+if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
+  record(audit, 'session_crowded_out', '', address, agent)
+end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 if digest ~= '' then redis.call('HSET', session, 'recovered_at', int(now)) end
 local before = sign_ins(audit)

@@ -15,19 +15,24 @@
 --- ARGV[8] lifetime: ms
 --- ARGV[9] address
 --- ARGV[10] agent
+--- ARGV[11] session_prefix: what stands before a session id in the key of a session
+--- ARGV[12] most_sessions: of one person
 --- @reply over
 --- @reply used
 --- @reply regressed
 --- @reply ok email before now
+--- @derives session_prefix
 --- @durable
 --- @reserve
 --- @include "session"
+--- @include "idlest"
 --- @include "audit"
 --- @include "factors"
 local user, session, sessions, audit, passkeys, used = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local session_id, session_epoch, credential, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local issued, lasts, idle, lifetime = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local address, agent = ARGV[9], ARGV[10]
+local session_prefix, most_sessions = ARGV[11], tonumber(ARGV[12])
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'epoch')
@@ -37,6 +42,9 @@ if not take_challenge(used, issued, lasts, now) then return {'used'} end
 if not count_on(passkeys, credential, last, count, now) then
   record(audit, 'passkey_copied', '', address, agent)
   return {'regressed'}
+end
+if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
+  record(audit, 'session_crowded_out', '', address, agent)
 end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 local before = sign_ins(audit)

@@ -18,22 +18,40 @@
 --- ARGV[5] access_ttl: ms
 --- ARGV[6] refresh_ttl: ms
 --- ARGV[7] lifetime: ms after which the family ends, rotated or not; 0: never
+--- ARGV[8] prefix: what stands before a noun in the person's keys
+--- ARGV[9] shard: what stands before 'app:' in the keys of the shard
+--- ARGV[10] most_apps: of one person
+--- ARGV[11] family_id
+--- ARGV[12] most_families: of one person and app
 --- @reply not_found
+--- @reply full
 --- @reply ok connected
+--- @derives prefix shard
 --- @durable
 --- @include "grant"
 --- @include "issue"
+--- @include "places"
+--- @include "families"
 --- @include "audit"
 local user, grant, family, access, app_users, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local docs, meta, index, usage = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local due, outbox = KEYS[11], KEYS[12]
 local member, client, scope, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local access_ttl, refresh_ttl, lifetime = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local prefix, shard, most_apps = ARGV[8], ARGV[9], tonumber(ARGV[10])
+local family_id, most_families = ARGV[11], tonumber(ARGV[12])
 
 if redis.call('HGET', user, 'status') ~= 'active' then return {'not_found'} end
 local now = now_ms()
+if redis.call('EXISTS', grant) == 0 and
+    not has_place(user, due, outbox, member, prefix, shard, most_apps, access_ttl, now) then
+  return {'full'}
+end
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, scope, fresh_epoch, now)
+if list_family(grant, prefix .. 'family:', family_id, epoch, most_families, access_ttl, now) > 0 then
+  record(audit, 'tokens_crowded_out', client, '', '')
+end
 issue_tokens(family, access, 0, scope, scope, epoch, refresh_ttl, access_ttl, lifetime, false, now)
 record(audit, 'token_minted', client, '', '')
 return {'ok', connected}

@@ -44,7 +44,8 @@ local lifetime = tonumber(ARGV[12])
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
 local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'born')
-if not line[1] then return {'dead'} end
+-- One that made way for a later sign-in is over, as one that has expired: no theft, so the others of the pair live on.
+if not line[1] or line[4] == 'crowded' then return {'dead'} end
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 local connected = given[1] and not given[3]
 local current = tonumber(line[1])

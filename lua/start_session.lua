@@ -13,17 +13,22 @@
 --- ARGV[5] address
 --- ARGV[6] agent
 --- ARGV[7] rehash: the raw hash at the present cost, or empty where it has that already
+--- ARGV[8] session_prefix: what stands before a session id in the key of a session
+--- ARGV[9] most_sessions: of one person
 --- @reply stale
 --- @reply second_step at devices_since
 --- @reply ok email before now
+--- @derives session_prefix
 --- @reserve
 --- @include "session"
+--- @include "idlest"
 --- @include "audit"
 --- @include "factors"
 --- @include "device"
 local user, session, sessions, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local session_id, session_epoch, idle, lifetime = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local address, agent, rehash = ARGV[5], ARGV[6], ARGV[7]
+local session_prefix, most_sessions = ARGV[8], tonumber(ARGV[9])
 
 -- The password may have changed, or the person been disabled, while it was being verified.
 local row = redis.call('HMGET', user, 'status', 'epoch', 'devices')
@@ -31,6 +36,9 @@ if row[1] ~= 'active' or row[2] ~= session_epoch then return {'stale'} end
 if rehash ~= '' then redis.call('HSET', user, 'password', rehash) end
 local now = now_ms()
 if has_factor(factors, passkeys) then return {'second_step', int(now), devices_since(row[2], row[3])} end
+if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
+  record(audit, 'session_crowded_out', '', address, agent)
+end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 local before = sign_ins(audit)
 record(audit, 'signed_in', '', address, agent)

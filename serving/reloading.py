@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import logs
 from handlers.ops import Operations
-from opening import document_quotas, open_mailer, owner_limits
+from opening import document_quotas, open_mailer, owner_limits, person_bounds
 from outbound.breaches import Breaches
 from outbound.config import ConfigError, parse_models, read_models
 from outbound.models import Models
@@ -197,6 +197,7 @@ class Reloads:
         settings = fresh.settings
         self._store.documents.quotas = document_quotas(settings)
         self._store.hosting.limits = owner_limits(settings)
+        self._store.bounds.take(person_bounds(settings))
         site = self._listening[0].application.site
         self._store.calls.most_each = settings.ai_calls_per_person
         site.ai_calls.resize(settings.ai_calls, settings.ai_calls_per_person)

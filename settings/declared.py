@@ -126,6 +126,15 @@ class Settings:
         "Who may register apps: everybody (who is signed in) or operator (by command alone).", live=True)
     apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),
         "Apps that one person may have registered, at most.", live=True)
+    person_grant_limit: int = declare("Accounts", "N", "200", to.whole(1, 500),
+        "Apps that one person may have connected, at most, with those disconnected whose documents are still kept. "
+        "Beyond it consent to another is refused; whoever has more keeps them.", "both", live=True)
+    person_session_limit: int = declare("Accounts", "N", "100", to.whole(1, 200),
+        "Browsers that one person may be signed in with, at most. Beyond it a sign-in ends the session that was idle "
+        "the longest.", live=True)
+    person_family_limit: int = declare("Accounts", "N", "100", to.whole(1, 400),
+        "Sign-ins of one person to one app whose refresh tokens live, at most. Beyond it a code exchange ends the one "
+        "unused the longest: its refresh token is invalid_grant, and the others live on.", "both", live=True)
     refresh_lifetime: int = declare("Accounts", "DAYS", "0", to.whole(0, 3650),
         "Days after which the refresh tokens of a sign-in end, however often they were rotated; 0: they do not. An app "
         "may be registered with fewer.")

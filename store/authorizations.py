@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from store import keys
-from store.lifetimes import AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL
+from store.bounds import Bounds
+from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL
 from store.refused import Refused, let_in, refuse_signed_out
 from store.registration import Registration
 from store.results import Allowance, Profile, Visitor, Window, allowance_of, profile_of
@@ -62,6 +63,12 @@ class Decision:
     allowance: Allowance | None = None
 
 
+TOO_MANY_APPS = (
+    "You have as many apps as one account may have. Disconnect one you no longer use and delete the documents it has "
+    "kept. Then go back and allow this one."
+)
+
+
 def fresh_epoch() -> str:
     """An epoch that was never used before: 63 random bits, which the store keeps as a number. It is no secret: nobody
     presents one."""
@@ -71,7 +78,8 @@ def fresh_epoch() -> str:
 class Authorizations:
     """Pending requests, decisions and the codes they end in. `idle` is the idle lifetime of a session in ms."""
 
-    def __init__(self, scripts: Scripts, sealer: Sealer, idle: int) -> None:
+    def __init__(self, scripts: Scripts, sealer: Sealer, idle: int, bounds: Bounds) -> None:
+        self._bounds = bounds
         self._scripts = scripts
         self._sealer = sealer
         self._idle = idle
@@ -135,7 +143,8 @@ class Authorizations:
         """Carries out the decision on a pending request, which is used up by it. `scopes` are those the person
         ticked, None for all that were asked for. A decision replaces the grant's scopes and ends a grace window
         (SPEC 3.1). `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it as it
-        is. Raises SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited")."""
+        is. Raises SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied")
+        where the person has as many apps as one may have: nothing was changed then, and the request is still open."""
         token = self._sealer.open(Kind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", "This request is not one of yours.")
@@ -167,6 +176,10 @@ class Authorizations:
             spend_limit=spend_limit,
             mails_most=SPENDING_MAIL.limit,
             mails_period=SPENDING_MAIL.period,
+            prefix=keys.prefix(user),
+            shard=keys.shard_prefix(user),
+            most=self._bounds.grants,
+            access_ttl=ACCESS_TOKEN,
             **visitor.fields(),
         )
         refuse_signed_out(reply)
@@ -177,6 +190,8 @@ class Authorizations:
             )
         if reply.word == "invalid_scope":
             raise Refused("invalid_scope", "Choose among what the app asks for, and at least one.", window=window)
+        if reply.word == "full":
+            raise Refused("access_denied", TOO_MANY_APPS, window=window)
         code, connected, allowance = None, False, None
         if reply.word == "allowed":
             code = self._sealer.seal(Token(Kind.CODE, user, client, code_id, 0))

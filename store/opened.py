@@ -11,6 +11,7 @@ from store.app_ending import AppEnding
 from store.app_sweep import AppSweep
 from store.apps import Apps
 from store.authorizations import Authorizations
+from store.bounds import Bounds
 from store.calls import Calls
 from store.cipher import Cipher
 from store.confirming import Confirming
@@ -98,7 +99,9 @@ class Store:
         addresses = Addresses(client, scripts)
         self.people = People(client, scripts, sealer, hasher, addresses, self.numbers, hints, security)
         self.devices = Devices(scripts, sealer)
-        self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, session_lifetime * 1000, security)
+        self.bounds = bounds = Bounds()
+        lifetime = session_lifetime * 1000
+        self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, lifetime, security, bounds)
         self.signing_in = SignIn(self.limits, self.people, self.sessions, self.devices)
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.checks = checks = Threads("latchkey-passkey", workers=1, queue=PASSKEYS_WAITING)
@@ -110,8 +113,8 @@ class Store:
         self.leaving = Leaving(self.people, self.factors, self.confirming)
         self.app_ending = AppEnding(self.owned, self.sessions, self.factors, self.confirming)
         self.links = Links(scripts, sealer, hasher, addresses, self.numbers, hints, idle)
-        self.authorizations = Authorizations(scripts, sealer, idle)
-        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints, refresh_lifetime)
+        self.authorizations = Authorizations(scripts, sealer, idle, bounds)
+        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints, bounds, refresh_lifetime)
         self.identity = Identity(scripts)
         self.profiles = Profiles(scripts, sealer, idle)
         self.grants = Grants(scripts, hints, idle)

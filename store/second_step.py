@@ -105,6 +105,7 @@ class SecondStep:
             **guessed_by(device, half.user),
             idle=self._sessions.idle,
             lifetime=self._sessions.lifetime,
+            **self._sessions.room(session.user),
             **visitor.fields(),
         )
         _refuse_over(reply)
@@ -156,6 +157,7 @@ class SecondStep:
             lasts=CHALLENGE,
             idle=self._sessions.idle,
             lifetime=self._sessions.lifetime,
+            **self._sessions.room(session.user),
             **visitor.fields(),
         )
         _refuse_over(reply)

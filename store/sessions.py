@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from store import keys
+from store.bounds import Bounds
 from store.devices import Device, Devices
 from store.lifetimes import PROOF
 from store.passwords import PasswordHasher
@@ -94,7 +95,9 @@ class Sessions:
         idle: int,
         lifetime: int,
         security: SecurityLog,
+        bounds: Bounds,
     ) -> None:
+        self._bounds = bounds
         self.security = security
         self._scripts = scripts
         self._sealer = sealer
@@ -117,6 +120,10 @@ class Sessions:
         device = self._devices.seal(before, session.user, session_epoch, reply.number("now"))
         return SignedIn(self.seal(session), device, reply.text("email"), tuple(map(activity_of, reply.rows("before"))))
 
+    def room(self, user: str) -> dict[str, str | int]:
+        """The arguments of the scripts that make a session: how many there may be, and where they are."""
+        return {"session_prefix": keys.session_prefix(user), "most_sessions": self._bounds.sessions}
+
     async def start(self, credentials: Credentials, visitor: Visitor, device: Device | None = None) -> SignedIn:
         """Starts a new session for verified credentials. Raises SignedOut when the password
         or the person's status changed while it was being verified, SecondStepNeeded where it is not enough."""
@@ -130,6 +137,7 @@ class Sessions:
             idle=self.idle,
             lifetime=self.lifetime,
             rehash=credentials.rehash,
+            **self.room(session.user),
             **visitor.fields(),
         )
         if reply.word == "stale":

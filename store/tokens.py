@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from store import keys
 from store.authorizations import fresh_epoch
+from store.bounds import Bounds
 from store.hints import Hints
 from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
 from store.limits import Limits
@@ -50,8 +51,16 @@ class Tokens:
     tokens end, unless the app is registered with fewer; 0: they do not."""
 
     def __init__(
-        self, scripts: Scripts, sealer: Sealer, limits: Limits, numbers: Numbers, hints: Hints, refresh_days: int = 0
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        limits: Limits,
+        numbers: Numbers,
+        hints: Hints,
+        bounds: Bounds,
+        refresh_days: int = 0,
     ) -> None:
+        self._bounds = bounds
         self._scripts = scripts
         self._sealer = sealer
         self._limits = limits
@@ -96,6 +105,9 @@ class Tokens:
             period=OAUTH.period,
             terms=app.terms,
             member=keys.member(token.user),
+            prefix=keys.prefix(token.user),
+            family_id=token.id,
+            most=self._bounds.families,
         )
         if reply.word in ("dead", "replayed"):
             self._hints.add(token.user, reply.word == "replayed")
@@ -154,7 +166,8 @@ class Tokens:
 
     async def mint(self, user: str, app: Registration, scopes: Sequence[str]) -> TokenResponse:
         """Grants and issues tokens as a consent and an exchange would, by the operator's act. Raises
-        Refused("not_found") where the person is not active."""
+        Refused("not_found") where the person is not active, Refused("access_denied") where they have as many apps as
+        one may have."""
         token = Token(Kind.REFRESH, user, app.client_id, new_id(), 0)
         reply = await self._scripts.run(
             "mint_token",
@@ -172,9 +185,16 @@ class Tokens:
             access_ttl=ACCESS_TOKEN,
             refresh_ttl=REFRESH_TOKEN,
             lifetime=self._lifetime(app),
+            prefix=keys.prefix(user),
+            shard=keys.shard_prefix(user),
+            most_apps=self._bounds.grants,
+            family_id=token.id,
+            most_families=self._bounds.families,
         )
         if reply.word == "not_found":
             raise Refused("not_found", "No such active person.")
+        if reply.word == "full":
+            raise Refused("access_denied", "This person has as many apps as one may have: see person_grant_limit.")
         if reply.number("connected"):
             self._numbers.connected(app.client_id)
         return self._response(token, 0, " ".join(scopes), ACCESS_TOKEN // MS_PER_SECOND, None)
