@@ -134,6 +134,7 @@ class Call(Asker):
             self._meter.see_reply(reply)
             reply = {**reply, "model": self._model.model_id}
             reply.pop("credits", None)
+            await self._meter.count_input()
             kept = Kept(WHOLE, encoded(reply)[:-1] + b',"credits":', b"}")
             return kept, await self._settle(*self._meter.used(), kept)
         except (UpstreamFailed, TimeoutError) as error:
@@ -244,6 +245,7 @@ class Call(Asker):
         tail = b'}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
         self._keep(head)
         kept = Kept(STREAM, bytes(self._kept), tail) if self._kept is not None else None
+        await self._meter.count_input()
         charge = await self._settle(*self._meter.used(), kept)
         await self._send_last(client, head + credits_of(charge, reads=self._hold.reads_credits) + tail)
 
@@ -267,6 +269,7 @@ class Call(Asker):
             return
         if self._body:
             await asyncio.to_thread(self._meter.see_bytes, self._body, self._hold.output_tokens)
+        await self._meter.count_input()
         for pause in SETTLE_PAUSES:
             try:
                 await self._settle(*self._meter.used_so_far())
@@ -287,13 +290,8 @@ class Call(Asker):
         if self._meter.shrank:
             log.warning("AI call %s: %s reports less than before", self._hold.hold_id, self._server)
         if self._hold.asked.price.cost(input_tokens, output_tokens) > charge.charged:
-            log.warning(
-                "AI call %s: %s reports %d and %d tokens, more than was held",
-                self._hold.hold_id,
-                self._server,
-                input_tokens,
-                output_tokens,
-            )
+            told = self._hold.hold_id, self._server, input_tokens, output_tokens
+            log.warning("AI call %s: %s reports %d and %d tokens, more than was held", *told)
         return charge
 
     async def _release(self) -> None:

@@ -10,6 +10,9 @@ from typing import Any
 # tokenizers make of text, never more tokens than bytes, and each piece by itself is one token again.
 _PIECE = re.compile(r"\s?(?:[A-Za-z0-9_]{1,6}|\S)|\s")
 
+PART = 2**14
+"""Characters that one step looks at: between two steps other threads have their turn."""
+
 _SPOKEN = ("system", "messages", "tools", "tool_choice")
 
 
@@ -19,8 +22,10 @@ def pieces(text: str) -> list[str]:
 
 
 def count(text: str) -> int:
-    """How many tokens a text has."""
-    return len(pieces(text))
+    """How many tokens a text has. Beyond PART characters, parts are counted: at most one token more for each."""
+    if len(text) <= PART:
+        return len(pieces(text))
+    return sum(len(pieces(text[start : start + PART])) for start in range(0, len(text), PART))
 
 
 def count_request(request: Mapping[str, Any], enough: int = 2**62) -> int:

@@ -174,6 +174,17 @@ def test_what_is_no_event_breaks_the_stream(block: bytes) -> None:
         list(EventReader().feed(block + b"\n\n" if len(block) < MAX_EVENT_BYTES else block))
 
 
+@pytest.mark.gen_test
+async def test_a_megabyte_is_counted_while_others_have_their_turn() -> None:
+    meter, turns = Meter(asked("a b " * 250_000)), 0
+    counting = asyncio.ensure_future(meter.count_input())
+    while not counting.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 3
+    assert abs(meter.used()[0] - 500_000) < 100
+
+
 def asked(content: Any, max_tokens: int = 100) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": content}], "max_tokens": max_tokens}
 
