@@ -17,7 +17,7 @@ from store.tokens import TokenResponse
 from tests.conftest import OpenStore
 from tests.deciding import DECIDE
 from tests.driver import Browser, Service
-from tests.factoring import App, add_passkey, half_of, is_live, use_passkey
+from tests.factoring import App, add_passkey, confirm, half_of, is_live, use_passkey
 from tests.hosted import Keeper
 from tests.pages import Page
 from tests.world import PASSWORD, VISITOR, World, refusal_of
@@ -83,6 +83,7 @@ async def test_documents_in_their_grace_window_keep_their_place(store: Store) ->
     await disconnect(world, apps[9])
     request_id = await world.pending(app=apps[10])
     assert await refusal_of(allow(world, apps[10], request_id)) == "access_denied"
+    await confirm(world)
     await store.holdings.delete_all(world.session, apps[9].client_id, VISITOR)
     await allow(world, apps[10], request_id)
     assert apps[9].client_id not in await connected(world)
@@ -96,6 +97,7 @@ async def test_the_app_disconnected_first_makes_way_first_and_names_without_a_gr
         await world.code(app=app)
     for app in (apps[2], apps[5], apps[7]):
         await disconnect(world, app)
+    await store.client.hincrby(keys.grant(world.user, apps[2].client_id), "revoked_at", -MINUTE)
     await store.client.delete(keys.grant(world.user, apps[7].client_id))  # as its expiry does
     await world.code(app=apps[10])
     assert {apps[5].client_id, apps[2].client_id} <= await connected(world)
