@@ -147,6 +147,37 @@ async def test_a_stolen_device_has_a_count_of_its_own_that_ends(memory_store: St
     assert await guess(world, app.codes[0], thief) == "access_denied", "it is a stranger's by now"
 
 
+async def test_all_known_devices_together_have_a_hundred_wrong_codes(store: Store) -> None:
+    """Whoever signed in again and again before there was a second step has as many devices as they like."""
+    world = await World.make(store)
+    app = await App.add(world)
+    guesses = keys.person(world.user)["guesses"]
+    short_of_a_pause = FACTOR.limit - 1
+    for _ in range(FACTOR_MOST // short_of_a_pause + 1):
+        device = await known(world)
+        for _ in range(short_of_a_pause):
+            assert await guess(world, device=device) == "access_denied"
+    row = await store.client.hgetall(guesses)
+    of_devices = {field: int(count) for field, count in row.items() if field.startswith(b"count:")}
+    assert sum(of_devices.values()) == int(row[b"known"]) == FACTOR_MOST
+    assert int(row[b"count"]) > 0, "by now each counts as a stranger's"
+    await stop(world)
+    assert await guess(world, app.codes[0], await known(world)) == "access_denied"
+
+
+async def test_the_right_code_forgives_what_that_device_mistyped_and_no_more(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    app = await App.add(world)
+    mine, theirs = await known(world), await known(world)
+    guesses = keys.person(world.user)["guesses"]
+    for device in (theirs, theirs, mine):
+        await guess(world, device=device)
+    assert await guess(world, app.codes[0], mine) == "in"
+    assert await memory_store.client.hgetall(guesses) == {f"count:{theirs.id}".encode(): b"2", b"known": b"2"}
+    assert await guess(world, app.codes[1], theirs) == "in"
+    assert await memory_store.client.hgetall(guesses) == {}
+
+
 @pytest.mark.parametrize("foreign", ["another person's", "of an epoch that is over"])
 async def test_a_device_that_is_not_the_persons_is_a_strangers(memory_store: Store, foreign: str) -> None:
     world = await World.make(memory_store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 from contextlib import suppress
 
@@ -16,6 +17,7 @@ from store.refused import Refused, SignedOut
 from store.seal import Kind, Token, new_id
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.engines import FakeClock
+from tests.pages import ROOT
 from tests.securing import Person
 from tests.signing import cookies_of, sign_up
 from tests.world import VISITOR, World, every_key
@@ -149,6 +151,39 @@ async def test_a_device_of_one_person_is_a_strangers_to_another(service: Service
     assert first is not None
     assert again is not None
     assert first.id == again.id, "a new id would be a new window"
+
+
+GIVEN = {
+    "SignInHandler.post": "the password, of somebody without a second step",
+    "SecondStepHandler.post": "the password, and a code or a passkey",
+    "PasskeySignInHandler.post": "a passkey",
+    "SignUpHandler.post": "an account that is new",
+    "SecurityHandler.post": "the current password, and a confirmation with the second step; ends the devices of before",
+    "ResetHandler.post": "a mailed link; ends the devices of before",
+}
+"""Which handler makes a browser a known one, and for what proof. A session is none."""
+
+
+def test_a_browser_becomes_known_for_nothing_less_than_a_sign_in() -> None:
+    gives = {"keep_device", "replace_session", "signed_in"}
+    found = set()
+    for path in (ROOT / "handlers").glob("*.py"):
+        for kind in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)):
+            for method in (node for node in kind.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+                calls = [node for node in ast.walk(method) if isinstance(node, ast.Call)]
+                if any(given_by(call) & {*gives, "DEVICE_COOKIE"} for call in calls) and method.name not in gives:
+                    found.add(f"{kind.name}.{method.name}")
+    assert found == set(GIVEN)
+
+
+def given_by(call: ast.Call) -> set[str]:
+    """The method that a handler calls of itself, or the name of the cookie that it writes."""
+    match call.func:
+        case ast.Attribute(value=ast.Name(id="self"), attr="write_cookie"):
+            return {node.id for node in call.args if isinstance(node, ast.Name)}
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return {name}
+    return set()
 
 
 @pytest.mark.parametrize("forged", ["", "lk_dv_", "lk_dv_" + "A" * 90, "session"])

@@ -1,39 +1,48 @@
 --- @include "audit"
 --- @include "device"
--- Wrong codes in a row, of strangers and of each known device apart: nobody who knows the password locks the person out
--- of a browser that they sign in with. `guesses` is a hash: count and until, or count:<device> and until:<device>. After a
--- reset by mail (`shared`) devices count as strangers until a code was right: who has the mailbox makes one each time.
+-- Wrong codes in a row, of strangers and of known devices apart: nobody who knows the password locks the person out
+-- of a browser that they sign in with. `guesses` is a hash: count and until of strangers; count:<device> and until:<device>;
+-- known, the sum over devices, so whoever has many devices has no more guesses. After a reset by mail (`shared`) devices
+-- count as strangers until a code was right: who has the mailbox makes one each time.
 local function fields_of(device)
   local behind = device ~= '' and ':' .. device or ''
   return 'count' .. behind, 'until' .. behind
 end
 
 -- Takes one try at a code. Each `limit` wrong ones bring a pause, of `pause` ms at first, then twice as long, up to
--- `longest`; after `most` no code counts until there is another password. A device that came to `most` is a stranger's.
--- Returns a word, then for 'rate_limited' reset and retry; for 'try' whose count this is, and what a wrong code is to be
--- told of: 'burst', 'stopped' or ''.
+-- `longest`; after `most` no code counts until there is another password. When the known devices came to `most` together,
+-- each is a stranger's. Returns a word, then for 'rate_limited' reset and retry; for 'try' whose count this is, and what a
+-- wrong code is to be told of: 'burst', 'stopped' or ''.
 local function take_guess(guesses, audit, device, limit, pause, longest, most, address, agent, now)
   local counted, paused = fields_of(device)
-  local row = redis.call('HMGET', guesses, counted, paused, 'shared')
+  local row = redis.call('HMGET', guesses, counted, paused, 'shared', 'known')
   local count, ends = tonumber(row[1] or '0'), math.min(tonumber(row[2] or '0'), now + longest)
-  if device ~= '' and (count >= most or row[3]) then
+  -- A count from before there was a sum stands for itself.
+  local all = device ~= '' and math.max(count, tonumber(row[4] or '0')) or count
+  if device ~= '' and (all >= most or row[3]) then
     return take_guess(guesses, audit, '', limit, pause, longest, most, address, agent, now)
   end
   if count >= most then return 'stopped' end
   if now < ends then return 'rate_limited', ends, math.ceil((ends - now) / 1000) end
-  count = count + 1
+  count, all = count + 1, all + 1
   redis.call('HSET', guesses, counted, int(count))
+  if device ~= '' then redis.call('HSET', guesses, 'known', int(all)) end
   if count % limit == 0 then
     redis.call('HSET', guesses, paused, int(now + math.min(longest, pause * 2 ^ (count / limit - 1))))
   end
-  if count % limit == 0 or count % limit == math.floor(limit / 2) then
-    record(audit, 'codes_guessed', '', address, agent)
-  end
-  return 'try', device, count == math.floor(limit / 2) and 'burst' or count == most and 'stopped' or ''
+  if all % limit == 0 or all % limit == math.floor(limit / 2) then record(audit, 'codes_guessed', '', address, agent) end
+  return 'try', device, all == math.floor(limit / 2) and 'burst' or all == most and 'stopped' or ''
 end
 
--- What was mistyped before does not count against somebody who has the right one.
+-- What was mistyped before does not count against somebody who has the right one; what other devices mistyped does.
 local function forgive(guesses, device)
-  redis.call('HDEL', guesses, fields_of(device))
-  if device == '' then redis.call('HDEL', guesses, 'shared') end
+  local counted, paused = fields_of(device)
+  if device == '' then
+    redis.call('HDEL', guesses, counted, paused, 'shared')
+  else
+    local row = redis.call('HMGET', guesses, counted, 'known')
+    local left = tonumber(row[2] or '0') - tonumber(row[1] or '0')
+    if left > 0 then redis.call('HSET', guesses, 'known', int(left)) else redis.call('HDEL', guesses, 'known') end
+    redis.call('HDEL', guesses, counted, paused)
+  end
 end

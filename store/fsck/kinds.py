@@ -115,7 +115,7 @@ KINDS: dict[str, Kind] = {
     "factors": Kind("hash", fields={"secret": TEXT, "step": NUMBER, "since": NUMBER}),
     "passkeys": Kind("hash", others=r"[knc]:.+"),
     "recovery": Kind("set"),
-    "guesses": Kind("hash", others=r"(count|until)(:[A-Za-z0-9_-]{22})?|shared|lifted"),
+    "guesses": Kind("hash", others=r"(count|until)(:[A-Za-z0-9_-]{22})?|known|shared|lifted"),
     "sessions": Kind("zset"),
     "audit": Kind("string"),
     "activity": Kind("string"),
