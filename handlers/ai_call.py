@@ -69,7 +69,8 @@ class Call(Asker):
         self._deadline = deadline
         self._meter = Meter(request)
         self._gone = self._stopped = self._streams = self._sending = self._begun = False
-        self._accepted = self._ended = False
+        self._ended = False
+        self._accepted = 0
         self._body = bytearray()
         self._limit: asyncio.Timeout | None = None
         self._kept: bytearray | None = bytearray() if hold.keyed else None
@@ -88,8 +89,12 @@ class Call(Asker):
 
     def accept(self) -> None:
         """The model's server answered 200: from here on the call costs the operator money, and the person too."""
-        self._accepted = True
+        self._accepted += 1
         self._hurry()
+
+    def refuse(self) -> None:
+        """An attempt costs nothing after all. An earlier one that was accepted and said nothing still does."""
+        self._accepted -= 1
 
     def receive(self, body: bytearray) -> None:
         """What arrives of a whole reply, or of a stream where it broke, is charged, also where nobody can read it."""
@@ -316,7 +321,6 @@ class Call(Asker):
         it."""
         if isinstance(error, UpstreamFailed):
             code, description, detail = error.code, error.description, error.detail
-            self._accepted = self._accepted and not error.refused
         else:
             code, description = "upstream_timeout", ""
             detail = f"{self._server}: more than {self._model.upstream.limits.total:g} s"

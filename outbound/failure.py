@@ -9,12 +9,10 @@ Code = Literal["upstream_error", "upstream_timeout", "overloaded", "invalid_requ
 
 class UpstreamFailed(Exception):
     """The call came to nothing. `code` is the catalogue's; `detail`, for our log, never holds what was said or a key;
-    `description` is for the app: what the server found wrong with the request itself. `refused`: the server reported
-    an error in place of a reply, whatever its status was."""
+    `description` is for the app: what the server found wrong with the request itself."""
 
-    def __init__(self, code: Code, detail: str, description: str = "", *, refused: bool = False) -> None:
+    def __init__(self, code: Code, detail: str, description: str = "") -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
         self.detail = detail
         self.description = description
-        self.refused = refused

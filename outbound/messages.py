@@ -61,7 +61,8 @@ class MessagesUpstream:
         """The reply to a request, whole. Raises UpstreamFailed."""
         reply = await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False}, asker)
         if reply.get("type") == "error":
-            raise _reported(self.name, "reply", reply, refused=True)
+            asker.refuse()
+            raise _reported(self.name, "reply", reply)
         return reply
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
@@ -257,8 +258,10 @@ async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> 
         async for piece in response.content.iter_any():
             for event in reader.feed(piece):
                 if event.name == "error":
-                    raise _reported(name, "stream", event.data, refused=not begun)
-                begun = begun or event.name == "message_start"
+                    if not begun:
+                        asker.refuse()
+                    raise _reported(name, "stream", event.data)
+                begun = begun or event.name != "ping"
                 yield event
     except (aiohttp.ClientError, BrokenStream) as error:
         if begun and isinstance(error, BrokenStream):  # else there is no reply
@@ -266,9 +269,9 @@ async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> 
         raise _Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
 
 
-def _reported(name: str, where: str, data: Mapping[str, Any], *, refused: bool) -> UpstreamFailed:
+def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:
     error = data.get("error")
     kind = error.get("type") if isinstance(error, dict) else None
     overloaded = kind in ("overloaded_error", "rate_limit_error")
     detail = f"{name}: the {where} is {str(kind)[:40]!a}"
-    return _Passing("overloaded" if overloaded else "upstream_error", detail, refused=refused)
+    return _Passing("overloaded" if overloaded else "upstream_error", detail)

@@ -13,6 +13,8 @@ from outbound.tokens import count, count_request
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _ALL = (*_INPUT, "output_tokens")
 _SAID = ("text", "partial_json")
+MOST_REPORTED = 10**9
+"""Tokens; a report of more is none."""
 _SEALED = ("signature", "data")
 """Where a server hides the thinking that it does not show: in the signature of a block, or in a redacted one."""
 
@@ -88,7 +90,7 @@ class Meter:
             return
         for name in names:
             number = usage.get(name)
-            if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+            if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= MOST_REPORTED:
                 # Reports are cumulative: the highest one is the newest that can be true.
                 self.shrank = self.shrank or number < self._reported.get(name, 0)
                 self._reported[name] = max(number, self._reported.get(name, 0))

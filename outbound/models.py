@@ -32,6 +32,10 @@ class Asker:
     def accept(self) -> None:
         """Learns that the server accepted the call: it answered 200, so it works on the call and wants money for it."""
 
+    def refuse(self) -> None:
+        """Learns that a call that was accepted is refused after all: all that came was an error. Each attempt that was
+        accepted can be refused once."""
+
     def receive(self, body: bytearray) -> None:
         """Learns where the body of a whole reply arrives, piece by piece, or what of a stream could not be read: what
         is there counts."""

@@ -235,7 +235,7 @@ async def test_a_person_who_is_deleted_in_the_middle_of_a_call(
 
 WORD = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": " word"}}
 BIG = {**WORD, "padding": "x" * 4000}
-A_MOMENT = Limits(connect=5, first_byte=5, between_events=5, total=1.2)
+A_MOMENT = Limits(connect=5, first_byte=5, between_events=5, total=3)
 
 
 def narrow_down(http_server: HTTPServer, *sockets: socket.socket) -> None:

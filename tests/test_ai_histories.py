@@ -89,7 +89,8 @@ class Server:
             raise UpstreamFailed("upstream_error", "status 500")
         asker.accept()
         if self.history.ending == "refused":
-            raise UpstreamFailed("overloaded", "an error in place of a reply", refused=True)
+            asker.refuse()
+            raise UpstreamFailed("overloaded", "an error in place of a reply")
 
     def usage(self, output: int | None) -> dict[str, Any]:
         """A report."""

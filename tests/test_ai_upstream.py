@@ -172,6 +172,43 @@ async def test_an_error_for_a_first_event_is_a_status(
     assert await spender.charged() == []
 
 
+async def test_what_was_said_before_an_error_is_charged_though_no_message_began(
+    service: Service, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    events = [event for event in events_of(message()) if event["type"].startswith("content_block")]
+    upstream.plan = Plan(events=[*events, error("overloaded_error")])
+    response = await spender.ask(question(stream=True))
+    assert events_in(response.body)[-1]["type"] == "error"
+    assert await spender.charged() == [cost(INPUT, count(TEXT))]
+
+
+async def test_an_error_behind_pings_alone_is_free(service: Service, upstream: ScriptedUpstream) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(events=[{"type": "ping"}, error("overloaded_error")])
+    await spender.ask(question(stream=True))
+    assert await spender.charged() == []
+
+
+async def test_a_second_try_that_is_refused_does_not_make_the_first_one_free(
+    service: Service, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    upstream.script(Plan(stops_after=0), Plan(events=[error("overloaded_error")]))
+    assert_error(await spender.ask(question(stream=True)), 529, "overloaded")
+    assert len(upstream.calls) == 2
+    assert await spender.charged() == [COUNTED]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_report_beyond_all_measure_is_none(service: Service, upstream: ScriptedUpstream, stream: bool) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(message(usage={"input_tokens": 25, "output_tokens": int("9" * 3000)}))
+    response = await spender.ask(question(stream=stream))
+    assert (response.code, TEXT in response.body.decode() or text_of(events_in(response.body)) == TEXT) == (200, True)
+    assert await spender.charged() == [cost(25, count(TEXT))]
+
+
 async def test_an_error_with_a_status_of_success_is_one(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     upstream.plan = Plan(error("overloaded_error"))
