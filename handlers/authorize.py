@@ -142,6 +142,7 @@ class AuthorizeHandler(PageHandler):
 
     def show_consent(self, app: Registration, request: AuthorizationRequest, pending: Pending) -> None:
         """The page on which the person decides."""
+        self.uses_scripts = True
         self.allow_form_to(request.redirect_uri)
         self.render(
             "consent.html",

@@ -66,6 +66,7 @@ class Keyboard:
     def press(self, name: str, key: str = ENTER, role: str = "button") -> None:
         """Presses the button with these words."""
         self.to(role, name)
+        self.browser.wait_until_ready()
         self.browser.press(key)
 
     def follow(self, name: str) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import pytest
 
+from handlers import ROUTES
 from handlers.format import ago, day, exact, initial, iso, web_link
+from handlers.person_posts import POSTS, Confirm
 from handlers.scopes import SCOPE_WORDS
 from tests.pages import NOW, ROOT, pages, render
 
@@ -115,6 +118,41 @@ def test_enter_on_the_consent_page_decides_nothing() -> None:
         ("decision", "deny"),
         ("decision", "allow"),
     ]
+
+
+ONE_CLICK = {
+    "confirm": "its page has a mailed link for an address",
+    "account-email-confirm": "a mail to the person",
+    "account-picture-remove": "shown again by an upload",
+    "account-app-revoke": "an app has less",
+    "account-session-end": "a device has less",
+    "account-sessions-end": "devices have less",
+    "account-email-change": "its page has a mailed link for an address",
+    "developer-try": "the consent page comes next",
+    "developer-webhook-test": "a test event",
+    "developer-delivery-again": "an event again",
+}
+"""The forms that one click sends and a session allows, and why a stolen click gives nothing away by them."""
+
+
+def test_no_stolen_click_gives_anything_away() -> None:
+    paths = {name: re.sub(r"\([^)]*\)", "[^/]+", path) for path, _, name in ROUTES if name in POSTS}
+    seen, unhurried = set(), set()
+    for name in pages(""):
+        page = render(name)
+        for form in page.all("form"):
+            action = urlsplit(form.get("action")).path
+            route = next(name for name, path in paths.items() if re.fullmatch(path, action))
+            typed = [field for field in page.inside(form, "input", "textarea") if "required" in field.attributes]
+            if typed or POSTS[route].confirm is not Confirm.NONE or not POSTS[route].session:
+                continue
+            seen.add(route)
+            if any("data-unhurried" in button.attributes for button in page.inside(form, "button")):
+                unhurried.add(route)
+                assert any("/static/unhurried.js" in script.get("src") for script in page.all("script"))
+    assert unhurried == {"decide"}
+    assert seen - unhurried <= set(ONE_CLICK), seen - unhurried - set(ONE_CLICK)
+    assert set(ONE_CLICK) <= seen, set(ONE_CLICK) - seen
 
 
 def test_no_amount_stands_in_the_way_of_denying() -> None:

@@ -101,9 +101,17 @@ class Chromium:
         self._call("POST", f"/element/{self._find('css selector', f'[name={field}]')}/value", {"text": text})
 
     def click(self, words: str) -> None:
-        """Clicks the button, link or summary with these words in it."""
+        """Clicks the button, link or summary with these words in it, once it takes clicks."""
+        self.wait_until_ready()
         path = f'//*[self::button or self::a or self::summary][contains(normalize-space(), "{words}")]'
         self._call("POST", f"/element/{self._find('xpath', path)}/click", {})
+
+    def wait_until_ready(self) -> None:
+        """Waits until no button of the page waits for its moment (`static/unhurried.js`)."""
+        deadline = time.monotonic() + PATIENCE
+        while self.run("return document.querySelector('[aria-disabled]') !== null"):
+            assert time.monotonic() < deadline, f"{self.url} takes no clicks"
+            time.sleep(0.02)
 
     def press(self, *keys: str) -> None:
         """Presses the keys one after the other, on whatever has the focus; a key that is held comes before its key in

@@ -1,0 +1,32 @@
+// A page of another site can cover this one, or put it in the place of another, between the two clicks of a double
+// click: the second one then presses a button that nobody has read. So a button with data-unhurried takes no click
+// until its page has been in front for a moment. Without this script it works at once. It runs before there is a button
+// to press, so it is not deferred.
+"use strict";
+
+(() => {
+  const MOMENT = 700; // milliseconds; systems count clicks up to 500 apart as one double click
+  const buttons = () => document.querySelectorAll("[data-unhurried]");
+  let ready = 0, timer;
+
+  function wait() {
+    ready = performance.now() + MOMENT;
+    for (const button of buttons()) button.setAttribute("aria-disabled", "true");
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      for (const button of buttons()) button.removeAttribute("aria-disabled");
+    }, MOMENT);
+  }
+
+  function stop(event) {
+    if (performance.now() >= ready || !event.target.closest("[data-unhurried]")) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  document.addEventListener("click", stop, true);
+  document.addEventListener("DOMContentLoaded", wait);
+  document.addEventListener("visibilitychange", wait);
+  for (const name of ["pageshow", "focus", "hashchange"]) window.addEventListener(name, wait);
+  wait();
+})();
