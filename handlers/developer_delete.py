@@ -51,6 +51,7 @@ class DeleteAppHandler(ConfirmingPage):
             else:
                 ended = await ending.with_password(session, client_id, typed, self.visitor)
         except NotShown as wrong:
+            letters.codes_guessed(self.site, wrong.told, self.visitor)
             self.set_status(400)
             return await self.show(client_id, typed=typed.name, errors={wrong.part: wrong.text})
         self.write_session(ended.cookie)

@@ -15,6 +15,7 @@ from handlers.page import PageHandler
 from handlers.person_posts import ACTIVITY, OWNER, PERSON, POSTS, Confirm, PersonPost
 from handlers.policy import POLICIES, MissingPolicy
 from store import keys
+from store.lifetimes import FACTOR
 from store.registration import secret_mark
 from store.totp import STEP, code_at
 from tests import mailing
@@ -181,6 +182,30 @@ async def test_a_thief_does_nothing_that_takes_more(
                 done.append((route, answer.code))
     assert not done
     assert without_trail(await victim.contents()) == without_trail(before)
+
+
+async def test_every_form_that_takes_a_wrong_code_tells_the_person(post: Post) -> None:
+    victim = await Victim.make(post.service, second=True)
+    thief, client, guesses = victim.thief(), post.service.store.client, keys.person(post.service.ada)["guesses"]
+    del thief.cookies["latchkey_device"]
+    silent, took = set(), set()
+    for route in FORMS:
+        await victim.forget_windows()
+        await client.hset(guesses, "count", FACTOR.limit // 2 - 1)
+        mails = len(post.mails.to(EMAIL))
+        await sends(thief, victim, route, {**PASSWORDS, "code": "000000", "confirm_code": "000000"})
+        await post.settled()
+        if await client.hget(guesses, "count") == str(FACTOR.limit // 2).encode():
+            took.add(route)
+            told = [mail["Subject"] for mail in post.mails.to(EMAIL)[mails:]]
+            if len(told) != 1 or "know your password" not in told[0]:
+                silent.add(route)
+    assert not silent
+    assert took >= {
+        "account-email",
+        "developer-app",
+        *(route for route in FORMS if POSTS[route].confirm is Confirm.THERE),
+    }
 
 
 def without_trail(found: dict[str, Any]) -> dict[str, Any]:
