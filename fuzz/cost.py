@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
 LOOP = 0.05
 """Seconds of the event loop's processor that a request of up to `SIZE` bytes may take, and the store's."""
+MORE = 0.01
+"""Seconds more for each further `SIZE` bytes: whoever may send more must not hold everybody up for longer."""
 THREADS = 0.25
-"""The same for threads: hashes of passwords, pictures, answers of passkeys. Each pool has few threads and a bounded
-queue of its own, so these seconds hold up only those who wait for the same pool."""
+"""The same as `LOOP` for threads, and as much again for each further `SIZE` bytes: hashes of passwords, pictures,
+answers of passkeys, long bodies. Each pool has few threads and a bounded queue of its own, so these seconds hold up
+only those who wait for the same pool."""
 SIZE = 2**16
 TRIES = 3
 PAUSE = 0.005
@@ -47,9 +50,14 @@ class Cost:
 
     def over(self, size: int) -> str:
         """What is over its bound for a request of this size in bytes; "" where nothing is."""
-        times = 1 + size // SIZE
-        parts = (("loop", self.loop, LOOP), ("threads", self.threads, THREADS), ("store", self.store, LOOP))
-        return ", ".join(f"{name} {1000 * spent:.0f} ms" for name, spent, bound in parts if spent > times * bound)
+        further = size // SIZE
+        held = LOOP + further * MORE
+        parts = (
+            ("loop", self.loop, held),
+            ("threads", self.threads, (1 + further) * THREADS),
+            ("store", self.store, held),
+        )
+        return ", ".join(f"{name} {1000 * spent:.0f} ms" for name, spent, bound in parts if spent > bound)
 
 
 class Meter:

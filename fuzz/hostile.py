@@ -1,5 +1,5 @@
-"""Requests of less than 64 KiB that were made to cost a server time. Each comes from somebody who is signed in, or has
-a live token, and gets as far as it can: they may change what the store holds."""
+"""Requests of less than 64 KiB, and documents as large as may be, that were made to cost a server time. Each comes from
+somebody who is signed in, or has a live token, and gets as far as it can: they may change what the store holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 from urllib.parse import parse_qsl, quote_from_bytes
 
 from fuzz.corpus import BOUNDARY, FORM, JSON, XSRF, Message, api, cookies, corpus, message
-from fuzz.hostile_values import DOCUMENTS, MOST, TEXTS, cbor, fields, uploads
+from fuzz.hostile_values import DOCUMENTS, LARGE, MOST, TEXTS, cbor, fields, uploads
 from fuzz.target import Target
 from fuzz.tokens import CALLBACK, PASSWORD, VISITOR, Cast
 from store.factors import REGISTER
@@ -71,6 +71,7 @@ class Stage:
         """All of them."""
         yield from self.forms()
         yield from self.documents()
+        yield from self.large()
         yield from self.passkeys()
         yield from self.pictures()
         yield from self.paths()
@@ -164,6 +165,12 @@ class Stage:
         }.items():
             for target in (calls, "/api/v1/ai/v1/messages/count_tokens"):
                 yield _named(f"POST {target}: {what}", message("POST", target, live, json.dumps(called | more)))
+
+    def large(self) -> Iterator[Message]:
+        """Documents as large as may be."""
+        live = {"Authorization": f"Bearer {self.cast.everything}", "Content-Type": JSON}
+        for what, body in LARGE.items():
+            yield _named(f"a large document: {what}", message("PUT", "/api/v1/data/notes/hostile", live, body))
 
     def passkeys(self) -> Iterator[Message]:
         """CBOR, at registration and at sign-in."""

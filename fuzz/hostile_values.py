@@ -64,6 +64,18 @@ DOCUMENTS: dict[str, bytes] = {
     "spaces": b" " * MOST + b"1",
 }
 
+WHOLE = 2**18
+"""Bytes of a document, at most."""
+_NESTED = (b'{"":[' * 95 + b"]}" * 95 + b",") * (WHOLE // 666 - 1)
+
+LARGE: dict[str, bytes] = {
+    "deep arrays": b"[" + (b"[" * 190 + b"]" * 190 + b",") * (WHOLE // 381 - 1) + b"1]",
+    "a pair of surrogates": b"[" + _NESTED + b'"\\ud83d\\ude00"]',
+    "half a pair": b"[" + _NESTED + b'"\\ud800"]',
+    "objects and a large number": b"[" + b'{"":1},' * (WHOLE // 7 - 2) + b"1e999]",
+    "many numbers": b"[" + b"1," * (WHOLE // 2 - 10) + b"1e999]",
+}
+
 
 def cbor() -> dict[str, bytes]:
     """What a passkey could send in the place of its CBOR."""

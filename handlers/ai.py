@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from functools import partial
 from typing import Any, cast
 
 from tornado.http1connection import HTTP1Connection
@@ -16,17 +17,17 @@ from handlers.ai_request import AIRequest, read_request
 from handlers.api import ApiHandler
 from handlers.format import iso
 from handlers.params import FORM, media_type
+from handlers.reading import LONG_BODY
 from outbound.failure import UpstreamFailed
 from outbound.models import Model
 from store.calls import Asked, Charge, Kept, Replayed
 from store.credits import CURRENCY, SCALE
 from store.errors import StoreUnavailable
 from store.refused import Refused
-from store.results import Caller
+from store.results import Caller, Window
 
 log = logging.getLogger("latchkey.ai")
 
-LONG_BODY = 2**15
 IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 SDK_HEADERS = (
     *("Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "X-Api-Key"),
@@ -60,25 +61,23 @@ class AIHandler(ApiHandler):
             self.set_header("X-Should-Retry", "false")
         super().write_refusal(refusal)
 
-    async def read(self, caller: Caller | None, *, counting: bool = False) -> tuple[AIRequest, Model, int]:
-        """The request, its model, and a bound for its input tokens. A long one takes a moment to read: that is done
-        beside the event loop, and for a `caller` whose token was not looked at yet, only when it lives and a window is
-        open. Raises Refused."""
+    async def read(
+        self, caller: Caller, window: Window | None = None, *, counting: bool = False
+    ) -> tuple[AIRequest, Model, int, Window | None]:
+        """The request, its model, a bound for its input tokens, and the figures of the window that has counted it; as
+        `read_body`. Raises Refused."""
 
         def read() -> tuple[AIRequest, Model, int]:
             request = read_request(self.body(), form=media_type(self.request) == FORM, counting=counting)
             model = self.model(request.model)
-            return request, model, model.upstream.most_input(model, request.forwarded, request.size)
+            bound = model.upstream.most_input(model, request.forwarded, request.size)
+            if bound > model.max_input:
+                raise Refused("invalid_request", f"This model reads at most {model.max_input} tokens.")
+            return request, model, bound
 
-        if len(self.request.body) <= LONG_BODY:
-            request, model, bound = read()
-        else:
-            if caller is not None:
-                await self.store.calls.check(caller, self.needed)
-            request, model, bound = await asyncio.get_running_loop().run_in_executor(self.site.readers, read)
-        if bound > model.max_input:
-            raise Refused("invalid_request", f"This model reads at most {model.max_input} tokens.")
-        return request, model, bound
+        check = partial(self.store.calls.check_call, caller, self.needed)
+        (request, model, bound), window = await self.read_body(caller.user, read, check, window)
+        return request, model, bound, window
 
 
 class MessagesHandler(AIHandler):
@@ -96,7 +95,8 @@ class MessagesHandler(AIHandler):
 
     async def answer_call(self, caller: Caller, began: float) -> None:
         """The call, whose time counts from `began` on, in the loop's time."""
-        request, model, input_tokens = await self.read(caller)
+        key = self.idempotency_key()
+        request, model, input_tokens, counted = await self.read(caller)
         limits, price = model.upstream.limits, model.price()
         assert price is not None
         forwarded = {**request.forwarded, "max_tokens": request.max_tokens}
@@ -107,11 +107,11 @@ class MessagesHandler(AIHandler):
             output_tokens=min(request.max_tokens, model.max_output),
             least_output=request.least_output,
             lasts=round((limits.total + self.site.hold_margin) * 1000),
-            key=self.idempotency_key(),
+            key=key,
             body=self.request.body,
         )
         try:
-            held = await self.store.calls.hold(caller, self.needed, asked)
+            held = await self.store.calls.hold(caller, self.needed, asked, counted=counted is not None)
         except StoreUnavailable:
             self.site.beside(self.store.calls.abandon(caller, asked))
             raise
@@ -222,8 +222,9 @@ class SdkCountHandler(SdkHandler):
     async def post(self) -> None:
         """Answers with their number; nothing is charged. Raises Refused."""
         caller = await self.caller()
-        self.write_window(window := await self.store.calls.check(caller, self.needed))
-        request, model, _ = await self.read(None, counting=True)
+        long = len(self.request.body) > LONG_BODY
+        self.write_window(window := await self.store.calls.check(caller, self.needed, everywhere=long))
+        request, model, *_ = await self.read(caller, window, counting=True)
         try:
             with self.site.ai_calls.place(caller.user, window=window):
                 self.step_aside()

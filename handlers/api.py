@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from typing import Any, NoReturn
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn, TypeVar
 
 from tornado.httputil import HTTPServerRequest
 from tornado.web import HTTPError
@@ -14,10 +15,13 @@ from handlers.application import Latchkey
 from handlers.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
 from handlers.params import Params, decode_form
 from handlers.policy import Policy
+from handlers.reading import LONG_BODY
 from store.refused import Refused
 from store.registration import Registration, secret_matches
-from store.results import Caller
+from store.results import Caller, Window
 from tracing import CURRENT
+
+T = TypeVar("T")
 
 
 class ApiHandler(BaseHandler):
@@ -84,6 +88,28 @@ class ApiHandler(BaseHandler):
             raise Refused("invalid_token")
         self.counted_app = token.client
         return Caller.of(token, app.scopes, app.owner)
+
+    async def read_body(
+        self, person: str, read: Callable[[], T], check: Callable[[], Awaitable[Window]], window: Window | None = None
+    ) -> tuple[T, Window | None]:
+        """What `read` makes of the body, and the figures of the window where it has counted the request already.
+
+        What a body says is refused only to who has a live token and an open window, or bodies that are refused would
+        cost nothing however many there are. So `check` asks for both before a long body is read, and where a short one
+        is refused; a short one that is in order costs no round trip. `window`: they were asked for before. Raises
+        Refused, with the window.
+        """
+        long = len(self.request.body) > LONG_BODY
+        if long and window is None:
+            window = await check()
+        try:
+            if window is None or not long:
+                return read(), window
+            self.step_aside()
+            return await self.site.readers.run(person, window, read), window
+        except Refused as refusal:
+            refusal.window = refusal.window or window or await check()
+            raise
 
     async def refuse_unknown(self, refusal: Refused) -> NoReturn:
         """Refuses a request whose user cannot be known: it counts against its address, and takes nothing from any

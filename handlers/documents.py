@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from functools import partial
 
 import orjson
 
@@ -15,6 +16,7 @@ from store.archive import described
 from store.documents import Conditions, Page
 from store.json_text import NotJSON, check_json
 from store.refused import Refused
+from store.results import Caller
 
 COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 DOCUMENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@~-]{0,127}")
@@ -68,16 +70,27 @@ class DocumentHandler(ApiHandler):
         kind = self.request.headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
         if kind != "application/json" and not kind.endswith("+json"):
             raise Refused("unsupported_media_type", "A document is application/json.")
-        try:
-            check_json(self.request.body)
-        except NotJSON as error:
-            raise Refused("invalid_request", str(error)) from None
+        conditions, body = self.conditions(), self.request.body
+        counted = await self.check_content(caller, body)
         found, created, window = await self.store.documents.write(
-            caller, self.needed, collection, document_id, self.request.body, self.conditions()
+            caller, self.needed, collection, document_id, body, conditions, counted=counted
         )
         self.write_window(window)
         self.set_header("ETag", f'"{found.etag}"')
         self.write_json(described(found), 201 if created else 200)
+
+    async def check_content(self, caller: Caller, body: bytes) -> bool:
+        """Whether the window has counted this request; as `read_body`. Raises Refused."""
+
+        def read() -> None:
+            try:
+                check_json(body)
+            except NotJSON as error:
+                raise Refused("invalid_request", str(error)) from None
+
+        check = partial(self.store.documents.check, caller, self.needed)
+        _, window = await self.read_body(caller.user, read, check)
+        return window is not None
 
     async def delete(self, collection: str, document_id: str) -> None:
         """Answers 204."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from handlers.places import Places
+from handlers.reading import Readers
 from handlers.studio import Studio
 from metrics.measures import Measures
 from outbound.breaches import Breaches
@@ -53,7 +53,7 @@ class Site:
     scatter: float = 0.0
     mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
     breaches: Breaches = field(default_factory=lambda: Breaches(""))
-    readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "latchkey-read"))
+    readers: Readers = field(default_factory=Readers)
     studio: Studio = field(default_factory=Studio)
     ai_calls: Places = field(default_factory=lambda: Places(2048))
     downloads: Places = field(default_factory=lambda: Places(32, 2))

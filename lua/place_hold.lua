@@ -22,6 +22,7 @@
 --- ARGV[12] digest: of the request; '' without an idempotency key
 --- ARGV[13] most: holds that a person may have at once
 --- ARGV[14] reads: the scope of who may know what is left, '' where the app has not registered it
+--- ARGV[15] counted: '1' where the window has counted this request
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -43,9 +44,10 @@ local needed, limit, period, client, hold = ARGV[1], tonumber(ARGV[2]), tonumber
 local input, least, output = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local input_price, output_price = tonumber(ARGV[9]), tonumber(ARGV[10])
 local hold_ttl, digest, most, reads = tonumber(ARGV[11]), ARGV[12], tonumber(ARGV[13]), ARGV[14]
+local counted = ARGV[15]
 
 local now = now_ms()
-local word, a, b, scope, granted = admit(user, grant, family, access, window, needed, limit, period, now)
+local word, a, b, scope, granted = admit(user, grant, family, access, window, needed, limit, period, now, counted ~= '')
 if word ~= 'ok' then return {word, a, b} end
 reads = reads ~= '' and has_scope(scope, reads) and has_scope(granted, reads) and 1 or 0
 

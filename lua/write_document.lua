@@ -24,6 +24,7 @@
 --- ARGV[14] person_documents: of all apps, at most
 --- ARGV[15] person_bytes: the same
 --- ARGV[16] owner_full: '1' where the apps of this app's owner keep as much as they may
+--- ARGV[17] counted: '1' where the window has counted this request
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -42,10 +43,10 @@ local name, collection, sealed, size = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[
 local if_match, if_none = ARGV[8], ARGV[9]
 local max_documents, max_collections, max_bytes = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local usages, person_documents, person_bytes = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15])
-local owner_full = ARGV[16]
+local owner_full, counted = ARGV[16], ARGV[17]
 
 local now = now_ms()
-local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now)
+local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now, counted ~= '')
 if word ~= 'ok' then return {word, a, b} end
 local found = read_meta(meta, name)
 if not stands(found, if_match, if_none) then return {'precondition_failed', a, b} end

@@ -11,7 +11,7 @@ import msgpack
 from store import keys
 from store.cipher import Cipher
 from store.credits import Bookkeeping
-from store.guard import admitted
+from store.guard import admitted, check_token
 from store.lifetimes import AI, AI_MODELS, AI_REPLY
 from store.numbers import Numbers
 from store.refused import Refused
@@ -120,26 +120,22 @@ class Calls:
         """Calls that one person may have under way at once, over all processes: as many as anybody likes, until the
         server's settings name a number."""
 
-    async def check(self, caller: Caller, needed: str) -> Window:
-        """Lets in what is asked about models without a charge. Raises Refused("invalid_token", "insufficient_scope" or
-        "rate_limited")."""
-        reply = await self._scripts.run(
-            "check_token",
-            {
-                **keys.token(caller.user, caller.client, caller.family, caller.generation),
-                "window": keys.limit(caller.user, AI_MODELS.name, caller.client),
-            },
-            needed=caller.may(needed),
-            limit=AI_MODELS.limit,
-            period=AI_MODELS.period,
-        )
-        return admitted(reply, AI_MODELS, needed)
+    async def check(self, caller: Caller, needed: str, *, everywhere: bool = False) -> Window:
+        """Lets in what is asked about models without a charge; `everywhere`: counted for the person, over all apps.
+        Raises Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
+        return await check_token(self._scripts, caller, needed, AI_MODELS, "" if everywhere else caller.client)
 
-    async def hold(self, caller: Caller, needed: str, asked: Asked) -> Hold | Replayed:
+    async def check_call(self, caller: Caller, needed: str) -> Window:
+        """Lets in a call whose body has not been read yet, and counts it: `hold` must know that it was. Raises Refused
+        as `check`."""
+        return await check_token(self._scripts, caller, needed, AI)
+
+    async def hold(self, caller: Caller, needed: str, asked: Asked, *, counted: bool = False) -> Hold | Replayed:
         """Lets a call in and holds the most it can cost, or answers with the reply of before. Raises
         Refused("invalid_token", "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit",
         "idempotency_in_progress", "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable: a hold that
-        was placed all the same ends by itself. "rate_limited" is also for a person who has `most_each` under way."""
+        was placed all the same ends by itself. "rate_limited" is also for a person who has `most_each` under way.
+        `counted`: the window counted this call when `check_call` let it in."""
         reply = await self._scripts.run(
             "place_hold",
             {
@@ -162,6 +158,7 @@ class Calls:
             most=self.most_each,
             reads=caller.may("credits:read"),
             digest="" if asked.key is None else hashlib.sha256(asked.body).hexdigest()[:32],
+            counted="1" if counted else "",
         )
         window = admitted(reply, AI, needed)
         if reply.word == "replayed":

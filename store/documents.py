@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from store import keys
 from store.cipher import Cipher
 from store.grants import at
-from store.guard import admitted
+from store.guard import admitted, check_token
 from store.hosting import Hosting
 from store.lifetimes import DATA_LIST, DATA_READ, DATA_WRITE, Group
 from store.refused import Refused
@@ -122,6 +122,10 @@ class Documents:
             raise Refused("quota_exceeded", _FULL[what], window=window)
         return reply, window
 
+    async def check(self, caller: Caller, needed: str) -> Window:
+        """Lets in a write whose body has not been read yet, and counts it: `write` must know that it was."""
+        return await check_token(self._scripts, caller, needed, DATA_WRITE, caller.client)
+
     async def read(
         self, caller: Caller, needed: str, collection: str, document_id: str
     ) -> tuple[Metadata, bytes, Window]:
@@ -132,10 +136,18 @@ class Documents:
         return _metadata(collection, document_id, reply.number("size"), reply), content, window
 
     async def write(
-        self, caller: Caller, needed: str, collection: str, document_id: str, content: bytes, conditions: Conditions
+        self,
+        caller: Caller,
+        needed: str,
+        collection: str,
+        document_id: str,
+        content: bytes,
+        conditions: Conditions,
+        *,
+        counted: bool = False,
     ) -> tuple[Metadata, bool, Window]:
-        """Creates or replaces a document; True where it was created. Raises Refused("precondition_failed" or
-        "quota_exceeded")."""
+        """Creates or replaces a document; True where it was created. `counted`: the window counted this request when
+        `check` let it in. Raises Refused("precondition_failed" or "quota_exceeded")."""
         name = f"{collection}/{document_id}"
         reply, window = await self._run(
             "write_document",
@@ -155,6 +167,7 @@ class Documents:
             person_documents=self.quotas.person_documents,
             person_bytes=self.quotas.person_bytes,
             owner_full="1" if self._hosting.is_full(caller.owner) else "",
+            counted="1" if counted else "",
         )
         self._hosting.grew(caller.owner, int(reply.word == "created"), reply.number("growth"))
         return _metadata(collection, document_id, len(content), reply), reply.word == "created", window

@@ -17,7 +17,7 @@ from metrics.measures import Measures
 from outbound.echo import echo_model
 from outbound.events import EventReader
 from outbound.tokens import count
-from store.lifetimes import AI_MODELS
+from store.lifetimes import AI
 from store.results import Caller
 from tests.driver import Service, json_of
 from tests.spender import PATIENT, SDK, SHORT, Spender, cost, events_in, hurry, question, session_of
@@ -132,7 +132,7 @@ async def test_a_long_body_is_read_only_for_who_may_call(service: Service, path:
 async def test_long_bodies_take_from_a_window_whatever_is_in_them(service: Service) -> None:
     spender = await Spender.make(service)
     wrong = b" " * LONG
-    for _ in range(AI_MODELS.limit):
+    for _ in range(AI.limit):
         assert (await spender.ask(wrong)).code == 400
     refused = await spender.ask(wrong)
     assert (refused.code, json_of(refused)["error"]) == (429, "rate_limited")

@@ -35,6 +35,7 @@ def test_what_was_made_to_be_dear_is_not(stage: Stage) -> None:
     rest = chain(stage.forms(), stage.documents(), stage.queries(), stage.heads(), stage.paths())
     few = chain(islice(stage.passkeys(), 3), islice(stage.pictures(), 0, None, 4), islice(rest, 0, None, STEP))
     assert weigh_all(stage.target, few).loop <= LOOP
+    assert weigh_all(stage.target, stage.large()).loop <= LOOP
 
 
 def spend(seconds: float) -> None:
@@ -91,5 +92,7 @@ def test_of_requests_at_once_the_dear_one_is_named(stage: Stage, monkeypatch: py
 def test_a_longer_request_may_cost_more() -> None:
     assert "loop" in Cost(0.06).over(1000)
     assert not Cost(0.06).over(2**16)
+    assert "loop" in Cost(0.1).over(2**18)
+    assert not Cost(0.0, threads=1.2).over(2**18)
     assert "threads" in Cost(0.0, threads=0.3).over(1000)
     assert "store" in Cost(0.0, store=0.06).over(1000)

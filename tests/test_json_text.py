@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import math
 import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +24,28 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=20,
 )
+
+
+WHOLE = 2**18
+"""Bytes of the largest document."""
+
+
+@pytest.fixture
+def no_collections() -> Iterator[None]:
+    """Python does not look through all that the other tests left, as it does not in a server (serving/garbage.py)."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+NESTED = ((b'{"":[' * 95) + b"]}" * 95 + b",") * (WHOLE // 666 - 1)
+HOSTILE = [
+    pytest.param(b"[" + (b"[" * 190 + b"]" * 190 + b",") * (WHOLE // 381 - 1) + b"1]", id="deep arrays"),
+    pytest.param(b"[" + NESTED + rb'"\ud83d\ude00"]', id="a pair of surrogates"),
+    pytest.param(b"[" + NESTED + rb'"\ud800"]', id="half a pair"),
+    pytest.param(b"[" + b'{"":1},' * (WHOLE // 7 - 2) + b"1e999]", id="many objects and a large number"),
+    pytest.param(b"[" + b"1," * (WHOLE // 2 - 10) + b"1e999]", id="many numbers"),
+]
 
 
 @pytest.mark.trap(37)
@@ -123,3 +148,63 @@ def test_any_text_is_a_document_or_refused(text: str | bytes) -> None:
     except NotJSON:
         return
     json.loads(body.decode(), parse_constant=lambda _: math.nan)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text('[]{}",:\\u0dDcC8 1e9tfn', max_size=40) | values.map(json.dumps))
+def test_the_fast_way_and_the_slow_way_agree(text: str) -> None:
+    """With Python's own parser, which builds what the text means, and a look at all of it."""
+
+    def sound() -> bool:
+        try:
+            value = json.loads(text, parse_constant=int, object_pairs_hook=list)
+            json.dumps(value, ensure_ascii=False).encode()
+        except ValueError:
+            return False
+        return True
+
+    def kept() -> bool:
+        try:
+            check_json(text.encode())
+        except NotJSON:
+            return False
+        return True
+
+    assert kept() == sound()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(["[", "]", '{"a":', "}", ",", "1", '"[\\\\"', '"\\""', '""', '"]"']), max_size=60),
+    st.integers(1, 9),
+)
+def test_nesting_is_measured_exactly(tokens: list[str], most: int) -> None:
+    text = "".join(tokens)
+    try:
+        json.loads(text)
+    except ValueError:
+        return
+    depth = deepest = 0
+    for token in tokens:
+        depth += token in ("[", '{"a":')
+        deepest = max(deepest, depth)
+        depth -= token in ("]", "}")
+    wrapped = "[" * (MAX_NESTING - most) + text + "]" * (MAX_NESTING - most)
+    if deepest > most:
+        with pytest.raises(NotJSON):
+            check_json(wrapped.encode())
+    else:
+        check_json(wrapped.encode())
+
+
+@pytest.mark.trap(39)
+@pytest.mark.parametrize("body", HOSTILE)
+def test_the_worst_document_costs_little(body: bytes, no_collections: None) -> None:
+    """All of a document was written anew where a surrogate was escaped in it, for 112 ms."""
+    spent = []
+    for _ in range(3):
+        started = time.process_time()
+        with contextlib.suppress(NotJSON):
+            check_json(body)
+        spent.append(time.process_time() - started)
+    assert min(spent) < 0.04

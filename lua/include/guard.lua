@@ -1,9 +1,10 @@
 --- @include "scope"
 --- @include "window"
 -- The one guard of every resource call: user active, token live, scope carried, window open, in this order, so that
--- a dead token takes nothing from a window (SPEC 5.4, 8.1). `needed`: scope names of which one must be carried.
+-- a dead token takes nothing from a window (SPEC 5.4, 8.1). `needed`: scope names of which one must be carried;
+-- `counted`: the window counted this request before, when `check_token` let it in.
 -- Returns a word; then with 'ok': remaining, reset, scopes of the token, scopes of the grant; with 'rate_limited': reset, retry.
-local function admit(user, grant, family, access, window, needed, limit, period, now)
+local function admit(user, grant, family, access, window, needed, limit, period, now, counted)
   if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
   local scope = redis.call('GET', access)
   if not scope then return 'invalid_token' end
@@ -18,7 +19,7 @@ local function admit(user, grant, family, access, window, needed, limit, period,
   end
   if not carried then return 'insufficient_scope' end
 
-  local admitted, remaining, reset, retry = take_window(window, limit, period, now)
+  local admitted, remaining, reset, retry = take_window(window, limit, period, now, counted)
   if not admitted then return 'rate_limited', reset, retry end
   -- Last use is written at most once a minute: a read stays a read.
   if now - tonumber(given[4] or '0') >= 60000 then redis.call('HSET', grant, 'last_used_at', int(now)) end

@@ -9,8 +9,9 @@ local function left_by(anchor, limit, step, at)
 end
 
 -- Takes one request from the window. Returns: admitted (boolean), remaining, reset (epoch ms when the window is
--- empty again), retry (whole seconds until the next place is free; 0 when admitted).
-local function take_window(key, limit, period, now)
+-- empty again), retry (whole seconds until the next place is free; 0 when admitted). `counted`: this request was taken
+-- from it before, so it is admitted, and nothing changes.
+local function take_window(key, limit, period, now, counted)
   local step = period / WINDOW_STEPS
   local anchor, count, stepped_back = now, 0, false
   local row = redis.call('GET', key)
@@ -24,10 +25,10 @@ local function take_window(key, limit, period, now)
       if stepped_back then count = inside else anchor, count = first, number end
     end
   end
-  local admitted = count - left_by(anchor, limit, step, now) < limit
-  if admitted then count = count + 1 end
+  local admitted = counted or count - left_by(anchor, limit, step, now) < limit
+  if admitted and not counted then count = count + 1 end
   local reset = anchor + step * math.ceil(WINDOW_STEPS * count / limit)
-  if admitted or stepped_back then
+  if not counted and (admitted or stepped_back) then
     redis.call('SET', key, int(anchor) .. ' ' .. int(count) .. ' ' .. int(now), 'PXAT', int(reset))
   end
   if admitted then

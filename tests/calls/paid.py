@@ -28,6 +28,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.documents.read(caller, "data:read", "notes", "n1")
 
 
+@call("documents.check", "check_token")
+async def _(w: World) -> Call:
+    caller = await document_caller(w)
+    return lambda: w.store.documents.check(caller, "data:write")
+
+
 @call("documents.write", "write_document")
 async def _(w: World) -> Call:
     caller = await document_caller(w)
@@ -102,6 +108,12 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     app = await spender(w)
     return lambda: w.store.calls.check(app.caller, "credits:spend")
+
+
+@call("calls.check_call", "check_token")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    return lambda: w.store.calls.check_call(app.caller, "credits:spend")
 
 
 @call("calls.hold", "place_hold")

@@ -1,0 +1,47 @@
+"""Long bodies are read in a thread, and no person's keep those of others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from handlers.places import Places
+from store.results import Window
+from store.threads import Threads
+
+T = TypeVar("T")
+
+LONG_BODY = 2**14
+"""Bytes of a body that is read where it arrives. The token and the window of a longer one are looked at before, in a
+round trip of its own: unread, nobody knows what it costs."""
+MOST, EACH = 256, 16
+"""Long bodies that a process has at once, of all people and of one."""
+
+
+class Readers:
+    """One thread. Of each person one body is read or in its queue; the others wait until it is that person's turn."""
+
+    def __init__(self, most: int = MOST, each: int = EACH) -> None:
+        self.places = Places(most, each)
+        self._threads = Threads("latchkey-read", workers=1, queue=most)
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._waiting: dict[str, int] = {}
+
+    @property
+    def queued(self) -> int:
+        """How many bodies the thread reads or has in its queue."""
+        return self._threads.taken
+
+    async def run(self, person: str, window: Window, work: Callable[..., T], *args: object) -> T:
+        """What the call returns or raises. Raises Refused("temporarily_unavailable" or "rate_limited")."""
+        with self.places.place(person, window=window):
+            turn = self._turns.setdefault(person, asyncio.Lock())
+            self._waiting[person] = self._waiting.get(person, 0) + 1
+            try:
+                async with turn:
+                    return await self._threads.run(work, *args)
+            finally:
+                self._waiting[person] -= 1
+                if not self._waiting[person]:
+                    del self._waiting[person], self._turns[person]
