@@ -266,6 +266,7 @@ REFUSED = {
 async def test_requests_that_are_refused(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     for name, asked in REFUSED.items():
+        await spender.fresh_window()
         refused = await spender.ask(asked)
         assert (refused.code, json_of(refused)["error"]) == (400, "invalid_request"), name
         told = await spender.ask(asked, SDK)
@@ -298,6 +299,7 @@ RAW = {
 async def test_bodies_that_are_refused(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
     for name, body in RAW.items():
+        await spender.fresh_window()
         for path in (NATIVE, SDK, "/api/v1/ai/v1/messages/count_tokens"):
             assert (await spender.ask(body, path)).code == 400, name
     assert await spender.charged() == []
