@@ -69,8 +69,7 @@ class Call(Asker):
         self._deadline = deadline
         self._meter = Meter(request)
         self._gone = self._stopped = self._streams = self._sending = self._begun = False
-        self._ended = False
-        self._accepted = 0
+        self._ended, self._accepted = False, 0
         self._body = bytearray()
         self._limit: asyncio.Timeout | None = None
         self._kept: bytearray | None = bytearray() if hold.keyed else None

@@ -14,7 +14,7 @@ _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_token
 _ALL = (*_INPUT, "output_tokens")
 _SAID = ("text", "partial_json")
 MOST_REPORTED = 10**9
-"""Tokens; a report of more is none."""
+"""Tokens; a report of more counts as this many, which is more than any hold."""
 _SEALED = ("signature", "data")
 """Where a server hides the thinking that it does not show: in the signature of a block, or in a redacted one."""
 
@@ -90,7 +90,8 @@ class Meter:
             return
         for name in names:
             number = usage.get(name)
-            if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= MOST_REPORTED:
+            if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+                number = min(number, MOST_REPORTED)
                 # Reports are cumulative: the highest one is the newest that can be true.
                 self.shrank = self.shrank or number < self._reported.get(name, 0)
                 self._reported[name] = max(number, self._reported.get(name, 0))

@@ -201,12 +201,17 @@ async def test_a_second_try_that_is_refused_does_not_make_the_first_one_free(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_report_beyond_all_measure_is_none(service: Service, upstream: ScriptedUpstream, stream: bool) -> None:
+async def test_a_report_beyond_all_measure_costs_what_was_held_and_the_reply_arrives(
+    service: Service, upstream: ScriptedUpstream, stream: bool
+) -> None:
     spender = await Spender.make(service)
-    upstream.plan = Plan(message(usage={"input_tokens": 25, "output_tokens": int("9" * 3000)}))
-    response = await spender.ask(question(stream=stream))
-    assert (response.code, TEXT in response.body.decode() or text_of(events_in(response.body)) == TEXT) == (200, True)
-    assert await spender.charged() == [cost(25, count(TEXT))]
+    for reported in (10**6, int("9" * 3000)):
+        upstream.plan = Plan(message(usage={"input_tokens": 25, "output_tokens": reported}))
+        response = await spender.ask(question(stream=stream))
+        said = text_of(events_in(response.body)) if stream else json_of(response)["content"][0]["text"]
+        assert (response.code, said) == (200, TEXT)
+    held, again = await spender.charged()
+    assert held == again > cost(25, 100)
 
 
 async def test_an_error_with_a_status_of_success_is_one(service: Service, upstream: ScriptedUpstream) -> None:
