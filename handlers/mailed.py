@@ -231,9 +231,8 @@ class EmailHandler(GuardedPage, LinkPage):
         verified = b""
         factors = await self.store.factors.of(session)
         if not factors.second:
-            async with await self.store.limits.own_password(session.user, session.session_id):
-                found = await self.store.people.verify(profile.email, password, known=True)
-            if found is None or found.user != session.user:
+            found = await self.store.confirming.check_password(session, profile.email, password, self.visitor)
+            if found is None:
                 self.set_status(400)
                 return await self.show(typed, "The current password is not right.", "current")
             verified = found.password

@@ -10,7 +10,7 @@ from store.guesses import Told, WrongCode, guessed_by, refuse_guess
 from store.lifetimes import CHALLENGE, PROOF
 from store.limits import Limits
 from store.passkeys import Answer, Party, check_use
-from store.people import People
+from store.people import Credentials, People
 from store.refused import Refused, SignedOut, refuse_signed_out
 from store.results import Visitor
 from store.scripts import Scripts
@@ -66,6 +66,16 @@ class Confirming:
         challenge = await self._challenges.issue(session.user, purpose)
         return challenge, [passkey.credential for passkey in factors.passkeys]
 
+    async def check_password(self, session: Session, email: str, password: str, visitor: Visitor) -> Credentials | None:
+        """The credentials of who is signed in, whose address is `email`, if the password is right; None where it is
+        not, which is noted in the activity. Raises Refused("rate_limited"), HasherBusy, SignedOut."""
+        async with await self._limits.own_password(session.user, session.session_id):
+            found = await self._people.verify(email, password, known=True)
+        if found is None or found.user != session.user:
+            await self._sessions.mistyped(session, visitor)
+            return None
+        return found
+
     async def with_password(
         self, session: Session, password: str, code: str, visitor: Visitor, *, moved: bool = True
     ) -> str:
@@ -73,9 +83,8 @@ class Confirming:
         the authenticator app or a recovery code; whoever began the session with the last recovery code has none left,
         and for 10 minutes needs none. Raises NotShown, Refused("rate_limited"), HasherBusy."""
         factors = await self._factors.of(session)
-        async with await self._limits.own_password(session.user, session.session_id):
-            credentials = await self._people.verify(factors.email, password, known=True)
-        if credentials is None or credentials.user != session.user:
+        credentials = await self.check_password(session, factors.email, password, visitor)
+        if credentials is None:
             raise NotShown("password", "The password is not right.")
         secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
         typed = read_typed(code, secret, factors.now)

@@ -77,6 +77,8 @@ _ALL: Final = (
     _by_person("other_sessions_ended", "All other devices signed out"),
     _by_person("confirmed", "Confirmed who is signed in", "how: password or passkey", trail=""),
     _failed_proof("confirmation_refused", "Confirmation refused", "what was wrong: password or code"),
+    # The log has each as confirmation_refused.
+    _told_to_people("password_mistyped", "Wrong password typed by somebody who was signed in"),
     _by_person(
         "change_refused",
         "Change refused, since nobody confirmed it",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from store import keys
 from store.bounds import Bounds
 from store.devices import Device, Devices
-from store.lifetimes import PROOF
+from store.lifetimes import MISTYPED, PROOF
 from store.passwords import PasswordHasher
 from store.people import Credentials
 from store.refused import Refused, SignedOut, refuse_signed_out, refuse_unproved
@@ -196,6 +196,19 @@ class Sessions:
         )
         refuse_signed_out(reply)
 
+    async def mistyped(self, session: Session, visitor: Visitor) -> None:
+        """Notes in the activity that somebody typed a wrong password in this session: whoever stole its cookie may be
+        guessing. A line an hour for each session, so guesses push out nothing else. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "note_mistyped",
+            {**session.keys(), "window": keys.limit(session.user, MISTYPED.name, session.session_id)},
+            limit=MISTYPED.limit,
+            period=MISTYPED.period,
+            idle=self.idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+
     async def activity(self, session: Session) -> tuple[Profile, list[Activity]]:
         """Who is signed in and the newest events of each trail, newest first. Raises SignedOut."""
         reply = await self._scripts.run("read_activity", session.keys(), idle=self.idle)
@@ -212,6 +225,7 @@ class Sessions:
         right = await self._hasher.verify(current, credentials.password if credentials else None, known=True)
         if not right or credentials is None or credentials.user != session.user:
             self.security.note("confirmation_refused", person=session.user, detail="password")
+            await self.mistyped(session, visitor)
             raise Refused("access_denied", "The current password is not right.")
         hashed = await self._hasher.hash(new, known=True)
         session_id = new_id()

@@ -8,11 +8,14 @@ from contextlib import suppress
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from store.lifetimes import OWN_PASSWORD, OWN_PASSWORDS
+from store import keys
+from store.lifetimes import MISTYPED, OWN_PASSWORD, OWN_PASSWORDS
 from store.opened import Store
-from store.refused import Refused
+from store.refused import Refused, SignedOut
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of
-from tests.world import VISITOR, World
+from tests.engines import FakeClock
+from tests.securing import says
+from tests.world import VISITOR, World, every_key
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -49,6 +52,34 @@ async def test_guesses_with_a_stolen_cookie_close_no_form_of_another_session(ser
         assert (await type_password(thief, "to confirm", "wrong horse battery")).code == 400
     assert (await type_password(thief, "to confirm", PASSWORD)).code == 429
     assert (await type_password(ada, "to confirm", PASSWORD)).code == 303
+
+
+async def test_the_owner_sees_guesses_with_a_stolen_cookie_in_a_line_an_hour(
+    service: Service, clock: FakeClock
+) -> None:
+    ada, thief = await service.signed_in(), await service.signed_in()
+    audit = keys.person(service.ada)["audit"]
+
+    async def lines() -> int:
+        return (await service.store.client.get(audit)).count(b" password_mistyped ")
+
+    for _ in range(OWN_PASSWORD.limit):
+        await type_password(thief, "to confirm", "wrong horse battery")
+    assert await lines() == 1
+    assert says(await ada.get(SECURITY), "Wrong password typed by somebody who was signed in")
+    await type_password(ada, "to confirm", "wrong horse battery")
+    assert await lines() == 2, "the owner's own mistake hides no thief"
+    clock.advance(MISTYPED.period / 1000)
+    await type_password(thief, "a change of address", "wrong horse battery")
+    assert await lines() == 3
+
+
+async def test_a_session_that_ended_meanwhile_leaves_no_line(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    await memory_store.people.delete(world.user)
+    with pytest.raises(SignedOut):
+        await memory_store.sessions.mistyped(world.session, VISITOR)
+    assert not [key for key in await every_key(memory_store.client) if world.user.encode() in key]
 
 
 async def test_all_sessions_of_a_person_share_a_bound(memory_store: Store) -> None:

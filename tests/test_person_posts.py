@@ -15,7 +15,7 @@ from handlers.page import PageHandler
 from handlers.person_posts import ACTIVITY, OWNER, PERSON, POSTS, Confirm, PersonPost
 from handlers.policy import POLICIES, MissingPolicy
 from store import keys
-from store.lifetimes import FACTOR
+from store.lifetimes import FACTOR, OWN_PASSWORDS
 from store.registration import secret_mark
 from store.totp import STEP, code_at
 from tests import mailing
@@ -206,6 +206,24 @@ async def test_every_form_that_takes_a_wrong_code_tells_the_person(post: Post) -
         "developer-app",
         *(route for route in FORMS if POSTS[route].confirm is Confirm.THERE),
     }
+
+
+async def test_every_form_that_takes_a_wrong_password_shows_it_in_the_activity(service: Service) -> None:
+    victim = await Victim.make(service, second=False)
+    thief, person = victim.thief(), keys.person(service.ada)
+    window = keys.limit(service.ada, OWN_PASSWORDS.name)
+    silent, took = set(), set()
+    for route in FORMS:
+        await victim.forget_windows()
+        before = (await victim.contents())[person["audit"]].count(b" password_mistyped ")
+        await sends(thief, victim, route, dict.fromkeys(PASSWORDS, "wrong horse battery"))
+        if await service.store.client.exists(window):
+            took.add(route)
+            if (await victim.contents())[person["audit"]].count(b" password_mistyped ") != before + 1:
+                silent.add(route)
+    assert not silent
+    assert took >= {"account-email", "account-security", "account-confirm", "account-delete", "developer-delete"}
+    assert took >= {"developer-app", "account-data-delete"}, "what asks for a confirmation before it runs"
 
 
 def without_trail(found: dict[str, Any]) -> dict[str, Any]:

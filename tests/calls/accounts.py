@@ -39,6 +39,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.own_password(w.user, "a session")
 
 
+@call("sessions.mistyped", "note_mistyped")
+async def _(w: World) -> Call:
+    return lambda: w.store.sessions.mistyped(w.session, VISITOR)
+
+
 @call("limits.passkey", "take_networks")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.passkey("192.0.2.1")

@@ -14,6 +14,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.confirming.challenge(w.session)
 
 
+@call("confirming.check_password", "take_networks", "read_credentials")
+async def _(w: World) -> Call:
+    return lambda: w.store.confirming.check_password(w.session, w.email, PASSWORD, VISITOR)
+
+
 @call("confirming.with_password", "read_factors", "take_networks", "read_credentials", "prove_with_code")
 async def _(w: World) -> Call:
     app = await App.add(w)

@@ -1,0 +1,24 @@
+--- Note in a person's activity that somebody typed a wrong password in this session, once in a while.
+--- KEYS[1] user
+--- KEYS[2] session
+--- KEYS[3] audit
+--- KEYS[4] window: of such lines for this session
+--- ARGV[1] limit: lines per period
+--- ARGV[2] period: ms
+--- ARGV[3] idle: ms
+--- ARGV[4] address
+--- ARGV[5] agent
+--- @reply signed_out
+--- @reply ok
+--- @reserve
+--- @include "session"
+--- @include "audit"
+--- @include "window"
+local user, session, audit, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local limit, period, idle = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local address, agent = ARGV[4], ARGV[5]
+
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
+if take_window(window, limit, period, now) then record(audit, 'password_mistyped', '', address, agent) end
+return {'ok'}
