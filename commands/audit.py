@@ -14,9 +14,8 @@ from commands.outcome import Context, Outcome, shown_time
 from settings.types import EMBEDDED
 from store.grants import at
 from store.logged_event import Event
-from store.names import normalise_email
+from store.names import is_user_id, normalise_email
 from store.opened import Store
-from store.operations import is_user_id
 from store.refused import Refused
 from store.security_reading import Wanted
 from terminal.tables import word

@@ -2,7 +2,8 @@
 
 The people of an app lie in many slots, so no script sees the sum. Each process counts what it has written, adds that to
 the owner's row every few seconds, or as soon as it is a part of the limit that counts, and learns the sum. Once it is
-over the limit, that process lets no document of the owner's apps grow. So the limit is passed by such a part for each
+over the limit, that process lets no document of the owner's apps grow; nor does it when the owner has deleted the
+account and left no row to add to. So the limit is passed by such a part for each
 process, and by what is under way. What ends without a call of an app (a grace window, an account) shows with the next
 count, which goes over everybody: daily, and hourly while the owner is over the limit.
 """
@@ -22,6 +23,7 @@ from store import keys
 from store.beside import beside
 from store.errors import StoreError, wrapped
 from store.lifetimes import DAY, MINUTE
+from store.names import is_user_id
 from store.scripts import Scripts
 
 log = logging.getLogger("latchkey.hosting")
@@ -46,7 +48,7 @@ class OwnerLimits:
 
 
 class Hosting:
-    """Sums of owners. Apps of the operator's have no owner, and no limit."""
+    """Sums of owners. Apps of the operator's and of the demo have no person as their owner, and no limit."""
 
     def __init__(self, client: Redis, scripts: Scripts, limits: OwnerLimits, shards_of: ShardsOf) -> None:
         self._client = client
@@ -55,16 +57,21 @@ class Hosting:
         self._shards_of = shards_of
         self._grown: dict[str, tuple[int, int]] = {}
         self._over: set[str] = set()
+        self._gone: set[str] = set()
         self._due: set[str] = set()
         self._soon, self._wanted = asyncio.Event(), asyncio.Event()
 
     def is_full(self, owner: str) -> bool:
         """Whether no document of this owner's apps may grow."""
-        return owner in self._over
+        return owner in self._over or (owner in self._gone and self.limits != OwnerLimits(0, 0))
 
     def grew(self, owner: str, documents: int, size: int) -> None:
         """An app of this owner keeps so many documents and bytes more, or fewer."""
-        if not owner or (owner not in self._grown and len(self._grown) >= MOST_OWNERS):
+        if (
+            not is_user_id(owner)
+            or owner in self._gone
+            or (owner not in self._grown and len(self._grown) >= MOST_OWNERS)
+        ):
             return
         before = self._grown.get(owner, (0, 0))
         self._grown[owner] = documents, size = before[0] + documents, before[1] + size
@@ -78,7 +85,7 @@ class Hosting:
         """Adds what was counted, and asks again for owners over their limit. Raises StoreUnavailable; what was not sent
         is lost."""
         grown, self._grown = self._grown, {}
-        for owner in {*grown, *self._over}:
+        for owner in {*grown, *self._over} - self._gone:
             await self._add(owner, *grown.get(owner, (0, 0)))
 
     async def recount(self, owner: str) -> None:
@@ -116,6 +123,8 @@ class Hosting:
             counted=counted,
             since=since,
         )
+        if reply.word == "gone":  # for good: no id of a person comes again
+            self._gone.add(owner)
         over = reply.word == "ok" and (
             0 < self.limits.documents <= reply.number("documents") or 0 < self.limits.bytes <= reply.number("bytes")
         )

@@ -56,6 +56,11 @@ def normalise_email(text: str) -> str:
     return email
 
 
+def is_user_id(text: str) -> bool:
+    """Whether this is a user id, which no e-mail address is."""
+    return re.fullmatch(r"[0-9a-f]{32}", text) is not None
+
+
 def check_person_name(text: str) -> str:
     """Return a person's name in NFC without surrounding space: 1 to 100 characters (code points), all of them visible,
     none that reorders the text around it. Raises ValueError."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +13,7 @@ from store.credits import Credits, Granted
 from store.errors import wrapped
 from store.grants import Grant, at
 from store.lifetimes import GRACE
-from store.names import normalise_email
+from store.names import is_user_id, normalise_email
 from store.passkeys import passkeys_of
 from store.people import People
 from store.refused import Refused
@@ -148,11 +147,6 @@ class Operator:
             user = (await self.find(who)).user
         await self._people.delete(user, told)
         return user
-
-
-def is_user_id(text: str) -> bool:
-    """Whether this is a user id, which no e-mail address is."""
-    return re.fullmatch(r"[0-9a-f]{32}", text) is not None
 
 
 def person_named(text: str) -> str:

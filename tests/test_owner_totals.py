@@ -60,6 +60,33 @@ async def test_documents_of_an_owner_are_bounded_too(store: Store) -> None:
     assert store.hosting.is_full(owner)
 
 
+async def test_a_limit_holds_after_its_owner_is_gone(store: Store) -> None:
+    owner, one, other = await an_owner(store, bytes=100)
+    await one.put("a/1", b"x" * 60)
+    await store.hosting.flush()
+    await store.people.delete(owner)
+    await other.put("a/1", b"x" * 50)
+    await store.hosting.flush()
+    for keeper, name in ((one, "a/1"), (other, "a/2")):
+        assert await refusal_of(keeper.put(name, b"x" * 61)) == "quota_exceeded"
+    await store.hosting.flush()
+    assert await refusal_of(one.put("a/1", b"x" * 61)) == "quota_exceeded"
+    assert await refusal_of(one.put("a/1", b"y" * 60)) is None, "of the same size"
+    await other.delete("a/1")
+    given = replace(one, caller=one.caller._replace(owner=(await World.make(store)).user))
+    assert await refusal_of(given.put("a/1", b"x" * 61)) is None, "the operator gave the app to somebody"
+    store.hosting.limits = OwnerLimits(0, 0)
+    assert await refusal_of(one.put("a/2")) is None, "there is no limit"
+
+
+async def test_apps_of_the_demo_have_no_person_as_their_owner_and_no_limit(memory_store: Store) -> None:
+    _, one, _ = await an_owner(memory_store, bytes=1)
+    demo = replace(one, caller=one.caller._replace(owner="demo"))
+    await demo.put("a/1", b"x" * 60)
+    await memory_store.hosting.flush()
+    assert await refusal_of(demo.put("a/2")) is None
+
+
 async def test_apps_of_the_operator_have_no_such_limit(store: Store) -> None:
     _, one, _ = await an_owner(store, bytes=1)
     free = replace(one, caller=one.caller._replace(owner=""))
