@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import islice
 
 from store.confusables import is_shape, letters_of
+from store.signs import has_phone_number, strange_sign
 
 LONGEST = 100
 """Characters of the name of an app; a longer one is not looked at."""
@@ -76,14 +77,17 @@ _NAMED_OTHERWISE = {
 }
 # Fillers, the grapheme joiner, vowels and selectors of Khmer and Mongolian, the blank of Braille: nobody sees them.
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0")
+# What the consent page says of an app beside its name (templates/app_mark.html).
+_SAYS = "verified"
+_SAYS_TOO = ("it controls", "by the operator", "operator of this", "of this server", "nobody has checked")
 _TRADEMARKS = str.maketrans(dict.fromkeys("™℠®©℗🄬", " "))
 
 
 def check_honest_name(name: str) -> None:
     """Raises ValueError for an app's name that would deceive people.
 
-    That is the product's own name, or one like it; scripts that no language mixes; scripts out of everyday use; letters
-    that cannot be seen.
+    That is the product's own name, or one like it; what the consent page says of apps; scripts that no language mixes;
+    scripts out of everyday use; letters that cannot be seen; signs that are read as letters; telephone numbers.
     """
     if len(name) > LONGEST:
         raise ValueError(f"An app's name has 1 to {LONGEST} characters.")
@@ -95,6 +99,12 @@ def check_honest_name(name: str) -> None:
         raise ValueError("An app's name uses letters in everyday use: rare ones look like others and mislead people.")
     if is_the_products(name):
         raise ValueError(f"An app isn't called {PRODUCT}, or something that looks like that: it is this server's name.")
+    if says_what_the_page_says(name):
+        raise ValueError("An app's name doesn't say whether the app is verified: this server says that beside it.")
+    if sign := strange_sign(name):
+        raise ValueError(f"An app's name doesn't have the sign {sign}: it looks like a letter or like a check mark.")
+    if has_phone_number(name):
+        raise ValueError("An app's name has no telephone number.")
 
 
 def mixes_scripts(name: str) -> bool:
@@ -112,6 +122,14 @@ def scripts_of(name: str) -> frozenset[str]:
 def is_the_products(name: str) -> bool:
     """Whether a name is, or has in it, that of the product, however it is written."""
     return len(name) <= LONGEST and _spells(skeleton(PRODUCT), _decomposed(name))
+
+
+def says_what_the_page_says(name: str) -> bool:
+    """Whether a name has words in it with which the consent page vouches for apps, however they are written."""
+    if len(name) > LONGEST or _spells(skeleton(_SAYS), _decomposed(name)):
+        return len(name) <= LONGEST
+    said = f" {' '.join(_words(_parts(name)))} "
+    return any(f" {' '.join(map(skeleton, words.split()))} " in said for words in _SAYS_TOO)
 
 
 def looks_like_a_brand(name: str) -> str | None:

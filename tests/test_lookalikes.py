@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import suppress
 
@@ -11,6 +12,7 @@ import pytest
 from handlers.page import PRODUCT
 from store import lookalikes
 from store.lookalikes import BRANDS, check_honest_name, looks_like_a_brand, mixes_scripts, skeleton
+from tests.pages import ROOT
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,7 @@ def test_scripts_that_no_language_mixes_are_found(name: str, mixed: bool) -> Non
         *("🅻🅰🆃🅲🅷🅺🅴🆈", "🇱🇦🇹🇨🇭🇰🇪🇾", "Ⓛⓐⓣⓒⓗⓚⓔⓨ"),
         *("£atchkey", "₤atchkey", "Latchk℮y", "Lat¢hkey", "L∆tchkey", "Latch!key", "|atch!key", "ㄥatchkey"),
         *("ꓡꓮꓔꓚꓧꓗꓰꓬ", "ᏞᎪᎢᏟᎻᏦᎬᎩ", "ІАТСНКЕУ", "ҚАТСНКЕУ ӏатсһкеу", "ΛΑΤϹΗΚΕΥ"),
+        *("L⍺tchkey", "∟atchkey", "†atchkey", "Lat⊂hkey", "Latchk∃y", "⎿atchkey", "Latch⌇key"),
         *("Latch\u115fkey", "Latch\u034fkey", "Latch\u2800key"),
     ],
 )
@@ -84,6 +87,31 @@ def test_rare_scripts_and_letters_that_nobody_sees_do_not_register(name: str, wh
         check_honest_name(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        *((name, "verified") for name in ("Verified", "NOT VERIFIED", "Acme (verified)", "V e r i f i e d")),
+        *((name, "verified") for name in ("Verífied", "Acme veriﬁed", "Unverified?", "V3rified")),
+        *((name, "verified") for name in ("Acme, by the operator of this server", "Acme · it controls www.paypal.com")),
+        *((name, "check mark") for name in ("Acme ✓", "✅ Acme", "Acme ☑", "√ Acme", "Acme ✔\ufe0f")),
+        *((name, "sign") for name in ("⊢ Acme", "⌶ Beam", "∞")),
+        *((name, "telephone") for name in ("Call +1 800 555 0100 now", "Help: (0800) 555-01-00", "+49 30 12345")),
+        *((name, "telephone") for name in ("Ring ٠٨٠٠٥٥٥٠١٠٠", "Dial ０８００５５５０１００", "①⑧⓪⓪ ⑤⑤⑤ ⓪①⓪⓪")),
+    ],
+)
+def test_a_name_does_not_speak_for_this_server(name: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        check_honest_name(name)
+
+
+def test_every_word_with_which_the_page_vouches_is_refused_in_a_name() -> None:
+    said = re.findall(r">([A-Za-z][A-Z a-z]*?)\s*<", (ROOT / "templates/app_mark.html").read_text())
+    assert len(said) >= 5
+    for words in said:
+        with pytest.raises(ValueError, match="verified"):
+            check_honest_name(f"Acme: {words}")
+
+
 ORDINARY = """
     Applebaum's recipes · Stripes & dots · Łódź transit · Żółw i Gęś · Steamboat Notes · Pineapple · Grapple · Snapple?
     Philanthropic Giving · Airship Bookings · Revolution Radio · Intuition Lab · Notional · Redditch Buses · Slackline
@@ -98,6 +126,8 @@ ORDINARY = """
     Ημερολόγιο καιρού · ΕΛΛΗΝΙΚΑ ΝΕΑ · Дневник погоды · Український щоденник · Қазақ тілі · Монгол · Հայերեն · ქართული
     🌤 Weather · 🅿️ Parking · 🇵🇱 Polska · 👩‍👩‍👧 Family · €uro Budget · C# & C++
     יומן מזג אוויר · አማርኛ · བོད་ཡིག · සිංහල · ગુજરાતી · ਪੰਜਾਬੀ
+    Tax 2024-2025 · 24/7 · Tour Operators · Summit Controls · Verify Me · Server Watch · St. Pauli Fans · A + B = C
+    → Next stop · ♥ Hearts · ★ Stars · ⌘ Keys · ° Degrees · 3 × 3 · ♪ Tunes · ▶ Player · Acme™ · 1000000 Steps · ¥en
     OpenAir · 50% off! · Caf€ · A1 Taxi · Yes! we can · Route 66 · #1 Coach · Ali & Baker · M&M's fans · Ask Ann @ home
 """
 
