@@ -10,6 +10,7 @@ from handlers.base import DEVICE_COOKIE
 from handlers.guarded import GuardedPage
 from handlers.page import Onward, next_query, safe_next
 from handlers.signin import SignInPage
+from store.lifetimes import RESET_LINK
 from store.links import Seen, Undo
 from store.names import normalise_email
 from store.passwords import MIN_PASSWORD_LENGTH
@@ -143,6 +144,7 @@ class ForgotHandler(LinkPage):
             self.set_status(400)
             return await self.show(target, typed, str(error))
         await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
+        self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
         self.site.beside(letters.forgotten(self.site, email, target), within=self.site.scatter)
         self.sent(email, "1 hour")
 
@@ -188,7 +190,7 @@ class ResetHandler(LinkPage):
         await self.keep_device(seen.user)
         text = "Everybody who was signed in to your account is signed out. Sign in with the new password. "
         text += ALL_IS_GONE if claimed else FACTORS_STAY
-        onward = f"/signin{next_query(safe_next(seen.target))}"
+        onward = f"/signin{next_query(self.going_on(seen.target))}"
         await self.done("Your password was changed", text, onward, "Sign in")
 
 
@@ -294,6 +296,7 @@ class UndoHandler(LinkPage):
         undo = await self.store.links.undo(self.body().get("link") or "", self.visitor)
         if not undo.used:
             letters.taken_back(self.site, undo, self.visitor)
+            self.remember_going("/account/security", 2 * RESET_LINK)
             self.site.beside(letters.forgotten(self.site, undo.old, "/account/security"), within=self.site.scatter)
         self.write_session(None)
         await self.undone(undo)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from urllib.parse import quote, urlsplit
 
 from handlers import letters
 from handlers.base import DEVICE_COOKIE
 from handlers.page import PageHandler, next_query, safe_next
 from handlers.params import Params, once, parse_pairs
-from store.lifetimes import DEVICE, SECOND_STEP
+from store.lifetimes import DEVICE, INVITE, SECOND_STEP
 from store.names import MAX_EMAIL_BYTES, check_person_name, normalise_email
 from store.passwords import MIN_PASSWORD_LENGTH
 from store.people import Invited
@@ -18,7 +19,12 @@ from store.sessions import SecondStepNeeded, SignedIn
 
 HALF_COOKIE = "half"
 CHALLENGE_COOKIE = "challenge"
+GOING_COOKIE = "going"
 INVITATION_OVER = "This invitation works no longer: it was used, a newer one was sent, or it is too old."
+
+
+def _mark(target: str) -> str:
+    return sha256(target.encode()).hexdigest()
 
 
 class SignInPage(PageHandler):
@@ -27,6 +33,15 @@ class SignInPage(PageHandler):
     def query(self) -> Params:
         """The parameters of the address."""
         return once(parse_pairs(self.request.query))
+
+    def remember_going(self, target: str, lasts: int) -> None:
+        """Notes in this browser for `lasts` ms that a link it asks for is to lead on to `target`."""
+        self.write_cookie(GOING_COOKIE, _mark(target), lasts)
+
+    def going_on(self, target: str) -> str:
+        """Where a mailed link leads on to: `target` in the browser that asked for the link, else "/". Whoever else asks
+        must not choose where the person's mail leads."""
+        return safe_next(target) if self.read_cookie(GOING_COOKIE) == _mark(safe_next(target)) else "/"
 
     async def replace_session(self, found: SignedIn) -> None:
         """Signs this browser in; the session it had before ends (RFC 9700 4.7, session fixation)."""
@@ -123,7 +138,8 @@ class SignUpHandler(SignInPage):
         invite = query.get("invite")
         invited = await self.check_invited(invite)
         if invited:
-            return await self.show(safe_next(query.get("next") or invited.target), invited.email, invite=invite)
+            target = safe_next(query.get("next")) if query.get("next") else self.going_on(invited.target)
+            return await self.show(target, invited.email, invite=invite)
         await self.begin(safe_next(query.get("next")), over=bool(invite))
 
     async def begin(self, target: str, email: str = "", name: str = "", *, over: bool) -> None:
@@ -207,6 +223,7 @@ class SignUpHandler(SignInPage):
             self.set_status(400)
             return await self.ask(target, typed, str(error))
         await self.store.limits.sign_up_mail(self.counted_address, email)
+        self.remember_going(target, INVITE)
         self.site.beside(letters.invitation(self.site, email, target), within=self.site.scatter)
         self.render(
             "mail_sent.html",
