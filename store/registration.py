@@ -141,9 +141,11 @@ class Registration:
     def place(self, redirect_uri: str) -> str:
         """The field of a grant that remembers consent to a redirect URI: a digest of the URI and of what the page shows
         of the app. A change of any of them ends remembered consent."""
-        # All redirect URIs are part of the digest, so nobody looks for two with one digest ahead of registering them.
-        shown = (self.name, self.redirect_uris, self.verified, self.domain, remembered_form(redirect_uri))
-        return "to:" + base64.urlsafe_b64encode(hashlib.sha256(repr(shown).encode()).digest()[:12]).decode()
+        # An owner chooses all of this but the client id. Of 192 bits nobody finds two registrations of one digest, and
+        # what was found for one app would be of use at no other.
+        shown = (self.client_id, self.name, self.redirect_uris, self.verified, self.domain)
+        digest = hashlib.sha256(repr((*shown, remembered_form(redirect_uri))).encode()).digest()
+        return "to:" + base64.urlsafe_b64encode(digest[:24]).decode()
 
     def secret_matches(self, secret: str) -> bool:
         """As the function of this name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -84,6 +85,19 @@ async def test_a_changed_registration_ends_remembered_consent(
     await consents(world, BANK, "profile")
     await memory_store.apps.update(world.app.client_id, **change)
     assert await is_remembered(world, BANK, "profile") == remembered
+
+
+async def test_nobody_finds_two_registrations_that_are_remembered_as_one(memory_store: Store) -> None:
+    app = (await World.make(memory_store, redirect_uris=(BANK, ELSEWHERE))).app
+    others = [
+        *(replace(app, client_id="another"), replace(app, name="Another"), replace(app, verified=True)),
+        *(replace(app, redirect_uris=(BANK,)), replace(app, domain="app.example")),
+    ]
+    places = {one.place(BANK) for one in (app, *others)} | {app.place(ELSEWHERE)}
+    assert len(places) == 7
+    # Half of the bits is what a search for two of one digest takes: 96.
+    assert all(len(base64.urlsafe_b64decode(place.removeprefix("to:"))) * 8 >= 192 for place in places)
+    assert max(map(len, places)) <= 64, "Redis keeps the row in one piece"
 
 
 async def test_the_oldest_address_makes_way_and_the_row_stays_small(store: Store) -> None:

@@ -158,7 +158,8 @@ KINDS: dict[str, Kind] = {
         "hash",
         0,
         {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
-        others=r"last_used_at|revoked_at|app_deleted|spend_limit|spend_month|spent|to:[A-Za-z0-9_-]{16}|f:[A-Za-z0-9_-]{22}",
+        others=r"last_used_at|revoked_at|app_deleted|spend_limit|spend_month|spent|"
+        r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}",
     ),
     "usage": Kind("hash", 0),
     "docs": Kind("hash", 0),
