@@ -10,11 +10,14 @@ from urllib.parse import unquote_to_bytes
 
 from tornado.httputil import HTTPServerRequest
 
-from store.json_text import check_nesting
+from store.json_text import check_nesting, values_in
 from store.refused import Refused
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+MOST_VALUES = 30_000
+"""Values in a body, about: each takes some two microseconds to read, check and write again."""
+_MANY = f"The body has more than {MOST_VALUES:,} values."
 _NUL = "A NUL has no place in a parameter."
 _ENCODED = re.compile(rb"[^ -$&-*,-~]")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -27,6 +30,7 @@ class Params:
     def __init__(self, values: Mapping[str, Any], *, typed: bool = False) -> None:
         self._values = values
         self._typed = typed
+        self._room = MOST_VALUES
 
     def get(self, name: str) -> str | None:
         """The parameter as text, or None. Raises Refused("invalid_request") for anything but text."""
@@ -74,7 +78,13 @@ class Params:
     def structured(self, name: str) -> Any:
         """The parameter where a form carries it as JSON text. Raises Refused("invalid_request")."""
         value = self._values.get(name)
-        return decode_json(value.encode("utf-8", "surrogatepass")) if isinstance(value, str) and value else value
+        if not isinstance(value, str) or not value:
+            return value
+        raw = value.encode("utf-8", "surrogatepass")
+        self._room -= values_in(raw)
+        if self._room < 0:
+            raise Refused("invalid_request", _MANY)
+        return decode_json(raw)
 
     def names(self) -> Sequence[str]:
         """The names of all parameters sent."""
@@ -140,6 +150,8 @@ def parse_body(request: HTTPServerRequest) -> Params:
 
 def decode_json(body: bytes) -> Any:
     """A JSON value without repeated keys, nested as deep as a document may be. Raises Refused("invalid_request")."""
+    if len(body) > MOST_VALUES and values_in(body) > MOST_VALUES:
+        raise Refused("invalid_request", _MANY)
     try:
         # How deep the parser itself goes is another with each release of Python.
         check_nesting(body)

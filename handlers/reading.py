@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
 from handlers.places import Places
+from outbound.turns import Turns
 from store.results import Window
 from store.threads import Threads
 
@@ -25,8 +25,7 @@ class Readers:
     def __init__(self, most: int = MOST, each: int = EACH) -> None:
         self.places = Places(most, each)
         self._threads = Threads("latchkey-read", workers=1, queue=most)
-        self._turns: dict[str, asyncio.Lock] = {}
-        self._waiting: dict[str, int] = {}
+        self._turns = Turns(1)
 
     @property
     def queued(self) -> int:
@@ -36,12 +35,5 @@ class Readers:
     async def run(self, person: str, window: Window, work: Callable[..., T], *args: object) -> T:
         """What the call returns or raises. Raises Refused("temporarily_unavailable" or "rate_limited")."""
         with self.places.place(person, window=window):
-            turn = self._turns.setdefault(person, asyncio.Lock())
-            self._waiting[person] = self._waiting.get(person, 0) + 1
-            try:
-                async with turn:
-                    return await self._threads.run(work, *args)
-            finally:
-                self._waiting[person] -= 1
-                if not self._waiting[person]:
-                    del self._waiting[person], self._turns[person]
+            async with self._turns.place(person):
+                return await self._threads.run(work, *args)

@@ -12,9 +12,9 @@ PEELED = 8
 FEW = 32
 """Of so many bytes of brackets one innermost pair is few."""
 
-_ESCAPES = re.compile(rb"\\.", re.S)
 _STRINGS = re.compile(rb'"[^"]*+"?')
-_OTHERS = bytes(set(range(256)) - set(b'[]{}"'))
+_NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{},"'))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _RUNS = re.compile(rb"\[+|\]+")
 # Possessive: each byte is looked at once. Of four digits behind \u a high surrogate needs a low one behind it.
@@ -49,16 +49,17 @@ def _check_slowly(body: bytes) -> None:
         raise NotJSON("The document has a surrogate that stands alone.")
 
 
+def values_in(body: bytes) -> int:
+    """About how many values a JSON text has: its commas and opening brackets outside strings."""
+    marks = _outside(body, _NO_MARKS)
+    return len(marks) - marks.count(b"]")
+
+
 def check_nesting(body: bytes) -> None:
     """Looks at the brackets outside strings, before the parser descends into them. Raises NotJSON."""
     if body.count(b"[") + body.count(b"{") <= MAX_NESTING:
         return
-    if b"\\" in body:
-        body = _ESCAPES.sub(b"", body)
-    # Two quotes that meet change nothing about what is in a string; few others are left to search for.
-    brackets = body.translate(_ONE_KIND, _OTHERS).replace(b'""', b"")
-    if b'"' in brackets:
-        brackets = _STRINGS.sub(b"", brackets)
+    brackets = _outside(body, _NO_BRACKETS)
     # Peeled off from the inside, what most documents have is gone after a few rounds.
     peeled = before = 0
     while peeled < PEELED and (before := len(brackets)):
@@ -75,6 +76,16 @@ def check_nesting(body: bytes) -> None:
             depth -= len(run)
     if deepest + peeled > MAX_NESTING:
         raise NotJSON(f"The document is nested more than {MAX_NESTING} deep.")
+
+
+def _outside(body: bytes, dropped: bytes) -> bytes:
+    """What a JSON text has outside strings, brackets of one kind, without what is dropped."""
+    if b"\\" in body:
+        # Of escapes those that decide where a string ends: pairs of backslashes, then quotes behind one.
+        body = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    # Two quotes that meet change nothing about what is in a string; few others are left to search for.
+    left = body.translate(_ONE_KIND, dropped).replace(b'""', b"")
+    return _STRINGS.sub(b"", left) if b'"' in left else left
 
 
 def _skip(number: str) -> int:

@@ -1,0 +1,67 @@
+"""Whatever runs in a thread or waits for a place: how much of it one person, owner or stranger can take."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from handlers.studio import Studio
+from store.refused import Refused
+
+HERE = Path(__file__).resolve().parent.parent
+MAKERS = {"ThreadPoolExecutor", "Threads", "Places", "Readers", "Semaphore", "Queue", "to_thread"}
+FOLDERS = ("front", "handlers", "metrics", "outbound", "serving", "store")
+
+BOUNDS = {
+    "handlers/site.py Places": "for one person, by the settings: test_overload_ai.py, test_overload.py",
+    "serving/process.py Places": "the same",
+    "handlers/reading.py Places": "for one person: test_reading.py",
+    "handlers/reading.py Threads": "one body of a person: test_reading.py",
+    "handlers/studio.py ThreadPoolExecutor": "one picture of a person: here",
+    "handlers/ai_call.py to_thread": "AI calls of a person under way, by the settings: test_overload_ai.py",
+    "outbound/meter.py to_thread": "the same",
+    "handlers/metrics.py ThreadPoolExecutor": "nobody's: the operator's own port",
+    "store/passwords.py ThreadPoolExecutor": "by address and account before: test_passwords.py, test_known_devices.py",
+    "store/opened.py Threads": "by address before: test_passkeys_hostile.py",
+    "store/threads.py ThreadPoolExecutor": "by whoever makes one",
+    "outbound/fetching.py Semaphore": "by the owner's window of checked domains: test_verified.py",
+    "outbound/mail.py Semaphore": "by address and account before: test_mailed_passwords.py",
+    "outbound/mail.py to_thread": "the same",
+    "outbound/reachable.py Semaphore": "by those who fetch and post",
+    "outbound/turns.py Semaphore": "by key: an app, or a person: test_webhook_posting.py, test_reading.py",
+    "outbound/webhooks.py Semaphore": "by turns of the app: test_webhook_posting.py",
+}
+"""Each place where one is made, with what bounds one person's part of it, and the test of that."""
+
+
+def made() -> set[str]:
+    """Where one is made: the file and what it calls."""
+    found = set()
+    for folder in FOLDERS:
+        for file in sorted((HERE / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call):
+                    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                    if name in MAKERS:
+                        found.add(f"{file.relative_to(HERE)} {name}")
+    return found
+
+
+def test_of_everything_that_waits_it_is_said_what_bounds_one_person() -> None:
+    assert made() == set(BOUNDS)
+
+
+@pytest.mark.parametrize("place", BOUNDS)
+def test_what_is_named_as_its_test_exists(place: str) -> None:
+    named = [word for word in BOUNDS[place].replace(",", " ").split() if word.endswith(".py")]
+    assert all((HERE / "tests" / name).exists() for name in named)
+
+
+def test_a_person_has_one_picture_at_work() -> None:
+    studio = Studio()
+    studio.enter("ada")
+    with pytest.raises(Refused):
+        studio.enter("ada")
+    studio.enter("bea")
