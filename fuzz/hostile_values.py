@@ -177,6 +177,7 @@ def fields() -> dict[str, dict[str, str]]:
         "Idempotency-Key": {"long": "a" * MOST},
         "Content-Length": {"digits": "1" * 4_000},
         "X-Xsrftoken": {"long": "2|" + "f" * 55_000 + "|1|1"},
+        "A": {"lines that end in LF alone": "a\nA:" * 14_000},
         "Sec-Fetch-Site": {"long": "a" * MOST},
     }
 

@@ -74,6 +74,7 @@ FIELDS = (
     (b"Authorization", b"Basic =="),
     (b"Authorization", b"Basic \xff"),
     (b"Authorization", b"Bearer " + b"a" * 9000),
+    (b"A", b"a\nA:" * 14_000),
     (b"Content-Type", b"application/json; charset=utf-7"),
     (b"Content-Type", b"multipart/form-data; boundary="),
     (b"Content-Type", b'multipart/form-data; boundary="'),

@@ -224,6 +224,7 @@ SIZES = [
     case("a request line that is too long", line(b"GET /" + b"a" * 4000 + b" HTTP/1.1"), Outcome((414,)), CUT),
     case("a request line without an end", b"GET /" + b"a" * 4000, Outcome((414,)), CUT),
     case("too many fields", request("GET", "/", CLOSE, *["A:"] * 300), Outcome((431,)), GOT),
+    case("too many fields that end in LF alone", request("GET", "/", CLOSE, "A:\n" * 300), Outcome((431,)), GOT),
 ]
 
 ALL = [*FINE, *LENGTHS, *CODINGS, *CHUNKS, *LINES, *REQUEST_LINES, *HOSTS, *SIZES]
