@@ -10,6 +10,8 @@ from tornado.httputil import HTTPInputError
 # RFC 9112 7.1: the size in hexadecimal. No extensions and no trailer section: nobody sends them, and programs that pass
 # a request on disagree about where they end.
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})\r\n")
+# Of chunks there may be so many, and one more for so many bytes: each takes two microseconds, however short it is.
+MOST_CHUNKS, BYTES_EACH = 4_000, 128
 _SIZE_BEGUN = re.compile(rb"[0-9A-Fa-f]{0,16}\r?")
 
 
@@ -45,7 +47,7 @@ class Chunked:
 
     def __init__(self) -> None:
         self._left = 0
-        self._total = 0
+        self._total = self._chunks = 0
         # What stands between two pieces of the body: the end of the chunk before, then the size of the next.
         self._in_chunk = False
         self._last = False
@@ -85,6 +87,9 @@ class Chunked:
         if size:
             self._left = int(size[1], 16)
             self._total += self._left
+            self._chunks += 1
+            if self._chunks > MOST_CHUNKS + self._total // BYTES_EACH:
+                raise HTTPInputError("too many chunks")
             self._last = self._left == 0
             self._in_chunk = not self._last
             return size.end()

@@ -77,6 +77,7 @@ class Stage:
         yield from self.paths()
         yield from self.queries()
         yield from self.heads()
+        yield from self.framed()
 
     def who(self, **more: str) -> dict[str, str]:
         """Ada's cookies, of another session where one of these requests has ended the last."""
@@ -238,6 +239,14 @@ class Stage:
                 "many names": "&".join(map(str, range(9_000))),
             }.items():
                 yield _named(f"GET {path}: {what}", message("GET", f"{path}?{query}", live))
+
+    def framed(self) -> Iterator[Message]:
+        """A body in chunks of a byte."""
+        head = message("POST", "/api/oauth/token", {"Content-Type": JSON, "Transfer-Encoding": "chunked"})
+        fields = tuple(one for one in head.fields if one[0] != b"Content-Length")
+        for target in (b"/api/oauth/token", b"/api/v1/ai/messages", b"/signin", b"/account/picture"):
+            sent = replace(head, target=target, fields=fields, body=b"1\r\na\r\n" * (MOST // 6) + b"0\r\n\r\n")
+            yield _named(f"POST {target.decode()}: chunks of a byte", sent)
 
     def heads(self) -> Iterator[Message]:
         """Fields of a request."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tornado.httputil import HTTPHeaders, HTTPInputError, parse_request_start_line
 
 from front import fields
-from front.body import Chunked
+from front.body import BYTES_EACH, MOST_CHUNKS, Chunked
 from front.head import CHUNKED, check_beginning, read_head
 
 LINES = [
@@ -111,3 +111,17 @@ def test_names_of_strangers_fill_no_memory() -> None:
     for number in range(2 * fields._MOST_SEEN):
         assert fields.spelled(b"x-%d" % number) == f"X-{number}"
     assert len(fields._SEEN) <= fields._MOST_SEEN
+
+
+@pytest.mark.parametrize("size", [1, BYTES_EACH // 2])
+def test_short_chunks_are_bounded_in_number(size: int) -> None:
+    body, piece = Chunked(), b"%x\r\n%b\r\n" % (size, b"x" * size)
+    with pytest.raises(HTTPInputError, match="too many chunks"):
+        body.read(piece * (2 * MOST_CHUNKS + 1), 2**22, 2**22)
+
+
+@pytest.mark.parametrize(("size", "number"), [(1, MOST_CHUNKS), (BYTES_EACH, 2**20 // BYTES_EACH)])
+def test_chunks_of_some_length_may_be_many(size: int, number: int) -> None:
+    body, piece = Chunked(), b"%x\r\n%b\r\n" % (size, b"x" * size)
+    read, rest = body.read(piece * (number - 1) + b"0\r\n\r\n", 2**22, 2**22)
+    assert (len(read), rest, body.done) == (size * (number - 1), b"", True)
