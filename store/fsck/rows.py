@@ -28,7 +28,7 @@ class Beyond(NamedTuple):
 BEYOND: dict[str, Beyond] = {
     "user": Beyond(people.reads_of_user, people.judge_user),
     "leaving": Beyond(people.no_reads, people.judge_leaving),
-    "undos": Beyond(people.no_reads, people.judge_undos),
+    "undos": Beyond(people.reads_of_undos, people.judge_undos),
     "picture": Beyond(people.reads_of_picture, people.judge_picture),
     "factors": Beyond(people.no_reads, people.judge_factors),
     "passkeys": Beyond(people.no_reads, people.judge_passkeys),
