@@ -14,7 +14,7 @@ from settings import Settings
 from settings.declared import DAY
 from store.bounds import Bounds
 from store.credits import Bookkeeping
-from store.documents import Quotas
+from store.documents import PERSON_PART, Quotas
 from store.errors import StoreError
 from store.hosting import OwnerLimits
 from store.keyring import KeyFile, KeyRing, Keys
@@ -42,6 +42,7 @@ def document_quotas(settings: Settings) -> Quotas:
         settings.document_size,
         settings.person_document_limit or 4 * settings.document_limit,
         settings.person_storage_limit or 4 * settings.storage_limit,
+        0 if settings.person_storage_limit else PERSON_PART,
     )
 
 

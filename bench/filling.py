@@ -202,7 +202,7 @@ class _Call:
             "usages": keys.usage_prefix(caller.user),
             "person_documents": _NO_LIMIT,
             "person_bytes": _NO_LIMIT,
-            "owner_full": "",
+            "full": "",
         }
 
     def packed(self, name: str) -> bytes:

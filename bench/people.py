@@ -202,7 +202,7 @@ class Crowd:
                         "usages": keys.usage_prefix(user),
                         "person_documents": _NO_LIMIT,
                         "person_bytes": _NO_LIMIT,
-                        "owner_full": "",
+                        "full": "",
                     },
                 )
 

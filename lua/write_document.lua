@@ -23,7 +23,7 @@
 --- ARGV[13] usages: what stands before a client id in the keys of usage
 --- ARGV[14] person_documents: of all apps, at most
 --- ARGV[15] person_bytes: the same
---- ARGV[16] owner_full: '1' where the apps of this app's owner keep as much as they may
+--- ARGV[16] full: 'store' or 'owner', where all apps, or those of this app's owner, keep as much as they may; else ''
 --- ARGV[17] counted: '1' where the window has counted this request
 --- @reply invalid_token
 --- @reply insufficient_scope
@@ -43,7 +43,7 @@ local name, collection, sealed, size = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[
 local if_match, if_none = ARGV[8], ARGV[9]
 local max_documents, max_collections, max_bytes = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local usages, person_documents, person_bytes = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15])
-local owner_full, counted = ARGV[16], ARGV[17]
+local full, counted = ARGV[16], ARGV[17]
 
 local now = now_ms()
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now, counted ~= '')
@@ -60,7 +60,7 @@ if not found then
     return {'quota_exceeded', a, b, 'collections'}
   end
 end
-if owner_full == '1' and (growth > 0 or not found) then return {'quota_exceeded', a, b, 'owner'} end
+if full ~= '' and (growth > 0 or not found) then return {'quota_exceeded', a, b, full} end
 local documents, bytes, ends = stored_of(user, usages, now)
 if growth > 0 and bytes + growth > person_bytes then return {'quota_exceeded', a, b, 'person_bytes'} end
 if not found and documents >= person_documents then return {'quota_exceeded', a, b, 'person_documents'} end

@@ -79,9 +79,9 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         if runtime.ops_sockets:
             operations = make_ops_application(site, settings.operator_keys)
             listening.append(Listening.start(operations, runtime.ops_sockets, settings, bodies))
-        room = RoomWatch()
+        room = RoomWatch(tells=runtime.number == 0)
         measuring = measured(runtime, site, webhooks, listening, bodies, room) if runtime.metrics_sockets else None
-        watching = asyncio.ensure_future(room.watch(store)) if runtime.number == 0 else None
+        watching = asyncio.ensure_future(room.watch(store))
         reloads = Reloads(runtime, store, listening, alone=alone)
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
         follow = asyncio.ensure_future(reloads.follow(told.reload))
@@ -119,8 +119,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             follow.cancel()
             if measuring:
                 measuring.cancel()
-            if watching:
-                watching.cancel()
+            watching.cancel()
             await reloads.close()
             await relaying.aclose()
             await webhooks.close(0)

@@ -1,59 +1,75 @@
-"""A look at the store's memory now and then: figures for the metrics, and a line in the log when it fills up."""
+"""A look at the store's memory now and then: for what is refused, for the metrics, and for the log when it fills up."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from store.errors import StoreError
 from store.opened import Store
-from store.room import Room
+from store.room import DOCUMENTS_PART, Room
 
 log = logging.getLogger("latchkey.store")
 
 LOOK_SECONDS = 10.0
-NEARLY = 0.85
+LEAST_SECONDS = 0.1
+"""Between two looks, however much is written."""
+NEARLY = 0.7
 """From this part on an operator should make room."""
-EASED = 0.8
-"""Below this part it is well again: the log does not tell of each step over one line."""
+EASED = 0.05
+"""A state ends this much below the part where it began: the log does not tell of each step over one line."""
 
 
 class RoomWatch:
-    """The room in the store as it was last seen. Of all workers one watches, so that the log has one line."""
+    """The room in the store. Every process looks, for its own refusals; of all workers one `tells`, so that the log has
+    one line and the metrics count the store once. `seen` is what that one saw last."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tells: bool = True) -> None:
         self.seen = Room(0, 0)
-        self._state = "well"
+        self._tells = tells
+        self._state = _WELL
 
     async def watch(self, store: Store) -> None:
-        """Looks again and again until it is cancelled."""
+        """Looks again and again until it is cancelled: every 10 seconds, and when this process has written much."""
         while True:
-            try:
+            # Before the look: what is written meanwhile asks for another one.
+            store.headroom.wanted.clear()
+            with contextlib.suppress(StoreError):  # that it is away, others say
                 room = await store.room()
-            except StoreError:
-                room = self.seen  # that it is away, others say
-            if room is None:
-                return  # a store that does not say
-            self.note(room)
-            await asyncio.sleep(LOOK_SECONDS)
+                if room is None:
+                    return  # a store that does not say
+                store.headroom.note(room)
+                if self._tells:
+                    self.note(room)
+            await asyncio.sleep(LEAST_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(store.headroom.wanted.wait(), LOOK_SECONDS)
 
     def note(self, room: Room) -> None:
         """Takes up what was seen; logs where it is another state than before."""
         self.seen = room
-        state = "full" if room.part >= 1 else "nearly full" if room.part >= NEARLY else self._state
-        if room.part < EASED:
-            state = "well"
-        elif state == "full" and room.part < 1:
-            state = "nearly full"
+        state = _state(room.part, self._state)
         if state == self._state:
             return
         self._state = state
-        level = {"full": logging.ERROR, "nearly full": logging.WARNING}.get(state, logging.INFO)
-        log.log(level, "the store is %s: %d of %d MiB%s", state, room.used >> 20, room.limit >> 20, _MEANS[state])
+        level, means = _MEANS[state]
+        log.log(level, "the store is %s: %d of %d MiB%s", state, room.used >> 20, room.limit >> 20, means)
 
 
+_WELL, _NEARLY, _CLOSED, _FULL = "well", "nearly full", "too full for documents", "full"
+_LINES = ((_FULL, 1.0, 0.0), (_CLOSED, DOCUMENTS_PART, EASED), (_NEARLY, NEARLY, EASED))
+_MAKE_ROOM = "Make room, or raise store_memory or the maxmemory of the store"
 _MEANS = {
-    "full": "; what adds to it is answered 503. Make room, or raise store_memory or the maxmemory of the store",
-    "nearly full": "; make room, or raise store_memory or the maxmemory of the store",
-    "well": "",
+    _FULL: (logging.ERROR, f"; what adds to it is answered 503. {_MAKE_ROOM}"),
+    _CLOSED: (logging.ERROR, f"; documents, pictures and new apps are refused. {_MAKE_ROOM}"),
+    _NEARLY: (logging.WARNING, "; make room, or raise store_memory or the maxmemory of the store"),
+    _WELL: (logging.INFO, ""),
 }
+
+
+def _state(part: float, before: str) -> str:
+    for state, least, eased in _LINES:
+        if part >= least - (eased if state == before else 0):
+            return state
+    return _WELL

@@ -187,7 +187,8 @@ class Settings:
     person_document_limit: int | None = declare("Documents", "N", "", to.optional_whole(1, 10_000_000),
         "Documents that all apps together keep for one person, at most; empty is four times document_limit.", live=True)
     person_storage_limit: int | None = declare("Documents", "BYTES", "", to.optional_whole(1024, 2**42),
-        "Bytes that all apps together keep for one person, at most; empty is four times storage_limit.", live=True)
+        "Bytes that all apps together keep for one person, at most; empty is four times storage_limit, "
+        "at most a 64th of the memory that the store may take, or 4 MiB where that is less.", live=True)
     owner_document_limit: int = declare("Documents", "N", "2000000", to.whole(0, 10**12),
         "Documents that all apps of one owner together keep, over all people, at about most; 0: as many as they like. "
         "Apps that the operator registered have no such limit.", live=True)

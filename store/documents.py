@@ -14,9 +14,12 @@ from store.hosting import Hosting
 from store.lifetimes import DATA_LIST, DATA_READ, DATA_WRITE, Group
 from store.refused import Refused
 from store.results import Caller, Window
+from store.room import ROW, Headroom
 from store.scripts import Reply, Scripts
 
 MAX_PAGE_BYTES = 2**20
+PERSON_PART = 64
+LEAST_PERSON_BYTES = 4 * 2**20
 _FULL = {
     **{
         what: f"The app keeps as many {what} for this person as it may."
@@ -24,13 +27,15 @@ _FULL = {
     },
     "person_documents": "All apps together keep as many documents for this person as they may.",
     "owner": "All apps of this app's owner together keep as much as they may.",
+    "store": "All apps of this server together keep as much as they may.",
     "person_bytes": "All apps together keep as many bytes for this person as they may.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What one (app, user) pair may keep, and all apps for one person. Sizes are in bytes."""
+    """What one (app, user) pair may keep, and all apps for one person. Sizes are in bytes. With a `person_part` of n,
+    `person_bytes` is also at most an nth of what the store may take, but `LEAST_PERSON_BYTES` in any case."""
 
     documents: int = 10_000
     collections: int = 1_000
@@ -38,6 +43,7 @@ class Quotas:
     document_bytes: int = 256 * 2**10
     person_documents: int = 40_000
     person_bytes: int = 256 * 2**20
+    person_part: int = 0
 
 
 class Conditions(NamedTuple):
@@ -93,11 +99,24 @@ class Documents:
     """What an app does with its documents. Each method raises Refused("invalid_token", "insufficient_scope" or
     "rate_limited"); `needed` names the scopes of which the token must carry one."""
 
-    def __init__(self, scripts: Scripts, cipher: Cipher, quotas: Quotas, hosting: Hosting) -> None:
+    def __init__(self, scripts: Scripts, cipher: Cipher, quotas: Quotas, hosting: Hosting, headroom: Headroom) -> None:
         self._scripts = scripts
         self._cipher = cipher
         self.quotas = quotas
         self._hosting = hosting
+        self._headroom = headroom
+
+    @property
+    def person_bytes(self) -> int:
+        """Bytes that all apps may keep for one person."""
+        quotas, limit = self.quotas, self._headroom.seen.limit
+        if not quotas.person_part or not limit:
+            return quotas.person_bytes
+        return min(quotas.person_bytes, max(LEAST_PERSON_BYTES, limit // quotas.person_part))
+
+    def _full(self, owner: str) -> str:
+        """Whose documents may not grow: the store's, or this owner's; else empty."""
+        return "store" if self._headroom.low else "owner" if self._hosting.is_full(owner) else ""
 
     async def _run(self, script: str, caller: Caller, group: Group, needed: str, **args: Any) -> tuple[Reply, Window]:
         reply = await self._scripts.run(
@@ -165,12 +184,14 @@ class Documents:
             max_bytes=self.quotas.bytes,
             usages=keys.usage_prefix(caller.user),
             person_documents=self.quotas.person_documents,
-            person_bytes=self.quotas.person_bytes,
-            owner_full="1" if self._hosting.is_full(caller.owner) else "",
+            person_bytes=self.person_bytes,
+            full=self._full(caller.owner),
             counted="1" if counted else "",
         )
-        self._hosting.grew(caller.owner, int(reply.word == "created"), reply.number("growth"))
-        return _metadata(collection, document_id, len(content), reply), reply.word == "created", window
+        created, growth = reply.word == "created", reply.number("growth")
+        self._hosting.grew(caller.owner, int(created), growth)
+        self._headroom.grew(growth + (ROW if created else 0))
+        return _metadata(collection, document_id, len(content), reply), created, window
 
     async def delete(
         self, caller: Caller, needed: str, collection: str, document_id: str, conditions: Conditions

@@ -41,7 +41,7 @@ from store.passwords import PasswordHasher
 from store.people import People
 from store.profiles import Profiles
 from store.reencryption import Reencryption
-from store.room import Room, room_of
+from store.room import Headroom, Room, room_of
 from store.scripts import Scripts, Watch
 from store.seal import Sealer
 from store.second_step import SecondStep
@@ -87,6 +87,7 @@ class Store:
         self.sealer = sealer = Sealer(keys)
         idle = session_idle * 1000
         hints = Hints()
+        self.headroom = headroom = Headroom()
         self.apps = Apps(client, scripts, hints=hints)
         self.app_sweep = AppSweep(client, self.apps)
         signing = WebhookSecrets(keys)
@@ -94,7 +95,7 @@ class Store:
         self.numbers = Numbers(scripts)
         self.deliveries = Deliveries(scripts)
         self.outbox = Outbox(client, scripts, self.deliveries, hints)
-        self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, idle)
+        self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, idle, headroom)
         self.limits = Limits(scripts)
         addresses = Addresses(client, scripts)
         self.people = People(client, scripts, sealer, hasher, addresses, self.numbers, hints, security)
@@ -116,11 +117,11 @@ class Store:
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
         self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints, bounds, refresh_lifetime)
         self.identity = Identity(scripts)
-        self.profiles = Profiles(scripts, sealer, idle)
+        self.profiles = Profiles(scripts, sealer, idle, headroom)
         self.grants = Grants(scripts, hints, idle)
         self.cipher = Cipher(keys)
         self.hosting = Hosting(client, scripts, OwnerLimits(), self.apps.retiring.shards_of)
-        self.documents = Documents(scripts, self.cipher, quotas or Quotas(), self.hosting)
+        self.documents = Documents(scripts, self.cipher, quotas or Quotas(), self.hosting, headroom)
         self.holdings = Holdings(scripts, self.cipher, hints, idle)
         self.credits = Credits(scripts, idle, books or Bookkeeping())
         self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), self.numbers)

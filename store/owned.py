@@ -23,6 +23,7 @@ from store.lifetimes import APP_BEGUN, PROOF, REGISTER_APP
 from store.refused import Refused, let_in, refuse_signed_out, refuse_unproved
 from store.registration import Registration, changed_by_owner, rotated, without_secret
 from store.results import Profile, Visitor, profile_of
+from store.room import Headroom
 from store.scripts import Reply, Scripts
 from store.security_events import is_ordinary
 from store.sessions import Session
@@ -65,12 +66,15 @@ class OwnedApps:
     app that could be turned against people who use it raises Unproved unless the person confirmed within 10 minutes;
     a confirmation is good for several such changes. `idle` is the idle lifetime of a session in ms."""
 
-    def __init__(self, client: Redis, scripts: Scripts, apps: Apps, webhooks: Webhooks, idle: int) -> None:
+    def __init__(
+        self, client: Redis, scripts: Scripts, apps: Apps, webhooks: Webhooks, idle: int, headroom: Headroom
+    ) -> None:
         self._client = client
         self._scripts = scripts
         self._apps = apps
         self._webhooks = webhooks
         self._idle = idle
+        self._headroom = headroom
 
     async def list(self, session: Session) -> Owned:
         """The apps. Raises SignedOut."""
@@ -107,9 +111,10 @@ class OwnedApps:
     async def register(self, session: Session, nonce: str, visitor: Visitor, *, most: int, **fields: Any) -> Registered:
         """Registers an app of this person's, who may have `most`. The client id comes from person and `nonce`, so a
         form that is sent again registers nothing more. Raises SignedOut, ValueError for what may not register,
-        Refused("access_denied") where there are as many already, Refused("rate_limited")."""
+        Refused("access_denied") where there are as many already, Refused("rate_limited"), StoreFull."""
         client_id = client_id_of(hashlib.sha256(f"{session.user}:{nonce}".encode()).digest())
         registration = Registration(client_id, **fields, owner=session.user)
+        self._headroom.require()
         reply = await self._claim(session, client_id, most, visitor)
         if reply.word == "full" and len(await self.list(session)) < most:
             reply = await self._claim(session, client_id, most, visitor)  # names of apps that are gone made room

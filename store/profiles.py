@@ -12,6 +12,7 @@ from store import keys
 from store.lifetimes import RENAME
 from store.refused import let_in, refuse_signed_out
 from store.results import Profile, Visitor
+from store.room import Headroom
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.sessions import Session
@@ -32,10 +33,11 @@ class Picture:
 class Profiles:
     """Names and pictures. `idle` is the idle lifetime of a session in ms."""
 
-    def __init__(self, scripts: Scripts, sealer: Sealer, idle: int) -> None:
+    def __init__(self, scripts: Scripts, sealer: Sealer, idle: int, headroom: Headroom) -> None:
         self._scripts = scripts
         self._sealer = sealer
         self._idle = idle
+        self._headroom = headroom
 
     async def rename(self, session: Session, name: str, visitor: Visitor) -> None:
         """Changes the name, which `check_person_name` has let through. Raises SignedOut, Refused("rate_limited")."""
@@ -53,7 +55,10 @@ class Profiles:
             let_in(RENAME, reply)
 
     async def save_picture(self, session: Session, image: bytes, visitor: Visitor) -> None:
-        """Keeps a picture, encoded already, in place of the one before; none where it is empty. Raises SignedOut."""
+        """Keeps a picture, encoded already, in place of the one before; none where it is empty. Raises SignedOut,
+        StoreFull."""
+        if image:
+            self._headroom.require()
         reply = await self._scripts.run(
             "save_picture",
             session.keys(),

@@ -1,7 +1,8 @@
-"""How much memory a store may take, and how much it has taken."""
+"""How much memory a store may take, how much it has taken, and what is refused before it is full."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,17 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisClusterException, ResponseError
 
 from store.cluster import Cluster
-from store.errors import wrapped
+from store.errors import StoreFull, wrapped
 
 LEAST_RESERVE: Final = 16 * 2**20
 MOST_RESERVE: Final = 2**30
 _CGROUP: Final = Path("/sys/fs/cgroup")
+DOCUMENTS_PART: Final = 0.8
+"""From this part of the limit on, no document grows and no picture or app is added: the rest is for everything else."""
+PORTION: Final = 64
+"""The part of the limit that a process may write before it looks at the store again."""
+ROW: Final = 512
+"""Bytes that a new document takes besides its content, about."""
 
 
 class Room(NamedTuple):
@@ -28,6 +35,39 @@ class Room(NamedTuple):
     def part(self) -> float:
         """How full it is: 1 is full."""
         return self.used / self.limit if self.limit else 0.0
+
+
+class Headroom:
+    """Whether the store has room for documents, pictures and new apps, as this process knows it.
+
+    `note` is told what the store says, `grew` what this process has written since. `wanted` is set as soon as that is
+    a 64th of the limit, so the line is passed by no more than such a part for each of the other processes.
+    """
+
+    def __init__(self) -> None:
+        self.seen = Room(0, 0)
+        self.wanted = asyncio.Event()
+        self._grown = 0
+
+    @property
+    def low(self) -> bool:
+        """Whether what remains is kept for everything else. False for a store without a limit."""
+        return self.seen.limit > 0 and self.seen.used + self._grown >= self.seen.limit * DOCUMENTS_PART
+
+    def grew(self, size: int) -> None:
+        """This process has written so many bytes; what it freed shows with the next look."""
+        self._grown += max(0, size)
+        if 0 < self.seen.limit < self._grown * PORTION:
+            self.wanted.set()
+
+    def note(self, room: Room) -> None:
+        """Takes up what the store says."""
+        self.seen, self._grown = room, 0
+
+    def require(self) -> None:
+        """Raises StoreFull where there is no room."""
+        if self.low:
+            raise StoreFull("store: what remains is kept for signing in to apps")
 
 
 def limit_of(memory: int) -> int:

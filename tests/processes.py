@@ -165,10 +165,10 @@ class Pair:
 
 
 @contextlib.contextmanager
-def pair(*options: str) -> Iterator[Pair]:
-    """Two running servers."""
+def pair(*options: str, store: tuple[str, ...] = ()) -> Iterator[Pair]:
+    """Two running servers; `store` are options of their Valkey."""
     ring = KeyRing.generate(1)
-    with valkey() as engine:
+    with valkey(options=store) as engine:
         options = ("--redis-url", engine.url, "--password-queue", "200", *QUICK, *options)
         with shared(ring, *options) as first, shared(ring, *options) as second:
             yield Pair(engine, ring, (first.ready(), second.ready()))

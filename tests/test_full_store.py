@@ -3,25 +3,31 @@ nothing."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handlers.errors import cause_of, refusal_of
+from opening import document_quotas
 from serving.room import RoomWatch
+from settings import Settings
 from store.connect import connect
 from store.errors import StoreFull
 from store.keyring import Keys
+from store.opened import Store
 from store.refused import Refused
-from store.room import LEAST_RESERVE, Room, default_memory, limit_of
+from store.room import DOCUMENTS_PART, LEAST_RESERVE, PORTION, Headroom, Room, default_memory, limit_of
 from store.tokens import UnknownUser
 from tests.calls import CALLS
 from tests.engines import Engine
+from tests.hosted import Keeper
 from tests.losing import store_on
-from tests.world import World
+from tests.world import CALLBACK, SCOPES, VISITOR, World
 
 REFUSED = {
     "apps.create": "a registration",
@@ -133,12 +139,95 @@ def test_a_reserve_is_kept_of_every_store() -> None:
 def test_the_log_says_once_that_a_store_fills_up(caplog: pytest.LogCaptureFixture) -> None:
     watch = RoomWatch()
     with caplog.at_level(logging.INFO, "latchkey.store"):
-        for used in (10, 86, 84, 90, 100, 120, 99, 82, 79, 10):
+        for used in (10, 71, 69, 80, 76, 100, 120, 99, 82, 79, 74, 66, 64, 10):
             watch.note(Room(used << 20, 100 << 20))
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "the store is nearly full",
+        "the store is too full for documents",
         "the store is full",
+        "the store is too full for documents",
         "the store is nearly full",
         "the store is well",
     ]
     assert watch.seen == Room(10 << 20, 100 << 20)
+
+
+def test_documents_end_before_the_store_does() -> None:
+    headroom = Headroom()
+    assert not headroom.low, "nothing is known"
+    headroom.note(Room(500 << 20, 0))
+    headroom.grew(1 << 30)
+    assert not headroom.low, "a store without a limit"
+    line = int(6400 * DOCUMENTS_PART)
+    headroom.note(Room(line - 10, 6400))
+    headroom.grew(9)
+    assert not headroom.low
+    headroom.grew(1)
+    assert headroom.low
+    with pytest.raises(StoreFull):
+        headroom.require()
+    assert not headroom.wanted.is_set()
+    headroom.grew(6400 // PORTION - 9)
+    assert headroom.wanted.is_set(), "this process alone has written a part that counts"
+    headroom.note(Room(line - 1, 6400))
+    assert not headroom.low
+
+
+@pytest.mark.gen_test
+async def test_above_the_line_only_what_grows_is_refused(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    keeper = await Keeper.make(world)
+    await keeper.put("a/1", b"12345")
+    await world.store.profiles.save_picture(world.session, b"image", VISITOR)
+    world.store.headroom.note(Room(90, 100))
+    for name, content in (("a/2", b"1"), ("a/1", b"123456")):
+        with pytest.raises(Refused, match="quota_exceeded") as refused:
+            await keeper.put(name, content)
+        assert refused.value.description == "All apps of this server together keep as much as they may."
+        assert refused.value.window is not None
+    for content in (b"54321", b"1"):
+        await keeper.put("a/1", content)
+    await keeper.delete("a/1")
+    with pytest.raises(StoreFull):
+        await world.store.profiles.save_picture(world.session, b"another", VISITOR)
+    await world.store.profiles.save_picture(world.session, b"", VISITOR)
+    facts: dict[str, Any] = {"name": "An App", "redirect_uris": (CALLBACK,), "scopes": SCOPES}
+    with pytest.raises(StoreFull):
+        await world.store.owned.register(world.session, "nonce", VISITOR, most=20, **facts)
+    world.store.headroom.note(Room(79, 100))
+    await world.store.owned.register(world.session, "nonce", VISITOR, most=20, **facts)
+    await keeper.put("a/2", b"1")
+
+
+@pytest.mark.gen_test
+async def test_a_watch_looks_again_when_much_was_written(redis_engine: Engine, keys: Keys) -> None:
+    store = store_on(await connect(redis_engine.url), keys)
+    with redis_engine.client() as direct:
+        direct.config_set("maxmemory", "100000000")
+    watching = asyncio.ensure_future(RoomWatch(tells=False).watch(store))
+    try:
+        async with asyncio.timeout(5):
+            while not store.headroom.seen.limit:
+                await asyncio.sleep(0.01)
+            with redis_engine.client() as direct:
+                direct.config_set("maxmemory", "90000000")
+            store.headroom.grew(100_000_000 // PORTION + 1)
+            while store.headroom.seen.limit != 90_000_000:
+                await asyncio.sleep(0.01)
+    finally:
+        watching.cancel()
+        with redis_engine.client() as direct:
+            direct.config_set("maxmemory", "0")
+        await store.close()
+
+
+def test_one_person_gets_a_part_of_a_small_store(memory_store: Store) -> None:
+    documents, headroom = memory_store.documents, memory_store.headroom
+    documents.quotas = document_quotas(Settings())
+    assert documents.person_bytes == 256 << 20, "nothing is known of the store"
+    for limit, most in ((2**40, 256 << 20), (2**32, 64 << 20), (2**26, 4 << 20)):
+        headroom.note(Room(0, limit))
+        assert documents.person_bytes == most
+    documents.quotas = document_quotas(Settings(person_storage_limit=2**30))
+    headroom.note(Room(0, 2**26))
+    assert documents.person_bytes == 2**30, "what the operator says counts"
