@@ -18,10 +18,12 @@ CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The text of a file, or in words why there is none."""
+    """The text of a file, or in words why there is none. `answered`: the server said so, and had no trouble of its own
+    (5xx, 429), so a second try would say the same."""
 
     text: bytes
     error: str = ""
+    answered: bool = True
 
 
 class Fetcher:
@@ -47,9 +49,9 @@ class Fetcher:
             async with asyncio.timeout(self._whole), self._places:
                 return await self._fetch(url, most)
         except TimeoutError:
-            return Fetched(b"", f"There was no whole answer within {self._whole:g} seconds.")
+            return Fetched(b"", f"There was no whole answer within {self._whole:g} seconds.", answered=False)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Fetched(b"", in_words(error))
+            return Fetched(b"", in_words(error), answered=False)
 
     async def _fetch(self, url: str, most: int) -> Fetched:
         headers = {"user-agent": "Latchkey-Verification", "accept": "text/plain", "accept-encoding": "identity"}
@@ -60,7 +62,8 @@ class Fetcher:
             if 300 <= response.status < 400:
                 return Fetched(b"", f"The answer was {response.status}: a redirect is not followed.")
             if response.status != 200:
-                return Fetched(b"", f"The answer was {response.status}.")
+                passing = response.status >= 500 or response.status == 429
+                return Fetched(b"", f"The answer was {response.status}.", answered=not passing)
             # A page that answers every path, in HTML, is nobody's statement.
             if response.content_type != "text/plain" or "content-encoding" in response.headers:
                 return Fetched(b"", "The answer was not a plain text (Content-Type: text/plain).")

@@ -90,6 +90,8 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await relaying.enter_async_context(store.outbox.relaying(store.webhooks.wants, webhooks.wake))
             webhooks.start()
         garbage.settle()
+        # A reload gives the application another site.
+        store.app_sweep.fetch = lambda url, most: application.site.fetcher.fetch(url, most)
         await relaying.enter_async_context(store.app_sweep.sweeping())
         if alone:
             runtime.announce(demo)

@@ -43,7 +43,7 @@ class Quotas:
     document_bytes: int = 256 * 2**10
     person_documents: int = 40_000
     person_bytes: int = 256 * 2**20
-    person_part: int = 0
+    person_part: int = PERSON_PART
 
 
 class Conditions(NamedTuple):

@@ -28,6 +28,8 @@ AI_REPLY = DAY  # an idempotency key of an AI call, and the reply under it
 DELIVERY = 30 * DAY  # what was told an app, or was to be
 CREDIT_KEY = 90 * DAY  # an idempotency key of the operator's: payment back ends try again for days
 WEBHOOK_OVERLAP = DAY  # for which the signing secret before the present one signs too
+DOMAIN_PROOF = 90 * DAY  # for which a domain counts as proven after a check that found the app
+DOMAIN_CHECK = DAY  # from one check of a proven domain to the next
 DEVICE = 365 * DAY  # for which a browser that signed a person in is known; less where its key is retired before
 MIDDLE, WIDE = 4, 16  # by which the limits of a /56 and of a /48 or an IPv4 /24 are larger than those of one address
 # Sealed things that give access live at most this long, and a server notes hourly which key it seals with.

@@ -158,9 +158,10 @@ class OwnedApps:
         """Notes that a domain names the app, as it was when the domain was asked. Raises SignedOut,
         Refused("not_found", or "invalid_request" where the app was changed meanwhile)."""
         _, present = await self.find(session, seen.client_id)
-        proven(present, domain, seen)
+        now = await self._apps.now()
+        proven(present, domain, seen, now)
         await self._note(session, seen.client_id, "app_domain_verified", visitor)
-        await self._apps.change(seen.client_id, lambda app: proven(app, domain, seen), session.user)
+        await self._apps.change(seen.client_id, lambda app: proven(app, domain, seen, now), session.user)
 
     async def rotate(self, session: Session, client_id: str, visitor: Visitor) -> tuple[Registration, str]:
         """Gives an app a second secret beside the one it has. Raises SignedOut, Unproved, Refused("not_found", or

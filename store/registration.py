@@ -13,6 +13,7 @@ from typing import Any
 
 import msgpack
 
+from store.lifetimes import DOMAIN_PROOF
 from store.names import check_app_name, check_client_id, parse_scope
 from store.redirect_uris import check_redirect_uri, remembered_form, web_host
 from store.refused import Refused
@@ -38,7 +39,8 @@ class Registration:
     """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds; `status` is
     active, off (by its owner) or disabled (by the operator). `webhook_secrets` are sealed, newest first; of two, the
     older signs for a day after `webhook_rotated_at` (epoch ms). `verified`: an operator says so; `domain` is one that
-    the app has proven."""
+    the app has proven, until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
+    `domain_misses` the number of checks since the last good one that found a file without the app, or none."""
 
     client_id: str
     name: str
@@ -61,6 +63,9 @@ class Registration:
     webhook_rotated_at: int = 0
     verified: bool = False
     domain: str = ""
+    domain_until: int = 0
+    domain_checked: int = 0
+    domain_misses: int = 0
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -120,9 +125,10 @@ class Registration:
         host = web_host(redirect_uri) if self.domain else None
         return self.domain if host and (host == self.domain or host.endswith(f".{self.domain}")) else ""
 
-    def with_domain(self, domain: str) -> Registration:
-        """The registration with this domain as the proven one."""
-        return replace(self, domain=domain)
+    def with_domain(self, domain: str, now: int) -> Registration:
+        """The registration with this domain as the proven one, found to name the app at `now` (epoch ms)."""
+        until = now + DOMAIN_PROOF
+        return replace(self, domain=domain, domain_until=until, domain_checked=now, domain_misses=0)
 
     def after(self, present: Registration, *, by_owner: bool) -> Registration:
         """This registration in the place of the present one: a change of name or redirect URIs ends a proven domain,
@@ -169,6 +175,7 @@ class Registration:
             "webhookUrl": self.webhook_url,
             "verified": self.verified,
             "verifiedDomain": self.domain,
+            "verifiedDomainUntil": self.domain_until if self.domain else 0,
             "status": self.status,
             "owner": self.owner,
             "createdAt": self.created_at,
@@ -179,6 +186,8 @@ class Registration:
         row = {**self.record(), "secrets": list(self.secrets)}
         if self.webhook_secrets:
             row |= {"webhookSecrets": list(self.webhook_secrets), "webhookRotatedAt": self.webhook_rotated_at}
+        if self.domain:
+            row |= {"domainChecked": self.domain_checked, "domainMisses": self.domain_misses}
         packed: bytes = msgpack.packb(row)
         return packed
 
@@ -206,6 +215,9 @@ class Registration:
             refresh_lifetime_days=row.get("refreshLifetimeDays", 0),
             verified=row.get("verified", False),
             domain=row.get("verifiedDomain", ""),
+            domain_until=row.get("verifiedDomainUntil", 0),
+            domain_checked=row.get("domainChecked", 0),
+            domain_misses=row.get("domainMisses", 0),
             webhook_url=row.get("webhookUrl", ""),
             webhook_secrets=tuple(row.get("webhookSecrets", ())),
             webhook_rotated_at=row.get("webhookRotatedAt", 0),

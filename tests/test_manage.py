@@ -123,6 +123,7 @@ def test_the_record_of_an_app_has_the_fields_of_the_interface(home: Home) -> Non
         "webhookUrl": "",
         "verified": False,
         "verifiedDomain": "",
+        "verifiedDomainUntil": 0,
         "status": "active",
         "owner": "",
         "createdAt": made["createdAt"],

@@ -16,12 +16,14 @@ from tornado.httpclient import HTTPResponse
 from tornado.ioloop import IOLoop
 
 from handlers.site import Site
+from store import keys
 from store.domains import FILE_BYTES, check_domain, names_app, provable
 from store.lifetimes import VERIFY_DOMAIN
 from store.opened import Store
 from store.refused import Refused
 from store.registration import Registration
 from tests.driver import App, Browser, Service, answer_of
+from tests.engines import FakeClock
 from tests.operating import Home
 from tests.proving import TEXT, Domain
 from tests.receiver import answering
@@ -146,6 +148,72 @@ async def test_an_app_that_changes_while_its_domain_is_asked_has_proven_nothing(
     assert await proven(service) == ""
 
 
+async def sweep(service: Service, domain: Domain, clock: FakeClock, days: float = 1) -> str:
+    """Lets days pass and a server sweep; returns the domain of the registration."""
+    clock.advance(days * 86400 + 1)
+    service.store.app_sweep.fetch = domain.fetcher.fetch
+    await service.store.client.delete(keys.APPS_SWEPT)
+    await service.store.app_sweep.sweep()
+    return await proven(service)
+
+
+async def test_a_proof_ends_when_the_file_is_gone_twice_in_a_row(
+    service: Service, domain: Domain, clock: FakeClock
+) -> None:
+    app, _ = await own(service)
+    domain.says("own")
+    await prove(await service.confirmed())
+    asked = len(domain.receiver.posted)
+    assert await sweep(service, domain, clock, days=0.9) == "app.example"
+    assert len(domain.receiver.posted) == asked, "checked within the day"
+    domain.says("another-app")
+    assert await sweep(service, domain, clock, days=0.1) == "app.example", "once may be a mishap"
+    browser = await service.confirmed()
+    assert "didn’t find this app’s client id" in (await browser.get(PAGE)).body.decode()
+    domain.says("own")
+    assert await sweep(service, domain, clock) == "app.example"
+    domain.answers(answering(404))
+    assert await sweep(service, domain, clock) == "app.example"
+    domain.answers(answering(302))
+    assert await sweep(service, domain, clock) == ""
+    assert (await mark(app, await service.signed_in())).startswith("Not verified")
+
+
+async def test_a_domain_in_trouble_keeps_its_proof_until_the_end_of_its_time(
+    service: Service, domain: Domain, clock: FakeClock
+) -> None:
+    await own(service)
+    domain.says("own")
+    await prove(await service.confirmed())
+    domain.answers(answering(503))
+    for _ in range(3):
+        assert await sweep(service, domain, clock) == "app.example"
+    page = (await (await service.confirmed()).get(PAGE)).body.decode()
+    assert "Keep the file: we read it every day." in page
+    await domain.receiver.close()
+    assert await sweep(service, domain, clock, days=86) == "app.example", "89 days after the proof"
+    assert await sweep(service, domain, clock) == ""
+
+
+async def test_a_proof_that_is_renewed_while_the_sweep_reads_is_left_alone(
+    service: Service, domain: Domain, clock: FakeClock
+) -> None:
+    await own(service)
+    await service.store.apps.change("own", lambda app: replace(app, domain="app.example"))
+    assert await sweep(service, domain, clock) == "app.example", "of a release that set no end: one miss"
+
+    async def proven_meanwhile(writer: asyncio.StreamWriter) -> None:
+        now = await service.store.apps.now()
+        await service.store.apps.change("own", lambda app: app.with_domain("app.example", now))
+        await answering(404)(writer)
+
+    domain.answers(proven_meanwhile)
+    assert await sweep(service, domain, clock) == "app.example"
+    app, _ = await service.store.apps.fresh("own")
+    assert app is not None
+    assert app.domain_misses == 0
+
+
 async def test_a_mark_that_is_gained_or_lost_shows_the_page_again(service: Service, domain: Domain) -> None:
     app, browser = await own(service)
     await browser.consent(app.authorize_url())
@@ -242,8 +310,9 @@ def test_a_line_of_the_file_is_the_client_id() -> None:
 
 
 def test_a_registration_of_the_release_before_is_not_verified() -> None:
-    row = msgpack.unpackb(replace(APP, verified=True, domain="b.example").pack())
-    assert Registration.unpack(msgpack.packb(row)).domain == "b.example"
+    app = replace(APP, verified=True).with_domain("b.example", 5)
+    row = msgpack.unpackb(app.pack())
+    assert Registration.unpack(msgpack.packb(row)) == app
     del row["verified"], row["verifiedDomain"]
     old = Registration.unpack(msgpack.packb(row))
     assert (old.verified, old.domain) == (False, "")
