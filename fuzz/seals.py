@@ -127,7 +127,7 @@ def openers(cast: Cast) -> dict[Kind, Callable[[str], Awaitable[bool]]]:
         Kind.CONFIRM: lambda text: refused(store.links.look(Kind.CONFIRM, text)),
         Kind.RESET: lambda text: refused(store.links.look(Kind.RESET, text)),
         Kind.CHANGE: lambda text: refused(store.links.look(Kind.CHANGE, text)),
-        Kind.UNDO: lambda text: refused(store.links.look_undo(text)),
+        Kind.UNDO: lambda text: refused(store.undoing.look(text)),
         Kind.PICTURE: lambda text: refused(store.profiles.picture(f"{text}.svg")),
         Kind.DEVICE: lambda text: known(store.devices.open(text)),
     }

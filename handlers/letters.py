@@ -17,11 +17,12 @@ from handlers.format import exact, money
 from handlers.site import Site, window_address
 from outbound.mail import Letter
 from store.guesses import Told
-from store.links import Changed, Link, Undo
+from store.links import Changed, Link
 from store.refused import Refused
 from store.registration import Registration
 from store.results import Allowance, Visitor
 from store.sessions import SignedIn
+from store.undoing import Undo
 
 _WORDS = Loader(str(Path(__file__).resolve().parent.parent / "templates" / "mail"), autoescape=None, whitespace="all")
 MAX_TARGET = 8000

@@ -11,12 +11,13 @@ from handlers.guarded import GuardedPage
 from handlers.page import Onward, next_query, safe_next
 from handlers.signin import SignInPage
 from store.lifetimes import RESET_LINK
-from store.links import Seen, Undo
+from store.links import Seen
 from store.names import normalise_email
 from store.passwords import MIN_PASSWORD_LENGTH
 from store.refused import Refused
 from store.results import Profile
 from store.seal import Kind
+from store.undoing import Undo
 
 NEW_LINK = "Have a new link sent"
 
@@ -284,7 +285,7 @@ class UndoHandler(LinkPage):
     async def get(self) -> None:
         """Asks anybody who has the link: whoever changed the address may have changed the password too."""
         link = self.query().get("link") or ""
-        undo = await self.store.links.look_undo(link)
+        undo = await self.store.undoing.look(link)
         if undo.used:
             return await self.undone(undo)
         title = "Remove the second step" if undo.first_factor else "Take your address back"
@@ -293,7 +294,7 @@ class UndoHandler(LinkPage):
     async def post(self) -> None:
         """Takes it back, tells of it, and mails a link that sets a new password."""
         self.check_same_origin()
-        undo = await self.store.links.undo(self.body().get("link") or "", self.visitor)
+        undo = await self.store.undoing.undo(self.body().get("link") or "", self.visitor)
         if not undo.used:
             letters.taken_back(self.site, undo, self.visitor)
             self.remember_going("/account/security", 2 * RESET_LINK)

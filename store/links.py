@@ -7,8 +7,7 @@ Looking at a link changes nothing.
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from store import keys, lifetimes
 from store.addresses import Addresses
@@ -65,17 +64,6 @@ class Changed:
     new: str
     again: bool
     undo: Link | None
-
-
-@dataclass(frozen=True, slots=True)
-class Undo:
-    """A link that takes an account back: it makes `old` the address, and the person has `new`, or had; `used`: it has
-    done its work; `first_factor`: it was mailed when a first second step was added, not after a change of address."""
-
-    old: str
-    new: str
-    used: bool
-    first_factor: bool
 
 
 class Links:
@@ -189,7 +177,7 @@ class Links:
     def _open(self, kind: Kind, text: str) -> Token:
         token = self._sealer.open(kind, text)
         if token is None:
-            raise _over()
+            raise over()
         return token
 
     def _keys(self, token: Token) -> dict[str, str]:
@@ -200,7 +188,7 @@ class Links:
         token = self._open(kind, text)
         reply = await self._scripts.run("read_link", self._keys(token), link_id=token.id)
         if reply.word == "over":
-            raise _over()
+            raise over()
         if reply.word == "used":
             return Seen(token.user, "", reply.text("email"), token.client, reply.text("target"), True)
         return Seen(token.user, reply.text("name"), reply.text("email"), token.client, reply.text("target"), False)
@@ -222,7 +210,7 @@ class Links:
         )
         refuse_signed_out(reply)
         if reply.word == "over":
-            raise _over()
+            raise over()
         return reply.text("target") if reply.word == "ok" else ""
 
     async def reset(self, text: str, password: str, visitor: Visitor) -> bool:
@@ -231,7 +219,7 @@ class Links:
         Refused("invalid_request"), HasherBusy."""
         seen = await self.look(Kind.RESET, text)  # no hash is made for a link that is over
         if seen.used:
-            raise _over()
+            raise over()
         token = self._open(Kind.RESET, text)
         hashed = await self._hasher.hash(password, known=True)
         reply = await self._scripts.run(
@@ -248,7 +236,7 @@ class Links:
             **visitor.fields(),
         )
         if reply.word == "over":
-            raise _over()
+            raise over()
         for client in reply.rows("left"):
             self._numbers.disconnected(client.decode())
             self._hints.add(token.user)
@@ -269,7 +257,7 @@ class Links:
         user, new, undo_id = token.user, token.client, new_id()
         seen = await self.look(Kind.CHANGE, text)
         if seen.used and seen.email != new:
-            raise _over()
+            raise over()
         if not (await self._addresses.reserve(new, user) and await self._addresses.keep(new, user)):
             raise Refused("invalid_request", TAKEN)
         reply = await self._scripts.run(
@@ -287,7 +275,7 @@ class Links:
             await self._addresses.free_stale(new)
         refuse_signed_out(reply)
         if reply.word == "over":
-            raise _over()
+            raise over()
         if reply.word == "full":
             raise Refused("invalid_request", "You changed your address too often this week. Try again in some days.")
         old, ends = reply.text("old"), reply.number("ends")
@@ -297,49 +285,9 @@ class Links:
         undo = None if again or not ends else Link(self._sealer.seal(Token(Kind.UNDO, user, old, undo_id, 0)), old)
         return Changed(old, new, again, undo)
 
-    async def look_undo(self, text: str) -> Undo:
-        """What a link says that takes an account back. Raises Refused("invalid_request") for one that is over."""
-        token = self._open(Kind.UNDO, text)
-        reply = await self._scripts.run("read_undo", keys.person(token.user), undo_id=token.id)
-        if reply.word == "over":
-            raise _over()
-        return Undo(token.client, reply.text("email"), reply.word == "used", token.generation == FIRST_FACTOR)
 
-    async def undo(self, text: str, visitor: Visitor) -> Undo:
-        """Takes an account back, signed in or not: the address is the one of then. Every session ends, and the
-        password; so do the links of later changes, and what was added to sign in with since 7 days before the link was
-        mailed. The entry in the index holds the old address. Raises Refused("invalid_request"), HasherBusy."""
-        token = self._open(Kind.UNDO, text)
-        user, old = token.user, token.client
-        seen = await self.look_undo(text)  # no hash is made for a link that is over
-        if seen.used:
-            if seen.new != old:
-                raise _over()
-            return seen
-        hashed = await self._hasher.hash(secrets.token_urlsafe(32))
-        if not (await self._addresses.reserve(old, user) and await self._addresses.keep(old, user)):
-            raise Refused("invalid_request", TAKEN)
-        reply = await self._scripts.run(
-            "undo_change",
-            {**keys.person(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
-            undo_id=token.id,
-            password=hashed,
-            doubt=UNDO_LINK,
-            first_factor="1" if seen.first_factor else "0",
-            **visitor.fields(),
-        )
-        if reply.word == "over":
-            await self._addresses.free_stale(old)
-            raise _over()
-        if reply.word == "already":
-            return replace(seen, new=old, used=True)
-        freed = reply.rows("freed")
-        for email, ends in zip(freed[::2], freed[1::2], strict=True):
-            await self._addresses.hold(email.decode(), user, int(ends))
-        return replace(seen, new=reply.text("email"))
-
-
-def _over() -> Refused:
+def over() -> Refused:
+    """What a link that works no longer is answered with."""
     return Refused("invalid_request", "This link works no longer: it was used, a newer one was sent, or it is too old.")
 
 

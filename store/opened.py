@@ -52,6 +52,7 @@ from store.signin import SignIn
 from store.threads import Threads
 from store.tokens import Tokens
 from store.totp import TotpSecrets
+from store.undoing import Undoing
 from store.upgrade import Upgrade
 from store.waiting import Wait
 from store.webhooks import Webhooks, WebhookSecrets
@@ -114,6 +115,7 @@ class Store:
         self.leaving = Leaving(self.people, self.factors, self.confirming)
         self.app_ending = AppEnding(self.owned, self.sessions, self.factors, self.confirming)
         self.links = Links(scripts, sealer, hasher, addresses, self.numbers, hints, idle)
+        self.undoing = Undoing(scripts, sealer, hasher, addresses)
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
         self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints, bounds, refresh_lifetime)
         self.identity = Identity(scripts)

@@ -24,9 +24,9 @@ from handlers.snippets import Snippet
 from handlers.spending_plot import plot_of
 from store.credits import Account, Entry, Holding, Spending
 from store.deliveries import Delivery
-from store.links import Undo
 from store.numbers import AppNumbers, Day
 from store.owned import Deleted, Owned
+from store.undoing import Undo
 
 ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)

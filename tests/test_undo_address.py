@@ -49,20 +49,20 @@ async def test_the_thief_of_cookie_and_password_loses_what_was_taken(store: Stor
     later = await undo_of(world, OTHER)
     await confirm(world, "", NEW_PASSWORD)
     await add_passkey(world)
-    done = await store.links.undo(undo, VISITOR)
+    done = await store.undoing.undo(undo, VISITOR)
     assert (done.old, done.new, done.used) == (world.email, OTHER, False)
     assert not await is_live(world, world.session)
     for email in (world.email, THIEF, OTHER):
         for password in (PASSWORD, NEW_PASSWORD):
             assert await store.people.verify(email, password) is None, "the password ended too"
-    assert await refusal_of(store.links.undo(later, VISITOR)) == "invalid_request"
+    assert await refusal_of(store.undoing.undo(later, VISITOR)) == "invalid_request"
     assert await world.person(THIEF)
     assert await world.person(OTHER)
     reset = await store.links.to_reset(world.user, world.email)
     assert reset
     await store.links.reset(reset.text, NEW_PASSWORD, VISITOR)
     world.session = await world.sign_in(password=NEW_PASSWORD)
-    assert (await store.links.undo(undo, VISITOR)).used, "a second click is answered kindly"
+    assert (await store.undoing.undo(undo, VISITOR)).used, "a second click is answered kindly"
     assert "email_change_undone" in await world.events()
     assert not (await store.factors.of(world.session)).second
 
@@ -70,10 +70,10 @@ async def test_the_thief_of_cookie_and_password_loses_what_was_taken(store: Stor
 async def test_of_several_changes_each_address_takes_back_its_own_and_ends_the_later_ones(store: Store) -> None:
     world = await World.make(store)
     first, second, third = [await undo_of(world, f"{n}@moved.example") for n in range(3)]
-    assert (await store.links.undo(second, VISITOR)).old == "0@moved.example"
-    assert await refusal_of(store.links.undo(third, VISITOR)) == "invalid_request"
-    assert (await store.links.undo(first, VISITOR)).old == world.email
-    assert await refusal_of(store.links.undo(second, VISITOR)) == "invalid_request"
+    assert (await store.undoing.undo(second, VISITOR)).old == "0@moved.example"
+    assert await refusal_of(store.undoing.undo(third, VISITOR)) == "invalid_request"
+    assert (await store.undoing.undo(first, VISITOR)).old == world.email
+    assert await refusal_of(store.undoing.undo(second, VISITOR)) == "invalid_request"
     assert await store.people.find(world.email) == world.user
 
 
@@ -82,9 +82,9 @@ async def test_an_address_that_an_earlier_link_brings_back_stays_kept(store: Sto
     first = await undo_of(world, THIEF)
     second = await undo_of(world, OTHER)
     await moves(world, world.email)
-    await store.links.undo(second, VISITOR)
+    await store.undoing.undo(second, VISITOR)
     assert await refusal_of(world.person(world.email)) == "invalid_request"
-    assert (await store.links.undo(first, VISITOR)).old == world.email
+    assert (await store.undoing.undo(first, VISITOR)).old == world.email
 
 
 async def test_the_link_works_for_a_week_in_which_nobody_gets_the_address(
@@ -94,9 +94,9 @@ async def test_the_link_works_for_a_week_in_which_nobody_gets_the_address(
     undo = await undo_of(world, THIEF)
     clock.advance(A_WEEK - 60)
     assert await refusal_of(world.person(world.email)) == "invalid_request"
-    assert (await memory_store.links.look_undo(undo)).new == THIEF
+    assert (await memory_store.undoing.look(undo)).new == THIEF
     clock.advance(120)
-    assert await refusal_of(memory_store.links.undo(undo, VISITOR)) == "invalid_request"
+    assert await refusal_of(memory_store.undoing.undo(undo, VISITOR)) == "invalid_request"
     assert await world.person(world.email), "then it is free"
 
 
@@ -110,7 +110,7 @@ async def test_no_flood_of_changes_pushes_an_old_link_out(clock: FakeClock, memo
     with pytest.raises(Refused, match="invalid_request"):
         await moves(world, THIEF)
     assert await memory_store.people.find(THIEF) is None
-    assert (await memory_store.links.undo(first, VISITOR)).old == world.email
+    assert (await memory_store.undoing.undo(first, VISITOR)).old == world.email
 
 
 async def test_what_was_added_in_the_week_before_the_change_goes_with_it(clock: FakeClock, memory_store: Store) -> None:
@@ -120,7 +120,7 @@ async def test_what_was_added_in_the_week_before_the_change_goes_with_it(clock: 
     await App.add(world)
     clock.advance(A_WEEK - 3600)
     await confirm(world)
-    await memory_store.links.undo(await undo_of(world, THIEF), VISITOR)
+    await memory_store.undoing.undo(await undo_of(world, THIEF), VISITOR)
     reset = await memory_store.links.to_reset(world.user, world.email)
     assert reset
     await memory_store.links.reset(reset.text, NEW_PASSWORD, VISITOR)
@@ -135,7 +135,7 @@ async def test_a_second_step_from_before_stays(clock: FakeClock, memory_store: S
     clock.advance(A_WEEK + 60)
     await confirm(world)
     undo = await undo_of(world, THIEF)
-    await memory_store.links.undo(undo, VISITOR)
+    await memory_store.undoing.undo(undo, VISITOR)
     reset = await memory_store.links.to_reset(world.user, world.email)
     assert reset
     await memory_store.links.reset(reset.text, NEW_PASSWORD, VISITOR)
@@ -154,7 +154,7 @@ async def test_an_account_that_is_deleted_keeps_no_old_address(store: Store) -> 
     world = await World.make(store)
     undo = await undo_of(world, THIEF)
     await store.people.delete(world.user)
-    assert await refusal_of(store.links.undo(undo, VISITOR)) == "invalid_request"
+    assert await refusal_of(store.undoing.undo(undo, VISITOR)) == "invalid_request"
     assert await world.person(world.email)
     assert await world.person(THIEF)
 

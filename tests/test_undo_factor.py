@@ -53,17 +53,17 @@ async def test_the_thief_of_cookie_and_password_keeps_no_way_in(store: Store) ->
     cookie = await store.sessions.change_password(world.session, PASSWORD, THIEFS, credentials, VISITOR)
     session = store.sessions.open(cookie)
     assert session
-    seen = await store.links.look_undo(undo)
+    seen = await store.undoing.look(undo)
     assert (seen.old, seen.new, seen.used, seen.first_factor) == (world.email, world.email, False, True)
     assert await is_live(world, session), "to look changes nothing"
-    await store.links.undo(undo, VISITOR)
+    await store.undoing.undo(undo, VISITOR)
     assert not await is_live(world, session)
     for password in (PASSWORD, THIEFS):
         assert await store.people.verify(world.email, password) is None
     await starts_over(world)
     found = await store.factors.of(world.session)
     assert (found.second, found.codes) == (False, 0)
-    assert (await store.links.undo(undo, VISITOR)).used, "a second click is answered kindly"
+    assert (await store.undoing.undo(undo, VISITOR)).used, "a second click is answered kindly"
     assert await is_live(world, world.session), "and does nothing"
     events = await world.events()
     assert "second_step_undone" in events
@@ -79,10 +79,10 @@ async def test_a_thief_who_takes_the_address_too_loses_both(clock: FakeClock, me
     moved = await to_change(memory_store, world.session, THIEF)
     later = (await memory_store.links.change(world.session, moved.text, VISITOR)).undo
     assert later
-    assert (await memory_store.links.undo(undo, VISITOR)).old == world.email
+    assert (await memory_store.undoing.undo(undo, VISITOR)).old == world.email
     assert await memory_store.people.find(world.email) == world.user
     assert await world.person(THIEF), "the address of the thief is free"
-    assert await refusal_of(memory_store.links.undo(later.text, VISITOR)) == "invalid_request"
+    assert await refusal_of(memory_store.undoing.undo(later.text, VISITOR)) == "invalid_request"
     await starts_over(world)
     assert {"second_step_undone", "email_change_undone"} <= set(await world.events())
 
@@ -92,7 +92,7 @@ async def test_the_link_works_for_a_week(clock: FakeClock, memory_store: Store) 
     await App.add(world)
     undo = await undo_of(world)
     clock.advance(A_WEEK + 1)
-    for call in (memory_store.links.look_undo(undo), memory_store.links.undo(undo, VISITOR)):
+    for call in (memory_store.undoing.look(undo), memory_store.undoing.undo(undo, VISITOR)):
         assert await refusal_of(call) == "invalid_request"
     await confirm(world)
     assert (await memory_store.factors.of(world.session)).second
@@ -105,7 +105,7 @@ async def test_a_second_step_from_before_is_weakened_by_no_mail(clock: FakeClock
     clock.advance(A_WEEK + 60)
     await add_passkey(world)
     assert world.undo is None
-    assert await refusal_of(memory_store.links.undo(undo, VISITOR)) == "invalid_request"
+    assert await refusal_of(memory_store.undoing.undo(undo, VISITOR)) == "invalid_request"
     assert len((await memory_store.factors.of(world.session)).passkeys) == 1
 
 
@@ -129,12 +129,12 @@ async def test_adding_and_removing_over_and_over_ends_neither_the_first_link_nor
         await memory_store.factors.disable_totp(world.session, VISITOR)
         await memory_store.client.delete(keys.person(world.user)["recovery"])
         clock.advance(60)
-    works = [await refusal_of(memory_store.links.look_undo(link)) is None for link in links]
+    works = [await refusal_of(memory_store.undoing.look(link)) is None for link in links]
     assert works == [True] * (MOST_UNDOS - 1) + [False] * (len(links) - MOST_UNDOS) + [True]
     moved = await to_change(memory_store, world.session, THIEF)
     assert (await memory_store.links.change(world.session, moved.text, VISITOR)).undo, "the address can still change"
-    await memory_store.links.undo(links[0], VISITOR)
-    assert await refusal_of(memory_store.links.undo(links[-1], VISITOR)) == "invalid_request"
+    await memory_store.undoing.undo(links[0], VISITOR)
+    assert await refusal_of(memory_store.undoing.undo(links[-1], VISITOR)) == "invalid_request"
     assert await memory_store.people.find(world.email) == world.user
 
 
@@ -142,7 +142,7 @@ async def test_an_account_that_is_deleted_frees_the_address_of_its_link(store: S
     world = await World.make(store)
     await App.add(world)
     await store.people.delete(world.user)
-    assert await refusal_of(store.links.undo(await undo_of(world), VISITOR)) == "invalid_request"
+    assert await refusal_of(store.undoing.undo(await undo_of(world), VISITOR)) == "invalid_request"
     assert await world.person(world.email)
 
 

@@ -163,16 +163,16 @@ async def undo_of(w: World) -> str:
     return undo.text
 
 
-@call("links.look_undo", "read_undo")
+@call("undoing.look", "read_undo")
 async def _(w: World) -> Call:
     text = await undo_of(w)
-    return lambda: w.store.links.look_undo(text)
+    return lambda: w.store.undoing.look(text)
 
 
-@call("links.undo", "read_undo", "confirm_email", "undo_change", "release_email")
+@call("undoing.undo", "read_undo", "confirm_email", "undo_change", "release_email")
 async def _(w: World) -> Call:
     text = await undo_of(w)
-    return lambda: w.store.links.undo(text, VISITOR)
+    return lambda: w.store.undoing.undo(text, VISITOR)
 
 
 @call("limits.webhook_sent", "take_window")

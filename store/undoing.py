@@ -1,0 +1,89 @@
+"""Links that take an account back: mailed with a change of its address or with its first second step, good for 7 days.
+
+Such a link is sealed as the others of store/links.py are. What is open of a person stands in one row, as
+lua/include/undo.lua has it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+
+from store import keys, lifetimes
+from store.addresses import Addresses
+from store.lifetimes import UNDO_LINK
+from store.links import FIRST_FACTOR, over
+from store.passwords import PasswordHasher
+from store.people import TAKEN
+from store.refused import Refused
+from store.results import Visitor
+from store.scripts import Scripts
+from store.seal import Kind, Sealer, Token
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """A link that takes an account back: it makes `old` the address, and the person has `new`, or had; `used`: it has
+    done its work; `first_factor`: it was mailed when a first second step was added, not after a change of address."""
+
+    old: str
+    new: str
+    used: bool
+    first_factor: bool
+
+
+class Undoing:
+    """Looks at such links, and does what they say."""
+
+    def __init__(self, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher, addresses: Addresses) -> None:
+        self._scripts = scripts
+        self._sealer = sealer
+        self._hasher = hasher
+        self._addresses = addresses
+
+    def _open(self, text: str) -> Token:
+        token = self._sealer.open(Kind.UNDO, text)
+        if token is None:
+            raise over()
+        return token
+
+    async def look(self, text: str) -> Undo:
+        """What a link says that takes an account back. Raises Refused("invalid_request") for one that is over."""
+        token = self._open(text)
+        reply = await self._scripts.run("read_undo", keys.person(token.user), undo_id=token.id)
+        if reply.word == "over":
+            raise over()
+        return Undo(token.client, reply.text("email"), reply.word == "used", token.generation == FIRST_FACTOR)
+
+    async def undo(self, text: str, visitor: Visitor) -> Undo:
+        """Takes an account back, signed in or not: the address is the one of then. Every session ends, and the
+        password; so do the links of later changes, and what was added to sign in with since 7 days before the link was
+        mailed. The entry in the index holds the old address. Raises Refused("invalid_request"), HasherBusy."""
+        token = self._open(text)
+        user, old = token.user, token.client
+        seen = await self.look(text)  # no hash is made for a link that is over
+        if seen.used:
+            if seen.new != old:
+                raise over()
+            return seen
+        hashed = await self._hasher.hash(secrets.token_urlsafe(32))
+        if not (await self._addresses.reserve(old, user) and await self._addresses.keep(old, user)):
+            raise Refused("invalid_request", TAKEN)
+        reply = await self._scripts.run(
+            "undo_change",
+            {**keys.person(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
+            undo_id=token.id,
+            password=hashed,
+            doubt=UNDO_LINK,
+            first_factor="1" if seen.first_factor else "0",
+            **visitor.fields(),
+        )
+        if reply.word == "over":
+            await self._addresses.free_stale(old)
+            raise over()
+        if reply.word == "already":
+            return replace(seen, new=old, used=True)
+        freed = reply.rows("freed")
+        for email, ends in zip(freed[::2], freed[1::2], strict=True):
+            await self._addresses.hold(email.decode(), user, int(ends))
+        return replace(seen, new=reply.text("email"))
