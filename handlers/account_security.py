@@ -130,7 +130,7 @@ class SecurityHandler(SecurityPage):
                 raise
             self.set_status(400)
             return await self.show("password", error.description if isinstance(error, Refused) else str(error))
-        letters.password_changed(self.site, profile.email, self.visitor)
+        letters.password_changed(self.site, profile.warned, self.visitor)
         self.write_session(cookie)
         await self.keep_device(session.user)
         self.see_done("/account/security?changed")

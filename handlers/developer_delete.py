@@ -55,7 +55,7 @@ class DeleteAppHandler(ConfirmingPage):
             self.set_status(400)
             return await self.show(client_id, typed=typed.name, errors={wrong.part: wrong.text})
         self.write_session(ended.cookie)
-        letters.app_deleted(self.site, ended.email, ended.app.name, client_id, self.visitor)
+        letters.app_deleted(self.site, ended.warned, ended.app.name, client_id, self.visitor)
         self.finish_deletion(client_id)
 
     def finish_deletion(self, client_id: str) -> None:

@@ -95,7 +95,7 @@ class WebhooksHandler(WebhooksPage):
         app, secret = await self.store.owned.set_webhook(self.require_session(), client_id, url, self.visitor)
         if url != before.webhook_url:
             line = f"Events go to {url}" if url else "Events are posted nowhere any more"
-            letters.app_changed(self.site, profile.email, before, [line], self.visitor)
+            letters.app_changed(self.site, profile.warned, before, [line], self.visitor)
         if secret:
             return await self.show_webhooks(profile, app, secret=secret)
         self.see_done(f"/developer/apps/{client_id}/webhooks?{'saved' if url else 'off'}")
@@ -120,7 +120,7 @@ class SigningSecretHandler(WebhooksPage):
                 raise
             return await self.show_webhooks(*await self.own(client_id), wrong=refusal.description)
         letters.app_changed(
-            self.site, profile.email, app, ["A new signing secret was made for its webhook"], self.visitor
+            self.site, profile.warned, app, ["A new signing secret was made for its webhook"], self.visitor
         )
         await self.show_webhooks(profile, app, secret=secret)
 

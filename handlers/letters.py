@@ -7,6 +7,7 @@ words of their own sent to it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +36,13 @@ def write(site: Site, what: str, to: str, **values: str) -> None:
     text = _WORDS.load(f"{what}.txt").generate(site=site.base_url, **values).decode()
     subject, _, body = text.partition("\n")
     site.mail.post(Letter(what, to, subject, body.lstrip("\n")))
+
+
+def warn(site: Site, what: str, warned: Sequence[str], **values: str) -> None:
+    """Posts a mail about security to the person, and to each address they had before that an open link brings back:
+    whoever took the account by a change of address would else get all that warns of it."""
+    for number, to in enumerate(warned):
+        write(site, what, to, earlier="yes" if number else "", **values)
 
 
 def _kept(target: str) -> str:
@@ -85,37 +93,48 @@ async def change(site: Site, link: Link) -> None:
 
 
 def address_changed(site: Site, change: Changed, visitor: Visitor) -> None:
-    """To the old address, with the link that brings it back where there is one."""
+    """To the old address, with the link that brings it back where there is one, and to those before it."""
     link = _address(site, "/account/email/undo", change.undo) if change.undo else ""
-    write(site, "address_changed", change.old, new=change.new, link=link, **_circumstances(visitor))
+    said = {"new": change.new, **_circumstances(visitor)}
+    write(site, "address_changed", change.old, link=link, earlier="", **said)
+    for email in change.warned[1:]:
+        if email != change.old:
+            write(site, "address_changed", email, link="", earlier="yes", **said)
 
 
 def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
     """That a link took the account back: to the address that it had until then, and of a first second step to the one
-    that it has."""
+    that it has; to those before it too."""
+    said = {"old": undo.old, "new": undo.new, **_circumstances(visitor)}
     if undo.new != undo.old:
-        write(site, "address_restored", undo.new, old=undo.old, **_circumstances(visitor))
+        write(site, "address_restored", undo.new, earlier="", **said)
+        for email in undo.warned[1:]:
+            write(site, "address_restored", email, earlier="yes", **said)
     if undo.first_factor:
-        write(site, "second_step_undone", undo.old, **_circumstances(visitor))
+        warn(site, "second_step_undone", undo.warned, **said)
 
 
-def factors_changed(site: Site, email: str, what: str, visitor: Visitor, undo: Link | None = None) -> None:
+def factors_changed(site: Site, warned: Sequence[str], what: str, visitor: Visitor, undo: Link | None = None) -> None:
     """That something about the second step is different; `what` says so as a subject does. With the link that takes a
     first second step back where there is one, to the address that it is for."""
     link = _address(site, "/account/email/undo", undo) if undo else ""
-    write(site, "second_step", undo.email if undo else email, said=what, link=link, **_circumstances(visitor))
+    first, *others = warned
+    said = {"said": what, **_circumstances(visitor)}
+    write(site, "second_step", undo.email if undo else first, link=link, earlier="", **said)
+    for email in others:
+        write(site, "second_step", email, link="", earlier="yes", **said)
 
 
-def app_changed(site: Site, email: str, app: Registration, lines: list[str], visitor: Visitor) -> None:
+def app_changed(site: Site, warned: Sequence[str], app: Registration, lines: list[str], visitor: Visitor) -> None:
     """To the owner: what changed of an app, in lines; nothing is sent without any."""
     if lines:
         listed = "\n".join(f"- {line}" for line in lines)
-        write(site, "app_changed", email, name=app.name, client=app.client_id, lines=listed, **_circumstances(visitor))
+        warn(site, "app_changed", warned, name=app.name, client=app.client_id, lines=listed, **_circumstances(visitor))
 
 
-def app_deleted(site: Site, email: str, name: str, client: str, visitor: Visitor) -> None:
+def app_deleted(site: Site, warned: Sequence[str], name: str, client: str, visitor: Visitor) -> None:
     """To the owner of an app, who gave it its name."""
-    write(site, "app_deleted", email, name=name, client=client, **_circumstances(visitor))
+    warn(site, "app_deleted", warned, name=name, client=client, **_circumstances(visitor))
 
 
 def allowance_grew(site: Site, client: str, allowance: Allowance | None, visitor: Visitor) -> None:
@@ -125,19 +144,19 @@ def allowance_grew(site: Site, client: str, allowance: Allowance | None, visitor
         what = "app_spends" if allowance.growth == "connected" else "limit_raised"
         limit = "" if allowance.limit is None else money(allowance.limit)
         last = "yes" if allowance.last else ""
-        write(site, what, allowance.email, client=client, limit=limit, last=last, **_circumstances(visitor))
+        warn(site, what, allowance.warned, client=client, limit=limit, last=last, **_circumstances(visitor))
 
 
-def password_changed(site: Site, email: str, visitor: Visitor, *, claimed: bool = False) -> None:
+def password_changed(site: Site, warned: Sequence[str], visitor: Visitor, *, claimed: bool = False) -> None:
     """That the password is another one; `claimed`: with it went whatever else let anybody in."""
-    write(site, "password_claimed" if claimed else "password_changed", email, **_circumstances(visitor))
+    warn(site, "password_claimed" if claimed else "password_changed", warned, **_circumstances(visitor))
 
 
 def codes_guessed(site: Site, told: Told | None, visitor: Visitor) -> None:
     """That somebody types wrong codes after the right password, where that is due."""
     if told:
         stopped = "yes" if told.stopped else ""
-        write(site, "codes_guessed", told.email, stopped=stopped, **_circumstances(visitor))
+        warn(site, "codes_guessed", told.warned, stopped=stopped, **_circumstances(visitor))
 
 
 def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:
@@ -145,7 +164,7 @@ def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:
     browser, whatever its version."""
     here = _place(visitor)
     if all(_place(Visitor(entry.address, entry.agent)) != here for entry in found.before):
-        write(site, "new_sign_in", found.email, **_circumstances(visitor))
+        warn(site, "new_sign_in", found.warned, **_circumstances(visitor))
 
 
 def _place(visitor: Visitor) -> tuple[str, str]:

@@ -185,7 +185,7 @@ class ResetHandler(LinkPage):
             self.set_status(400)
             return await self.show(link, str(error))
         claimed = await self.store.links.reset(link, password, self.visitor)
-        letters.password_changed(self.site, seen.mailed_to, self.visitor, claimed=claimed)
+        letters.password_changed(self.site, seen.warned, self.visitor, claimed=claimed)
         self.write_session(None)
         # Whoever reads the person's mail need not wait until strangers stop guessing.
         await self.keep_device(seen.user)

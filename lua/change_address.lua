@@ -18,8 +18,8 @@
 --- @reply signed_out
 --- @reply over
 --- @reply full
---- @reply already old ends
---- @reply ok old ends
+--- @reply already old ends warned
+--- @reply ok old ends warned
 --- @durable
 --- @reserve
 --- @include "session"
@@ -41,7 +41,7 @@ if found.used then
   -- The answer was lost, or it was clicked twice: what is left to do is done again.
   if redis.call('HGET', user, 'email') ~= email then return {'over'} end
   touch(link)
-  return {'already', found.email, int(kept_until(entries, found.email))}
+  return {'already', found.email, int(kept_until(entries, found.email)), warned_of(user, undos, now)}
 end
 -- A link from before there was a second step was asked for without it.
 if has_factor(factors, passkeys) and redis.call('HGET', link, 'shown') ~= '1' then return {'over'} end
@@ -55,4 +55,4 @@ end
 redis.call('HSET', user, 'email', email, 'verified', '1')
 redis.call('HSET', link, 'used', '1')
 record(audit, 'email_changed', '', address, agent)
-return {'ok', found.email, int(kept_until(entries, found.email))}
+return {'ok', found.email, int(kept_until(entries, found.email)), warned_of(user, undos, now)}

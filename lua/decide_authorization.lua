@@ -14,6 +14,7 @@
 --- KEYS[13] due
 --- KEYS[14] outbox
 --- KEYS[15] mails: window of mails that an app may spend more
+--- KEYS[16] undos
 --- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] client
 --- ARGV[3] decision: allow or deny
@@ -54,7 +55,7 @@
 local user, session, request, grant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local code, app_users, audit, window = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local docs, meta, index, usage = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local due, outbox, mails = KEYS[13], KEYS[14], KEYS[15]
+local due, outbox, mails, undos = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local member, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local address, agent, terms, spend_limit = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
@@ -100,5 +101,5 @@ redis.call('DEL', request)
 record(audit, 'consent_given', client, address, agent)
 local after = allowance_of(grant)
 if before and after and before ~= after then record(audit, 'spend_limit_set', client, address, agent) end
-local told = told_of_growth(user, before, after, mails, mails_most, mails_period, now)
+local told = told_of_growth(user, undos, before, after, mails, mails_most, mails_period, now)
 return {'allowed', remaining, reset, asked[1], asked[4], connected, told}

@@ -6,6 +6,7 @@
 --- KEYS[5] factors
 --- KEYS[6] recovery
 --- KEYS[7] guesses
+--- KEYS[8] undos
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: as it was beside the password
 --- ARGV[3] at: of the password, ms
@@ -30,8 +31,8 @@
 --- @reply over
 --- @reply stopped
 --- @reply rate_limited reset retry
---- @reply wrong told email
---- @reply ok email before now
+--- @reply wrong told warned
+--- @reply ok warned before now
 --- @derives session_prefix
 --- @durable
 --- @reserve
@@ -39,8 +40,9 @@
 --- @include "idlest"
 --- @include "guess"
 --- @include "factors"
+--- @include "undo"
 local user, session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local factors, recovery, guesses = KEYS[5], KEYS[6], KEYS[7]
+local factors, recovery, guesses, undos = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local session_id, session_epoch, at, lasts = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local secret, step, digest, limit, pause = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
 local longest, most, device, device_epoch = tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12], ARGV[13]
@@ -55,8 +57,8 @@ if not is_known(row[2], row[3], device_epoch, known_at, device_lasts, now) then 
 local word, whose, told = take_guess(guesses, audit, device, limit, pause, longest, most, address, agent, now)
 if word == 'stopped' then return {'stopped'} end
 if word == 'rate_limited' then return {'rate_limited', whose, told} end
-local email = redis.call('HGET', user, 'email')
-if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, email} end
+local warned = warned_of(user, undos, now)
+if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, warned} end
 forgive(guesses, whose)
 if end_idlest(sessions, session_prefix, session_epoch, most_sessions) > 0 then
   record(audit, 'session_crowded_out', '', address, agent)
@@ -65,4 +67,4 @@ write_session(session, sessions, session_id, session_epoch, idle, lifetime, addr
 if digest ~= '' then redis.call('HSET', session, 'recovered_at', int(now)) end
 local before = sign_ins(audit)
 record(audit, digest ~= '' and 'signed_in_by_recovery' or 'signed_in', '', address, agent)
-return {'ok', email, before, int(now)}
+return {'ok', warned, before, int(now)}

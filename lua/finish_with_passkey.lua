@@ -5,6 +5,7 @@
 --- KEYS[4] audit
 --- KEYS[5] passkeys
 --- KEYS[6] used
+--- KEYS[7] undos
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: as it was beside the password or the passkey
 --- ARGV[3] credential: id, base64url
@@ -20,7 +21,7 @@
 --- @reply over
 --- @reply used
 --- @reply regressed
---- @reply ok email before now
+--- @reply ok warned before now
 --- @derives session_prefix
 --- @durable
 --- @reserve
@@ -28,7 +29,9 @@
 --- @include "idlest"
 --- @include "audit"
 --- @include "factors"
+--- @include "undo"
 local user, session, sessions, audit, passkeys, used = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local undos = KEYS[7]
 local session_id, session_epoch, credential, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local issued, lasts, idle, lifetime = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local address, agent = ARGV[9], ARGV[10]
@@ -49,4 +52,4 @@ end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 local before = sign_ins(audit)
 record(audit, 'signed_in_by_passkey', '', address, agent)
-return {'ok', redis.call('HGET', user, 'email'), before, int(now)}
+return {'ok', warned_of(user, undos, now), before, int(now)}

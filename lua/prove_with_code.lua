@@ -8,6 +8,7 @@
 --- KEYS[7] passkeys
 --- KEYS[8] recovery
 --- KEYS[9] guesses
+--- KEYS[10] undos
 --- ARGV[1] password: the raw hash that was verified
 --- ARGV[2] secret: sealed, as it was read; or empty
 --- ARGV[3] step: the time step of the code, or empty
@@ -30,15 +31,16 @@
 --- @reply stale
 --- @reply stopped
 --- @reply rate_limited reset retry
---- @reply wrong told email
+--- @reply wrong told warned
 --- @reply ok session_id
 --- @durable
 --- @reserve
 --- @include "session"
 --- @include "guess"
 --- @include "factors"
+--- @include "undo"
 local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local factors, passkeys, recovery, guesses = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local factors, passkeys, recovery, guesses, undos = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local password, secret, step, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local limit, pause, longest, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local device, device_epoch, known_at, device_lasts = ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
@@ -47,18 +49,18 @@ local address, agent = ARGV[17], ARGV[18]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
-local row = redis.call('HMGET', user, 'password', 'epoch', 'email', 'devices')
+local row = redis.call('HMGET', user, 'password', 'epoch', 'devices')
 if row[1] ~= password then return {'stale'} end
 local second = has_factor(factors, passkeys)
 if second and recovered(session, recovery, proof, now) then
   -- Whoever has no code left must not lose the session, as they would with the answer that gives it another cookie.
   new_id = session_id
 elseif second then
-  if not is_known(row[2], row[4], device_epoch, known_at, device_lasts, now) then device = '' end
+  if not is_known(row[2], row[3], device_epoch, known_at, device_lasts, now) then device = '' end
   local word, whose, told = take_guess(guesses, audit, device, limit, pause, longest, most, address, agent, now)
   if word == 'stopped' then return {'stopped'} end
   if word == 'rate_limited' then return {'rate_limited', whose, told} end
-  if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, row[3]} end
+  if not take_code(factors, recovery, secret, step, digest) then return {'wrong', told, warned_of(user, undos, now)} end
   forgive(guesses, whose)
 end
 redis.call('HSET', session, second and 'shown_at' or 'proved_at', int(now))

@@ -4,20 +4,22 @@
 --- KEYS[3] factors
 --- KEYS[4] passkeys
 --- KEYS[5] recovery
+--- KEYS[6] undos
 --- ARGV[1] idle: ms
 --- ARGV[2] proof: ms
 --- @reply signed_out
---- @reply ok now proved recovered secret since rows codes email name
+--- @reply ok now proved recovered secret since rows codes warned name
 --- @idempotent
 --- @include "session"
 --- @include "factors"
-local user, session, factors, passkeys, recovery = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+--- @include "undo"
+local user, session, factors, passkeys, recovery, undos = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local idle, proof = tonumber(ARGV[1]), tonumber(ARGV[2])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 local row = redis.call('HMGET', factors, 'secret', 'since')
-local known = redis.call('HMGET', user, 'email', 'name')
 return {'ok', int(now), proved(session, factors, passkeys, proof, now) and 1 or 0,
   recovered(session, recovery, proof, now) and 1 or 0, row[1] or '', row[2] or '0',
-  redis.call('HGETALL', passkeys), redis.call('SCARD', recovery), known[1], known[2]}
+  redis.call('HGETALL', passkeys), redis.call('SCARD', recovery), warned_of(user, undos, now),
+  redis.call('HGET', user, 'name')}

@@ -1,16 +1,19 @@
 --- Read a link for the page it opens, which changes nothing: whatever fetches it, mail scanners too, uses nothing up.
 --- KEYS[1] user
 --- KEYS[2] link
+--- KEYS[3] undos
 --- ARGV[1] link_id
 --- @reply over
 --- @reply used email target
---- @reply ok name email target
+--- @reply ok name warned target
 --- @idempotent
+--- @include "now"
 --- @include "link"
-local user, link = KEYS[1], KEYS[2]
+--- @include "undo"
+local user, link, undos = KEYS[1], KEYS[2], KEYS[3]
 local link_id = ARGV[1]
 
 local found = live_link(user, link, link_id)
 if not found then return {'over'} end
 if found.used then return {'used', redis.call('HGET', user, 'email'), found.target} end
-return {'ok', redis.call('HGET', user, 'name'), found.email, found.target}
+return {'ok', redis.call('HGET', user, 'name'), warned_of(user, undos, now_ms()), found.target}

@@ -1,14 +1,17 @@
 --- Read the person a browser session belongs to.
 --- KEYS[1] user
 --- KEYS[2] session
+--- KEYS[3] undos
 --- ARGV[1] idle: ms
 --- @reply signed_out
---- @reply ok email email_verified name picture
+--- @reply ok email email_verified name picture warned
 --- @idempotent
 --- @include "session"
-local user, session = KEYS[1], KEYS[2]
+--- @include "undo"
+local user, session, undos = KEYS[1], KEYS[2], KEYS[3]
 local idle = tonumber(ARGV[1])
 
-if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
+local now = now_ms()
+if not live_session(user, session, idle, now) then return {'signed_out'} end
 local email, verified, name, picture = profile(user)
-return {'ok', email, verified, name, picture}
+return {'ok', email, verified, name, picture, warned_of(user, undos, now)}

@@ -4,6 +4,7 @@
 --- KEYS[3] grant
 --- KEYS[4] audit
 --- KEYS[5] mails: window of mails that an app may spend more
+--- KEYS[6] undos
 --- ARGV[1] client
 --- ARGV[2] spend_limit: micro-dollars a month, or 'none'
 --- ARGV[3] idle: ms
@@ -20,7 +21,7 @@
 --- @include "spending"
 --- @include "allowance"
 --- @include "audit"
-local user, session, grant, audit, mails = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local user, session, grant, audit, mails, undos = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local client, spend_limit, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local mails_most, mails_period = tonumber(ARGV[6]), tonumber(ARGV[7])
 
@@ -30,4 +31,4 @@ local before = allowance_of(grant)
 if not before then return {'not_found'} end
 set_spend_limit(grant, spend_limit)
 record(audit, 'spend_limit_set', client, address, agent)
-return {'ok', told_of_growth(user, before, spend_limit, mails, mails_most, mails_period, now)}
+return {'ok', told_of_growth(user, undos, before, spend_limit, mails, mails_most, mails_period, now)}

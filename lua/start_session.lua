@@ -6,6 +6,7 @@
 --- KEYS[4] audit
 --- KEYS[5] factors
 --- KEYS[6] passkeys
+--- KEYS[7] undos
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: as read beside the password that was verified
 --- ARGV[3] idle: ms
@@ -17,7 +18,7 @@
 --- ARGV[9] most_sessions: of one person
 --- @reply stale
 --- @reply second_step at devices_since
---- @reply ok email before now
+--- @reply ok warned before now
 --- @derives session_prefix
 --- @reserve
 --- @include "session"
@@ -25,7 +26,9 @@
 --- @include "audit"
 --- @include "factors"
 --- @include "device"
+--- @include "undo"
 local user, session, sessions, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local undos = KEYS[7]
 local session_id, session_epoch, idle, lifetime = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local address, agent, rehash = ARGV[5], ARGV[6], ARGV[7]
 local session_prefix, most_sessions = ARGV[8], tonumber(ARGV[9])
@@ -42,4 +45,4 @@ end
 write_session(session, sessions, session_id, session_epoch, idle, lifetime, address, agent, now)
 local before = sign_ins(audit)
 record(audit, 'signed_in', '', address, agent)
-return {'ok', redis.call('HGET', user, 'email'), before, int(now)}
+return {'ok', warned_of(user, undos, now), before, int(now)}

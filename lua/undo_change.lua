@@ -16,7 +16,7 @@
 --- ARGV[6] first_factor: '1' for a link that was mailed when a first second step was added
 --- @reply over
 --- @reply already email
---- @reply ok email freed
+--- @reply ok email freed warned
 --- @durable
 --- @reserve
 --- @include "undo"
@@ -75,4 +75,4 @@ redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('DEL', window)
 if first_factor == '1' then record(audit, 'second_step_undone', '', address, agent) end
 if row[2] ~= entry.email or first_factor ~= '1' then record(audit, 'email_change_undone', '', address, agent) end
-return {'ok', row[2], freed}
+return {'ok', row[2], freed, warned_of(user, undos, now)}

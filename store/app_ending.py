@@ -23,11 +23,11 @@ class TypedForApp(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """An app whose tokens are dead, the cookie of its owner's session from now on, and the owner's address."""
+    """An app whose tokens are dead, the cookie of its owner's session from now on, and where its owner is warned."""
 
     app: Registration
     cookie: str
-    email: str
+    warned: tuple[str, ...]
 
 
 class AppEnding:
@@ -79,7 +79,7 @@ class AppEnding:
         session = self._sessions.open(cookie)
         assert session is not None
         await self._owned.delete(session, app.client_id, visitor)
-        return Ended(app, cookie, (await self._factors.of(session)).email)
+        return Ended(app, cookie, (await self._factors.of(session)).warned)
 
 
 def _purpose(client_id: str) -> str:

@@ -16,7 +16,7 @@ from store.lifetimes import CHALLENGE, PROOF, UNDO_LINK
 from store.links import FIRST_FACTOR, Link
 from store.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of, renamed
 from store.refused import Refused, Unproved, refuse_signed_out, refuse_unproved
-from store.results import Visitor
+from store.results import Visitor, warned_of
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.sessions import Session
@@ -30,10 +30,11 @@ MOST_UNDOS = 3  # links that take a first second step back, for one address
 @dataclass(frozen=True, slots=True)
 class Factors:
     """What a person has. `proved`: who it is was shown a moment ago, so that it may be changed; `recovered`: the
-    session began with the last recovery code a moment ago, so no code can be asked for; `now` is in epoch ms."""
+    session began with the last recovery code a moment ago, so no code can be asked for; `now` is in epoch ms;
+    `warned` as of `Profile`."""
 
     user: str
-    email: str
+    warned: tuple[str, ...]
     name: str
     now: int
     proved: bool
@@ -42,6 +43,11 @@ class Factors:
     since: datetime | None
     passkeys: tuple[Passkey, ...]
     codes: int
+
+    @property
+    def email(self) -> str:
+        """The person's address."""
+        return self.warned[0]
 
     @property
     def second(self) -> bool:
@@ -155,7 +161,7 @@ class OwnFactors:
         sealed, since = reply.raw("secret"), reply.number("since")
         return Factors(
             session.user,
-            reply.text("email"),
+            warned_of(reply),
             reply.text("name"),
             reply.number("now"),
             reply.number("proved") == 1,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from store.devices import Device
 from store.lifetimes import DEVICE, FACTOR, FACTOR_LONGEST, FACTOR_MOST
 from store.refused import Refused, let_in
+from store.results import warned_of
 from store.scripts import Reply
 
 WRONG = "That code is not right, or was used before."
@@ -17,10 +18,10 @@ STOPPED = (
 
 
 class Told(NamedTuple):
-    """What the person at `email` is told: somebody types wrong codes after the right password. `stopped`: no code
+    """What the person is told: somebody types wrong codes after the right password. `stopped`: no code
     counts any more, until there is another password."""
 
-    email: str
+    warned: tuple[str, ...]
     stopped: bool
 
 
@@ -55,4 +56,4 @@ def refuse_guess(reply: Reply) -> None:
         raise WrongCode(STOPPED)
     if reply.word == "wrong":
         told = reply.text("told")
-        raise WrongCode(WRONG, Told(reply.text("email"), told == "stopped") if told else None)
+        raise WrongCode(WRONG, Told(warned_of(reply), told == "stopped") if told else None)

@@ -18,7 +18,7 @@ from store.numbers import Numbers
 from store.passwords import PasswordHasher
 from store.people import TAKEN
 from store.refused import Refused, SignedOut, let_in, refuse_signed_out, refuse_unproved
-from store.results import Visitor
+from store.results import Visitor, warned_of
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.sessions import Session
@@ -45,7 +45,8 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What the page of a link shows: the person, the address they have, the one the link was mailed to, and where they
-    were going. `used`: it has done its work, and can do no more."""
+    were going. `used`: it has done its work, and can do no more; else `warned` as of
+    `Profile`."""
 
     user: str
     name: str
@@ -53,17 +54,19 @@ class Seen:
     mailed_to: str
     target: str
     used: bool
+    warned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
     """A change of address; `again`: it had been done before; `undo`: the link that brings the old address back, None
-    where that was not confirmed."""
+    where that was not confirmed; `warned` as of `Profile`."""
 
     old: str
     new: str
     again: bool
     undo: Link | None
+    warned: tuple[str, ...] = ()
 
 
 class Links:
@@ -191,7 +194,8 @@ class Links:
             raise over()
         if reply.word == "used":
             return Seen(token.user, "", reply.text("email"), token.client, reply.text("target"), True)
-        return Seen(token.user, reply.text("name"), reply.text("email"), token.client, reply.text("target"), False)
+        warned = warned_of(reply)
+        return Seen(token.user, reply.text("name"), warned[0], token.client, reply.text("target"), False, warned)
 
     async def confirm(self, session: Session, text: str, visitor: Visitor) -> str:
         """Confirms the address and returns where the person was going, or "". Only the person, signed in, can: whoever
@@ -283,7 +287,7 @@ class Links:
             await self._addresses.hold(old, user, ends)
         again = reply.word == "already"
         undo = None if again or not ends else Link(self._sealer.seal(Token(Kind.UNDO, user, old, undo_id, 0)), old)
-        return Changed(old, new, again, undo)
+        return Changed(old, new, again, undo, warned_of(reply))
 
 
 def over() -> Refused:

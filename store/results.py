@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from store.lifetimes import Group
@@ -40,9 +41,20 @@ class Allowance(NamedTuple):
     is full now."""
 
     growth: str
-    email: str
+    warned: tuple[str, ...]
     limit: int | None
     last: bool
+
+
+def decoded(warned: Sequence[bytes]) -> tuple[str, ...]:
+    """Where a warning is mailed to, as scripts answer it: the person's address, and behind it each that they had before
+    and that an open link brings back."""
+    return tuple(address.decode() for address in warned)
+
+
+def warned_of(reply: Reply) -> tuple[str, ...]:
+    """The field `warned` of a reply, as `decoded`."""
+    return decoded(reply.rows("warned"))
 
 
 def allowance_of(reply: Reply) -> Allowance | None:
@@ -50,18 +62,20 @@ def allowance_of(reply: Reply) -> Allowance | None:
     told = reply.rows("told")
     if not told:
         return None
-    growth, email, limit, left = told
-    return Allowance(growth.decode(), email.decode(), None if limit == b"none" else int(limit), int(left) == 0)
+    growth, limit, left, warned = told
+    return Allowance(growth.decode(), decoded(warned), None if limit == b"none" else int(limit), int(left) == 0)
 
 
 class Profile(NamedTuple):
-    """Who a person is. SPEC 2.3."""
+    """Who a person is. SPEC 2.3. `warned`: where a warning is mailed to, as `warned_of`; empty where it was not
+    asked for."""
 
     user: str
     email: str
     email_verified: bool
     name: str
     picture: str
+    warned: tuple[str, ...] = ()
 
 
 class Caller(NamedTuple):
@@ -101,4 +115,5 @@ def profile_of(user: str, reply: Reply) -> Profile:
         reply.raw("email_verified") == b"1",
         reply.text("name"),
         reply.text("picture"),
+        warned_of(reply) if "warned" in reply.fields else (),
     )

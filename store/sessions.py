@@ -12,7 +12,7 @@ from store.lifetimes import MISTYPED, PROOF
 from store.passwords import PasswordHasher
 from store.people import Credentials
 from store.refused import Refused, SignedOut, refuse_signed_out, refuse_unproved
-from store.results import Profile, Visitor, profile_of
+from store.results import Profile, Visitor, profile_of, warned_of
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.security_events import is_ordinary
@@ -65,13 +65,13 @@ class LiveSession:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A sign-in: the cookies of its session and of the known device, the person's address, and what the activity had
+    """A sign-in: the cookies of its session and of the known device, where it is told of, and what the activity had
     before of sign-ins and the sign-up, among its newest 50 events. Of sign-ins at the same moment each has those that
     came before it."""
 
     cookie: str
     device: str
-    email: str
+    warned: tuple[str, ...]
     before: tuple[Activity, ...]
 
 
@@ -118,7 +118,7 @@ class Sessions:
     def signed_in(self, session: Session, reply: Reply, session_epoch: str, before: Device | None) -> SignedIn:
         """The sign-in in the answer of a script that made its session; `before`: the browser was known already."""
         device = self._devices.seal(before, session.user, session_epoch, reply.number("now"))
-        return SignedIn(self.seal(session), device, reply.text("email"), tuple(map(activity_of, reply.rows("before"))))
+        return SignedIn(self.seal(session), device, warned_of(reply), tuple(map(activity_of, reply.rows("before"))))
 
     def room(self, user: str) -> dict[str, str | int]:
         """The arguments of the scripts that make a session: how many there may be, and where they are."""

@@ -16,7 +16,7 @@ from store.links import FIRST_FACTOR, over
 from store.passwords import PasswordHasher
 from store.people import TAKEN
 from store.refused import Refused
-from store.results import Visitor
+from store.results import Visitor, warned_of
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token
 
@@ -24,12 +24,14 @@ from store.seal import Kind, Sealer, Token
 @dataclass(frozen=True, slots=True)
 class Undo:
     """A link that takes an account back: it makes `old` the address, and the person has `new`, or had; `used`: it has
-    done its work; `first_factor`: it was mailed when a first second step was added, not after a change of address."""
+    done its work; `first_factor`: it was mailed when a first second step was added, not after a change of address;
+    `warned` as of `Profile`, of who has just been taken back."""
 
     old: str
     new: str
     used: bool
     first_factor: bool
+    warned: tuple[str, ...] = ()
 
 
 class Undoing:
@@ -86,4 +88,4 @@ class Undoing:
         freed = reply.rows("freed")
         for email, ends in zip(freed[::2], freed[1::2], strict=True):
             await self._addresses.hold(email.decode(), user, int(ends))
-        return replace(seen, new=reply.text("email"))
+        return replace(seen, new=reply.text("email"), warned=warned_of(reply))

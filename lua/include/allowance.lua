@@ -1,5 +1,6 @@
 --- @include "scope"
 --- @include "window"
+--- @include "undo"
 -- What an app may spend of a person's credits in a month: micro-dollars, 'none' where there is no limit, or nil where it
 -- may spend nothing at all.
 local function allowance_of(grant)
@@ -16,11 +17,11 @@ local function growth(before, after)
   return before ~= 'none' and tonumber(after) > tonumber(before) and 'raised' or ''
 end
 
--- What the person is mailed about an allowance that goes beyond the one before: {growth, email, allowance, mails left
--- before the window of mails is full}. Empty where there is nothing to tell, or the window is full.
-local function told_of_growth(user, before, after, mails, most, period, now)
+-- What the person is mailed about an allowance that goes beyond the one before: {growth, allowance, mails left before the
+-- window of mails is full, addresses}. Empty where there is nothing to tell, or the window is full.
+local function told_of_growth(user, undos, before, after, mails, most, period, now)
   local how = growth(before, after)
   if how == '' then return {} end
   local admitted, left = take_window(mails, most, period, now)
-  return admitted and {how, redis.call('HGET', user, 'email'), after, int(left)} or {}
+  return admitted and {how, after, int(left), warned_of(user, undos, now)} or {}
 end

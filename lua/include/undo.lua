@@ -25,6 +25,21 @@ local function kept_until(entries, email)
   return ends
 end
 
+-- Where what concerns security is mailed to: the person's address, and behind it each that a link brings back.
+local function warned_of(user, undos, now)
+  local email = redis.call('HGET', user, 'email')
+  local found, seen = {}, {[email] = true}
+  for _, entry in pairs(open_undos(undos, now)) do
+    if not entry.used and not seen[entry.email] then
+      found[#found + 1] = entry.email
+      seen[entry.email] = true
+    end
+  end
+  table.sort(found)
+  table.insert(found, 1, email)
+  return found
+end
+
 -- Enters a link that works for `lasts` ms; `entries` are the open ones. Drops those that have ended.
 local function add_undo(undos, entries, id, email, lasts, now)
   local at = now
