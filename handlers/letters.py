@@ -104,12 +104,16 @@ def address_changed(site: Site, change: Changed, visitor: Visitor) -> None:
 
 def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
     """That a link took the account back: to the address that it had until then, and of a first second step to the one
-    that it has; to those before it too."""
+    that it has; to those before it too. What ended with that is listed for the person, by the ids of apps: their
+    names are what their owners chose."""
     said = {"old": undo.old, "new": undo.new, **_circumstances(visitor)}
     if undo.new != undo.old:
         write(site, "address_restored", undo.new, earlier="", **said)
         for email in undo.warned[1:]:
             write(site, "address_restored", email, earlier="yes", **said)
+    lines = [f"{client}: disconnected" for client in undo.ended]
+    lines += [f"{client}: its spending limit is what it was before" for client in undo.lowered]
+    write(site, "taken_back", undo.old, lines="\n".join(f"- {line}" for line in lines), **said)
     if undo.first_factor:
         warn(site, "second_step_undone", undo.warned, **said)
 

@@ -34,6 +34,7 @@
 --- ARGV[17] shard: what stands before 'app:' in the keys of the shard
 --- ARGV[18] most: apps of one person
 --- ARGV[19] access_ttl: ms
+--- ARGV[20] raise_kept: ms for which it is known what the spending limit was before
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
@@ -61,6 +62,7 @@ local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonu
 local address, agent, terms, spend_limit = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local mails_most, mails_period = tonumber(ARGV[14]), tonumber(ARGV[15])
 local prefix, shard, most, access_ttl = ARGV[16], ARGV[17], tonumber(ARGV[18]), tonumber(ARGV[19])
+local raise_kept = tonumber(ARGV[20])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -100,6 +102,7 @@ redis.call('PEXPIREAT', code, int(now + code_ttl))
 redis.call('DEL', request)
 record(audit, 'consent_given', client, address, agent)
 local after = allowance_of(grant)
+note_growth(grant, before, after, raise_kept, now)
 if before and after and before ~= after then record(audit, 'spend_limit_set', client, address, agent) end
 local told = told_of_growth(user, undos, before, after, mails, mails_most, mails_period, now)
 return {'allowed', remaining, reset, asked[1], asked[4], connected, told}

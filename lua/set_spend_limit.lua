@@ -12,6 +12,7 @@
 --- ARGV[5] agent
 --- ARGV[6] mails_most
 --- ARGV[7] mails_period: ms
+--- ARGV[8] raise_kept: ms for which it is known what the limit was before
 --- @reply signed_out
 --- @reply not_found
 --- @reply ok told
@@ -23,12 +24,13 @@
 --- @include "audit"
 local user, session, grant, audit, mails, undos = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local client, spend_limit, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local mails_most, mails_period = tonumber(ARGV[6]), tonumber(ARGV[7])
+local mails_most, mails_period, raise_kept = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 local before = allowance_of(grant)
 if not before then return {'not_found'} end
 set_spend_limit(grant, spend_limit)
+note_growth(grant, before, spend_limit, raise_kept, now)
 record(audit, 'spend_limit_set', client, address, agent)
 return {'ok', told_of_growth(user, undos, before, spend_limit, mails, mails_most, mails_period, now)}

@@ -1,6 +1,7 @@
 --- Take an account back by a link that was mailed with a change of its address, or with its first second step.
 --- The address is the one of then, whose entry in the index is the person's already.
---- Every session ends, and the password; so do the links of later changes, and what was added since to sign in with.
+--- Every session ends, and the password; so do the links of later changes, what was added since to sign in with, what apps
+--- were allowed since, and every token.
 --- KEYS[1] user
 --- KEYS[2] undos
 --- KEYS[3] audit
@@ -8,24 +9,34 @@
 --- KEYS[5] passkeys
 --- KEYS[6] recovery
 --- KEYS[7] window: of links that set a password, which somebody may have used up
+--- KEYS[8] due
+--- KEYS[9] outbox
 --- ARGV[1] undo_id
 --- ARGV[2] password: the raw hash of one that nobody knows
 --- ARGV[3] doubt: ms before the link was mailed, of which what was added to sign in with goes too
 --- ARGV[4] address
 --- ARGV[5] agent
 --- ARGV[6] first_factor: '1' for a link that was mailed when a first second step was added
+--- ARGV[7] prefix: what stands before a noun in the person's keys
+--- ARGV[8] member: the person, as the lists of the shard have them
+--- ARGV[9] fresh_epoch
+--- ARGV[10] grace: ms
 --- @reply over
 --- @reply already email
---- @reply ok email freed warned
+--- @reply ok email freed warned left lowered
+--- @derives prefix
 --- @durable
 --- @reserve
 --- @include "undo"
 --- @include "audit"
 --- @include "touch"
+--- @include "connected"
+--- @include "grant"
+--- @include "allowance"
 local user, undos, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery, window = KEYS[6], KEYS[7]
+local recovery, window, due, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local undo_id, password, doubt, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local first_factor = ARGV[6]
+local first_factor, prefix, member, fresh_epoch, grace = ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'email')
@@ -70,9 +81,32 @@ for _, field in ipairs(redis.call('HKEYS', passkeys)) do
 end
 if redis.call('EXISTS', factors, passkeys) == 0 then redis.call('DEL', recovery) end
 
+-- Whoever allowed an app something since may have been the thief, and may have tokens of any app, by signing in there.
+local ended, lowered = {}, {}
+for _, client in ipairs(apps_of(user)) do
+  local grant = prefix .. 'grant:' .. client
+  local given = redis.call('HMGET', grant, 'epoch', 'revoked_at', 'connected_at', 'grown_at')
+  if given[1] and not given[2] then
+    if math.max(tonumber(given[3]), tonumber(given[4] or '0')) >= entry.at then
+      local kept = {}
+      for _, noun in ipairs({'docs', 'meta', 'index', 'usage'}) do kept[#kept + 1] = prefix .. noun .. ':' .. client end
+      end_grant(user, grant, kept, due, outbox, client, member, 'taken_back', fresh_epoch, grace, now)
+      record(audit, 'app_disconnected', client, address, agent)
+      ended[#ended + 1] = client
+    else
+      kill_pair(grant, fresh_epoch)
+      announce(user, outbox, 'tokens.revoked', client, member, 'taken_back', now)
+      if lower_again(grant, entry.at) then
+        record(audit, 'spend_limit_set', client, address, agent)
+        lowered[#lowered + 1] = client
+      end
+    end
+  end
+end
+
 redis.call('HSET', user, 'email', entry.email, 'verified', '1', 'password', password)
 redis.call('HINCRBY', user, 'epoch', 1)
 redis.call('DEL', window)
 if first_factor == '1' then record(audit, 'second_step_undone', '', address, agent) end
 if row[2] ~= entry.email or first_factor ~= '1' then record(audit, 'email_change_undone', '', address, agent) end
-return {'ok', row[2], freed, warned_of(user, undos, now)}
+return {'ok', row[2], freed, warned_of(user, undos, now), ended, lowered}

@@ -9,7 +9,7 @@ from typing import Literal
 
 from store import keys
 from store.bounds import Bounds
-from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL
+from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL, UNDO_LINK
 from store.refused import Refused, let_in, refuse_signed_out
 from store.registration import Registration
 from store.results import Allowance, Profile, Visitor, Window, allowance_of, profile_of
@@ -176,6 +176,7 @@ class Authorizations:
             spend_limit=spend_limit,
             mails_most=SPENDING_MAIL.limit,
             mails_period=SPENDING_MAIL.period,
+            raise_kept=UNDO_LINK,
             prefix=keys.prefix(user),
             shard=keys.shard_prefix(user),
             most=self._bounds.grants,

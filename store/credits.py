@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from store import keys
 from store.grants import at
 from store.guard import admitted
-from store.lifetimes import CREDIT_KEY, CREDITS_READ, SPENDING_MAIL
+from store.lifetimes import CREDIT_KEY, CREDITS_READ, SPENDING_MAIL, UNDO_LINK
 from store.refused import Refused, refuse_signed_out
 from store.results import Allowance, Caller, Profile, Visitor, Window, allowance_of, profile_of
 from store.scripts import Reply, Scripts
@@ -240,6 +240,7 @@ class Credits:
             idle=self._idle,
             mails_most=SPENDING_MAIL.limit,
             mails_period=SPENDING_MAIL.period,
+            raise_kept=UNDO_LINK,
             **visitor.fields(),
         )
         refuse_signed_out(reply)

@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 
 from store import keys, lifetimes
 from store.addresses import Addresses
-from store.lifetimes import UNDO_LINK
+from store.authorizations import fresh_epoch
+from store.hints import Hints
+from store.lifetimes import GRACE, UNDO_LINK
 from store.links import FIRST_FACTOR, over
+from store.numbers import Numbers
 from store.passwords import PasswordHasher
 from store.people import TAKEN
 from store.refused import Refused
-from store.results import Visitor, warned_of
+from store.results import Visitor, decoded, warned_of
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token
 
@@ -25,23 +28,36 @@ from store.seal import Kind, Sealer, Token
 class Undo:
     """A link that takes an account back: it makes `old` the address, and the person has `new`, or had; `used`: it has
     done its work; `first_factor`: it was mailed when a first second step was added, not after a change of address;
-    `warned` as of `Profile`, of who has just been taken back."""
+    `warned` as of `Profile`, once the account was taken back just
+    now, with the client ids of apps that were disconnected by it, and of those whose spending limit is lower again."""
 
     old: str
     new: str
     used: bool
     first_factor: bool
     warned: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    lowered: tuple[str, ...] = ()
 
 
 class Undoing:
     """Looks at such links, and does what they say."""
 
-    def __init__(self, scripts: Scripts, sealer: Sealer, hasher: PasswordHasher, addresses: Addresses) -> None:
+    def __init__(
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        hasher: PasswordHasher,
+        addresses: Addresses,
+        numbers: Numbers,
+        hints: Hints,
+    ) -> None:
         self._scripts = scripts
         self._sealer = sealer
         self._hasher = hasher
         self._addresses = addresses
+        self._numbers = numbers
+        self._hints = hints
 
     def _open(self, text: str) -> Token:
         token = self._sealer.open(Kind.UNDO, text)
@@ -58,9 +74,10 @@ class Undoing:
         return Undo(token.client, reply.text("email"), reply.word == "used", token.generation == FIRST_FACTOR)
 
     async def undo(self, text: str, visitor: Visitor) -> Undo:
-        """Takes an account back, signed in or not: the address is the one of then. Every session ends, and the
-        password; so do the links of later changes, and what was added to sign in with since 7 days before the link was
-        mailed. The entry in the index holds the old address. Raises Refused("invalid_request"), HasherBusy."""
+        """Takes an account back, signed in or not: the address is the one of then. Every session ends, the password,
+        and every token of an app; so do the links of later changes, what was added to sign in with since 7 days before
+        the link was mailed, and what apps were allowed since it was: connections end, limits are what they were. The
+        entry in the index holds the old address. Raises Refused("invalid_request"), HasherBusy."""
         token = self._open(text)
         user, old = token.user, token.client
         seen = await self.look(text)  # no hash is made for a link that is over
@@ -73,11 +90,15 @@ class Undoing:
             raise Refused("invalid_request", TAKEN)
         reply = await self._scripts.run(
             "undo_change",
-            {**keys.person(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
+            {**keys.leaving(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
             undo_id=token.id,
             password=hashed,
             doubt=UNDO_LINK,
             first_factor="1" if seen.first_factor else "0",
+            prefix=keys.prefix(user),
+            member=keys.member(user),
+            fresh_epoch=fresh_epoch(),
+            grace=GRACE,
             **visitor.fields(),
         )
         if reply.word == "over":
@@ -88,4 +109,8 @@ class Undoing:
         freed = reply.rows("freed")
         for email, ends in zip(freed[::2], freed[1::2], strict=True):
             await self._addresses.hold(email.decode(), user, int(ends))
-        return replace(seen, new=reply.text("email"), warned=warned_of(reply))
+        ended, lowered = decoded(reply.rows("left")), decoded(reply.rows("lowered"))
+        for client in ended:
+            self._numbers.disconnected(client)
+        self._hints.add(user)
+        return replace(seen, new=reply.text("email"), warned=warned_of(reply), ended=ended, lowered=lowered)

@@ -25,6 +25,7 @@ from tests.telling import (
     replay_a_code,
     told,
 )
+from tests.test_undo_address import undo_of
 from tests.world import PASSWORD, VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -62,6 +63,18 @@ async def claim_the_address(world: World) -> None:
     link = await world.store.links.to_reset(world.user, world.email)
     assert link is not None
     assert await world.store.links.reset(link.text, "another horse battery", VISITOR)
+
+
+async def take_the_account_back(world: World) -> None:
+    await world.tokens()
+    await world.store.undoing.undo(await undo_of(world, "thief@example.com"), VISITOR)
+
+
+async def connect_and_take_the_account_back(world: World) -> None:
+    await world.revoke_app()
+    undo = await undo_of(world, "thief@example.com")
+    await world.tokens()
+    await world.store.undoing.undo(undo, VISITOR)
 
 
 async def reset_the_password(world: World) -> None:
@@ -109,6 +122,8 @@ CASES: list[tuple[Callable[[World], Awaitable[None]], Told]] = [
     (give_back_an_access_token, []),
     (claim_the_address, [("grant.revoked", "address_claimed")]),
     (reset_the_password, []),
+    (take_the_account_back, [("tokens.revoked", "taken_back")]),
+    (connect_and_take_the_account_back, [REVOKED, ("grant.revoked", "taken_back")]),
     (delete_the_account, [("user.deleted", "")]),
     (disconnect_and_delete_the_account, [REVOKED, ("user.deleted", "")]),
     (delete_all, [DELETED]),

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
 
 THIEF, OTHER, A_WEEK = "thief@example.com", "thief@example.net", 7 * 86_400
-LINKS = {"address_taken", "change", "confirm", "reset", "signup", "signup_again"}
+LINKS = {"address_taken", "change", "confirm", "reset", "signup", "signup_again", "taken_back"}
 """Mails that somebody asked for, of which each is for one address alone."""
 CHANGED = "Your e-mail address was changed"
 

@@ -17,6 +17,25 @@ local function growth(before, after)
   return before ~= 'none' and tonumber(after) > tonumber(before) and 'raised' or ''
 end
 
+-- Keeps for `lasts` ms, which is as long as a link can take an account back, what an allowance was before it grew: `raised`
+-- holds when it last did, and the least that it was before.
+local function note_growth(grant, before, after, lasts, now)
+  if not before or growth(before, after) == '' then return end
+  local at, least = string.match(redis.call('HGET', grant, 'raised') or '', '^(%d+) (%d+)$')
+  if not at or tonumber(at) + lasts <= now or tonumber(least) > tonumber(before) then least = before end
+  redis.call('HSET', grant, 'raised', int(now) .. ' ' .. least)
+end
+
+-- Takes back what an allowance grew by since `since` (ms). Returns whether there was anything.
+local function lower_again(grant, since)
+  local at, least = string.match(redis.call('HGET', grant, 'raised') or '', '^(%d+) (%d+)$')
+  redis.call('HDEL', grant, 'raised')
+  local limit = redis.call('HGET', grant, 'spend_limit')
+  if not at or tonumber(at) < since or limit and tonumber(limit) <= tonumber(least) then return false end
+  redis.call('HSET', grant, 'spend_limit', least)
+  return true
+end
+
 -- What the person is mailed about an allowance that goes beyond the one before: {growth, allowance, mails left before the
 -- window of mails is full, addresses}. Empty where there is nothing to tell, or the window is full.
 local function told_of_growth(user, undos, before, after, mails, most, period, now)

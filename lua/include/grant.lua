@@ -3,22 +3,25 @@
 --- @include "epoch"
 --- @include "now"
 --- @include "remembered"
+--- @include "scope"
 -- Makes the grant live with exactly these scopes and ends a grace window, whatever the scopes (SPEC 3.1).
 -- `kept` lists the four keys of hosted data, the documents first; `member` is the person in the lists of the shard.
 -- Returns the epoch that tokens are born in, and whether the app was not connected before: '1' or '0'.
 local function open_grant(user, grant, app_users, kept, due, outbox, client, member, scope, fresh_epoch, now)
-  local row = redis.call('HMGET', grant, 'epoch', 'revoked_at')
+  local row = redis.call('HMGET', grant, 'epoch', 'revoked_at', 'scope')
   local epoch = row[1]
   local connects = not epoch or row[2]
   if connects then
     epoch = fresh_epoch
     redis.call('HSET', grant, 'epoch', epoch, 'connected_at', int(now))
-    redis.call('HDEL', grant, 'revoked_at', 'last_used_at', 'app_deleted')
+    redis.call('HDEL', grant, 'revoked_at', 'last_used_at', 'app_deleted', 'grown_at', 'raised')
     redis.call('PERSIST', grant)
     forget_remembered(grant)
     for _, key in ipairs(kept) do redis.call('PERSIST', key) end
     take_off_due(user, due, outbox, kept[1], client, member)
   end
+  -- Like a new connection, for who takes the account back.
+  if not connects and not covers(row[3], scope) then redis.call('HSET', grant, 'grown_at', int(now)) end
   redis.call('HSET', grant, 'scope', scope)
   enter_app(user, client, scope)
   redis.call('SADD', app_users, member)

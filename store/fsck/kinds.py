@@ -158,7 +158,7 @@ KINDS: dict[str, Kind] = {
         "hash",
         0,
         {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
-        others=r"last_used_at|revoked_at|app_deleted|spend_limit|spend_month|spent|"
+        others=r"last_used_at|revoked_at|app_deleted|spend_limit|raised|grown_at|spend_month|spent|"
         r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}",
     ),
     "usage": Kind("hash", 0),
