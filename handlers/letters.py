@@ -113,7 +113,8 @@ def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
             write(site, "address_restored", email, earlier="yes", **said)
     lines = [f"{client}: disconnected" for client in undo.ended]
     lines += [f"{client}: its spending limit is what it was before" for client in undo.lowered]
-    write(site, "taken_back", undo.old, lines="\n".join(f"- {line}" for line in lines), **said)
+    own = "\n".join(f"- {client}: {what}" for client, what in undo.own.items())
+    write(site, "taken_back", undo.old, own=own, lines="\n".join(f"- {line}" for line in lines), **said)
     if undo.first_factor:
         warn(site, "second_step_undone", undo.warned, **said)
 

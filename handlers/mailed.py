@@ -312,4 +312,7 @@ class UndoHandler(LinkPage):
             f"{what} Everybody is signed out and the password has ended: we e-mailed you a link to choose a new one. "
             "When you are signed in, look at your passkeys, your apps and the activity under Security."
         )
+        if undo.own:
+            text += " Apps of yours that were changed meanwhile are switched off, or lost a secret: "
+            text += f"{', '.join(sorted(undo.own))}. The e-mail says what to look at."
         await self.done(title, text, "/forgot", "Send the link again")

@@ -4,7 +4,7 @@
 --- ARGV[1] undo_id
 --- @reply over
 --- @reply used email
---- @reply ok email
+--- @reply ok email at
 --- @idempotent
 --- @include "now"
 --- @include "undo"
@@ -15,4 +15,4 @@ local person = redis.call('HMGET', user, 'status', 'email')
 local entry = open_undos(undos, now_ms())[undo_id]
 if not entry or person[1] ~= 'active' then return {'over'} end
 if entry.used then return {'used', person[2]} end
-return {'ok', person[2]}
+return {'ok', person[2], int(entry.at)}

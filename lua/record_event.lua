@@ -1,4 +1,4 @@
---- Append to a person's audit trail what the operator did.
+--- Append to a person's audit trail what the operator did, or the server for who took the account back.
 --- KEYS[1] user
 --- KEYS[2] audit
 --- ARGV[1] event

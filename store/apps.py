@@ -207,6 +207,8 @@ class Apps:
             if present is None or by not in (None, present.owner):
                 raise Refused("not_found", "No such app.")
             changed = change(present).after(present, by_owner=by is not None)
+            if by is not None:
+                changed = changed.stamped(present, await self.now())
             if await self._save(client_id, packed, changed.pack()):
                 return changed
         raise StoreUnavailable("the registration keeps changing")

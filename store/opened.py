@@ -115,7 +115,7 @@ class Store:
         self.leaving = Leaving(self.people, self.factors, self.confirming)
         self.app_ending = AppEnding(self.owned, self.sessions, self.factors, self.confirming)
         self.links = Links(scripts, sealer, hasher, addresses, self.numbers, hints, idle)
-        self.undoing = Undoing(scripts, sealer, hasher, addresses, self.numbers, hints)
+        self.undoing = Undoing(scripts, sealer, hasher, addresses, self.numbers, hints, self.owned)
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
         self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints, bounds, refresh_lifetime)
         self.identity = Identity(scripts)

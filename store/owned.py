@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -207,6 +208,28 @@ class OwnedApps:
         # Of a deletion that broke off and goes on, the confirmation was given when it began.
         await self._note(session, client_id, "app_deleted", visitor, confirmed=registration is not None)
         await self._apps.begin_deletion(client_id, by=session.user)
+
+    async def take_back(self, user: str, since: int) -> dict[str, str]:
+        """What `Registration.taken_back` does to each app of a person who takes back the account, in which somebody
+        else was from `since` on (epoch ms); what was done, by client id. Raises StoreUnavailable."""
+        with wrapped():
+            listed: list[Any] = await self._client.zrange(keys.person(user)["apps"], 0, -1)
+        done = {}
+        for client_id in map(bytes.decode, listed):
+            present, _ = await self._apps.fresh(client_id)
+            if present is None or present.owner != user:
+                continue
+            after = present.taken_back(since)
+            ended, off = after.secrets != present.secrets, after.status != present.status
+            if not (ended or off):
+                continue
+            for event in ("app_secret_ended",) * ended + ("app_disabled",) * off:
+                await self._scripts.run("record_event", keys.person(user), event=event, client=client_id)
+            with suppress(Refused):  # it was deleted meanwhile
+                await self._apps.change(client_id, lambda app: app.taken_back(since), user)
+            said = ("switched off, since it was changed",) * off + ("client secrets made since have ended",) * ended
+            done[client_id] = "; ".join(said)
+        return done
 
     async def give(self, user: str, client_id: str) -> None:
         """Enters an app in the list of the person who is about to become its owner. Who owned it before loses it with

@@ -24,6 +24,8 @@ _HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
 LIVE_SECRETS = 2
+_APART = ("secrets", "secrets_at", "verified", "domain", "domain_until", "domain_checked", "domain_misses")
+"""Fields that have a time of their own, or none."""
 MOST_RETRY = 60
 """Seconds within which an app may at most repeat its latest refresh."""
 MOST_LIFETIME = 3650
@@ -40,7 +42,9 @@ class Registration:
     active, off (by its owner) or disabled (by the operator). `webhook_secrets` are sealed, newest first; of two, the
     older signs for a day after `webhook_rotated_at` (epoch ms). `verified`: an operator says so; `domain` is one that
     the app has proven, until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
-    `domain_misses` the number of checks since the last good one that found a file without the app, or none."""
+    `domain_misses` the number of checks since the last good one that found a file without the app, or none.
+    `secrets_at`: when the owner made each secret, 0 where it was not them; `changed_at`: when the owner last changed or
+    did anything else but end something (both epoch ms)."""
 
     client_id: str
     name: str
@@ -66,6 +70,8 @@ class Registration:
     domain_until: int = 0
     domain_checked: int = 0
     domain_misses: int = 0
+    secrets_at: tuple[int, ...] = ()
+    changed_at: int = 0
 
     def __post_init__(self) -> None:
         check_client_id(self.client_id)
@@ -137,6 +143,32 @@ class Registration:
             return self
         return replace(self, domain="", verified=self.verified and not by_owner)
 
+    def stamped(self, present: Registration, now: int) -> Registration:
+        """This registration of its owner's in the place of the present one, with the time (epoch ms) of what is new in
+        it. To end a secret, to switch the app off and to prove a domain is nothing that would have to be taken back."""
+        ended = self.status if self.status != "active" else present.status
+        apart = {name: getattr(self, name) for name in _APART}
+        same = replace(present, **apart, status=ended) == self
+        known = present.made_at()
+        secrets_at = tuple(known.get(secret, now) for secret in self.secrets)
+        return replace(self, secrets_at=_told(secrets_at), changed_at=self.changed_at if same else now)
+
+    def made_at(self) -> dict[bytes, int]:
+        """When the owner made each secret (epoch ms); 0 for one that they did not make."""
+        return dict(zip(self.secrets, self.secrets_at or (0,) * len(self.secrets), strict=False))
+
+    def taken_back(self, since: int) -> Registration:
+        """This registration once its owner has taken back the account, in which somebody else was from `since` on
+        (epoch ms): secrets made from then on have ended; an app registered or changed from then on, or without a secret
+        left, is switched off."""
+        doubtful = max(self.created_at, self.changed_at) >= since
+        kept = [(one, at) for one, at in self.made_at().items() if max(at, self.created_at) < since]
+        if len(kept) == len(self.secrets) and not doubtful:
+            return self
+        off = self.active and (doubtful or not kept)
+        secrets, secrets_at = tuple(one for one, _ in kept), _told([at for _, at in kept])
+        return replace(self, secrets=secrets, secrets_at=secrets_at, status="off" if off else self.status)
+
     @property
     def terms(self) -> str:
         """A digest of what an authorization request is checked against. What was checked against other terms than the
@@ -188,6 +220,8 @@ class Registration:
             row |= {"webhookSecrets": list(self.webhook_secrets), "webhookRotatedAt": self.webhook_rotated_at}
         if self.domain:
             row |= {"domainChecked": self.domain_checked, "domainMisses": self.domain_misses}
+        if self.secrets_at or self.changed_at:
+            row |= {"secretsAt": list(self.secrets_at), "changedAt": self.changed_at}
         packed: bytes = msgpack.packb(row)
         return packed
 
@@ -221,6 +255,8 @@ class Registration:
             webhook_url=row.get("webhookUrl", ""),
             webhook_secrets=tuple(row.get("webhookSecrets", ())),
             webhook_rotated_at=row.get("webhookRotatedAt", 0),
+            secrets_at=tuple(row.get("secretsAt", ())),
+            changed_at=row.get("changedAt", 0),
         )
 
 
@@ -239,7 +275,17 @@ def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool 
     if spare and len(app.secrets) >= LIVE_SECRETS:
         raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
     kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
-    return replace(app, secrets=(secret_digest(secret), *kept))
+    return _with_secrets(app, (secret_digest(secret), *kept))
+
+
+def _told(times: Sequence[int]) -> tuple[int, ...]:
+    # One form for a registration of which no time is known, since registrations are compared.
+    return tuple(times) if any(times) else ()
+
+
+def _with_secrets(app: Registration, secrets: tuple[bytes, ...]) -> Registration:
+    known = app.made_at()
+    return replace(app, secrets=secrets, secrets_at=_told([known.get(secret, 0) for secret in secrets]))
 
 
 def without_secret(app: Registration, mark: str) -> Registration:
@@ -250,7 +296,7 @@ def without_secret(app: Registration, mark: str) -> Registration:
         raise Refused("not_found", "This app has no such secret any more.")
     if not kept:
         raise Refused("invalid_request", "This is the only secret of the app. Make a new one first.")
-    return replace(app, secrets=kept)
+    return _with_secrets(app, kept)
 
 
 def is_domain(text: str) -> bool:

@@ -6,16 +6,20 @@ lua/include/undo.lua has it.
 
 from __future__ import annotations
 
+import logging
 import secrets
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from store import keys, lifetimes
 from store.addresses import Addresses
 from store.authorizations import fresh_epoch
+from store.errors import StoreUnavailable
 from store.hints import Hints
 from store.lifetimes import GRACE, UNDO_LINK
 from store.links import FIRST_FACTOR, over
 from store.numbers import Numbers
+from store.owned import OwnedApps
 from store.passwords import PasswordHasher
 from store.people import TAKEN
 from store.refused import Refused
@@ -23,21 +27,26 @@ from store.results import Visitor, decoded, warned_of
 from store.scripts import Scripts
 from store.seal import Kind, Sealer, Token
 
+log = logging.getLogger("latchkey.accounts")
+
 
 @dataclass(frozen=True, slots=True)
 class Undo:
     """A link that takes an account back: it makes `old` the address, and the person has `new`, or had; `used`: it has
     done its work; `first_factor`: it was mailed when a first second step was added, not after a change of address;
-    `warned` as of `Profile`, once the account was taken back just
-    now, with the client ids of apps that were disconnected by it, and of those whose spending limit is lower again."""
+    `since`: when that was (epoch ms). Of an account that was taken back just now: `warned` as of `Profile`; the client
+    ids of apps that were disconnected (`ended`) or whose spending limit is lower again; `own`: what was done to apps of
+    the person's own, by client id."""
 
     old: str
     new: str
     used: bool
     first_factor: bool
+    since: int = 0
     warned: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
     lowered: tuple[str, ...] = ()
+    own: Mapping[str, str] = field(default_factory=dict)
 
 
 class Undoing:
@@ -51,6 +60,7 @@ class Undoing:
         addresses: Addresses,
         numbers: Numbers,
         hints: Hints,
+        owned: OwnedApps,
     ) -> None:
         self._scripts = scripts
         self._sealer = sealer
@@ -58,6 +68,7 @@ class Undoing:
         self._addresses = addresses
         self._numbers = numbers
         self._hints = hints
+        self._owned = owned
 
     def _open(self, text: str) -> Token:
         token = self._sealer.open(Kind.UNDO, text)
@@ -71,7 +82,9 @@ class Undoing:
         reply = await self._scripts.run("read_undo", keys.person(token.user), undo_id=token.id)
         if reply.word == "over":
             raise over()
-        return Undo(token.client, reply.text("email"), reply.word == "used", token.generation == FIRST_FACTOR)
+        used = reply.word == "used"
+        since = 0 if used else reply.number("at")
+        return Undo(token.client, reply.text("email"), used, token.generation == FIRST_FACTOR, since)
 
     async def undo(self, text: str, visitor: Visitor) -> Undo:
         """Takes an account back, signed in or not: the address is the one of then. Every session ends, the password,
@@ -88,6 +101,9 @@ class Undoing:
         hashed = await self._hasher.hash(secrets.token_urlsafe(32))
         if not (await self._addresses.reserve(old, user) and await self._addresses.keep(old, user)):
             raise Refused("invalid_request", TAKEN)
+        # Registrations lie in other slots. Cut short behind them, the link works as before and does the rest; what a
+        # thief still changes until the account is back is taken back after it.
+        own = await self._owned.take_back(user, seen.since)
         reply = await self._scripts.run(
             "undo_change",
             {**keys.leaving(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
@@ -109,8 +125,12 @@ class Undoing:
         freed = reply.rows("freed")
         for email, ends in zip(freed[::2], freed[1::2], strict=True):
             await self._addresses.hold(email.decode(), user, int(ends))
+        try:
+            own |= await self._owned.take_back(user, seen.since)
+        except StoreUnavailable:
+            log.warning("the apps of a person who took the account back were looked at before it, and not again")
         ended, lowered = decoded(reply.rows("left")), decoded(reply.rows("lowered"))
         for client in ended:
             self._numbers.disconnected(client)
         self._hints.add(user)
-        return replace(seen, new=reply.text("email"), warned=warned_of(reply), ended=ended, lowered=lowered)
+        return replace(seen, new=reply.text("email"), warned=warned_of(reply), ended=ended, lowered=lowered, own=own)

@@ -228,6 +228,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.owned.drop_secret(w.session, client, secret_mark(app.secrets[1]), VISITOR)
 
 
+@call("owned.take_back", "record_event", "save_app")
+async def _(w: World) -> Call:
+    await own_app(w)
+    return lambda: w.store.owned.take_back(w.user, 0)
+
+
 @call("owned.set_webhook", "read_session", "note_app", "save_app")
 async def _(w: World) -> Call:
     client = await own_app(w)
