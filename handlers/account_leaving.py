@@ -91,13 +91,14 @@ class DeleteAccountHandler(ConfirmingPage):
         try:
             if params.get("credential"):
                 shown = self.read_passkey(params)
-                await self.store.leaving.with_passkey(session, typed.email, *shown, self.visitor)
+                warned = await self.store.leaving.with_passkey(session, typed.email, *shown, self.visitor)
             else:
-                await self.store.leaving.with_password(session, typed, self.visitor)
+                warned = await self.store.leaving.with_password(session, typed, self.visitor)
         except NotShown as wrong:
             letters.codes_guessed(self.site, wrong.told, self.visitor)
             self.set_status(400)
             return await self.show(typed=typed.email, errors={wrong.part: wrong.text})
+        letters.account_deleted(self.site, warned, self.visitor)
         self.write_session(None)
         self.see_other("/account/deleted")
 

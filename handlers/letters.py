@@ -142,6 +142,11 @@ def app_deleted(site: Site, warned: Sequence[str], name: str, client: str, visit
     warn(site, "app_deleted", warned, name=name, client=client, **_circumstances(visitor))
 
 
+def account_deleted(site: Site, warned: Sequence[str], visitor: Visitor) -> None:
+    """That the account is gone."""
+    warn(site, "account_deleted", warned, **_circumstances(visitor))
+
+
 def allowance_grew(site: Site, client: str, allowance: Allowance | None, visitor: Visitor) -> None:
     """That an app may spend more than before, where that is to be told. Its id stands for it: its name, home page and
     domains are what its owner chose."""

@@ -106,7 +106,7 @@ POSTS: dict[str, PersonPost] = {
     "account-email-undo": PersonPost(
         "take your account back by a mailed link", session=False, tells=(ACTIVITY, PERSON), undo="change it again"
     ),
-    "account-delete": PersonPost("delete your account", Confirm.THERE),
+    "account-delete": PersonPost("delete your account", Confirm.THERE, (PERSON,)),
     "account-delete-options": PersonPost("use a passkey", undo=NOTHING_LASTS),
     # How a person signs in.
     "account-security": PersonPost(

@@ -25,7 +25,8 @@ class Typed(NamedTuple):
 
 
 class Leaving:
-    """Each method raises SignedOut."""
+    """Each method raises SignedOut. What deletes the account returns where that is to be told, as `warned` of
+    `Profile`."""
 
     def __init__(self, people: People, factors: OwnFactors, confirming: Confirming) -> None:
         self._people = people
@@ -36,26 +37,29 @@ class Leaving:
         """A challenge for a passkey, and the passkeys of the person that may answer it."""
         return await self._confirming.challenge(session, LEAVE)
 
-    async def with_password(self, session: Session, typed: Typed, visitor: Visitor) -> None:
+    async def with_password(self, session: Session, typed: Typed, visitor: Visitor) -> tuple[str, ...]:
         """Deletes the account for its password and, where the person has a second step, a code, as
         `Confirming.with_password` takes them. Raises NotShown, Refused("rate_limited"), HasherBusy."""
-        await self._check_meant(session, typed.email)
+        warned = await self._check_meant(session, typed.email)
         await self._confirming.with_password(session, typed.password, typed.code, visitor, moved=False)
         await self._people.delete(session.user)
+        return warned
 
     async def with_passkey(
         self, session: Session, typed: str, party: Party, challenge: str | None, answer: Answer, visitor: Visitor
-    ) -> None:
+    ) -> tuple[str, ...]:
         """Deletes the account for the answer of a passkey, which checked who holds it. Raises NotShown."""
-        await self._check_meant(session, typed)
+        warned = await self._check_meant(session, typed)
         await self._confirming.with_passkey(session, party, challenge, answer, visitor, purpose=LEAVE, moved=False)
         await self._people.delete(session.user)
+        return warned
 
-    async def _check_meant(self, session: Session, typed: str) -> None:
-        """Raises NotShown unless the account's address was typed, however it is spelt."""
+    async def _check_meant(self, session: Session, typed: str) -> tuple[str, ...]:
+        """Where the person is warned. Raises NotShown unless the account's address was typed, however it is spelt."""
         try:
-            if normalise_email(typed) == (await self._factors.of(session)).email:
-                return
+            factors = await self._factors.of(session)
+            if normalise_email(typed) == factors.email:
+                return factors.warned
         except ValueError:
             pass
         raise NotShown("email", "That is not the e-mail address of this account.")

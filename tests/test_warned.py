@@ -7,7 +7,7 @@ import pytest
 from handlers.person_posts import OWNER, PERSON, POSTS
 from store.opened import Store
 from tests import mailing
-from tests.driver import EMAIL, PASSWORD, Browser
+from tests.driver import EMAIL, PASSWORD, Browser, fields_of
 from tests.engines import FakeClock
 from tests.mailing import CHANGE, RESET, Post
 from tests.pages import ROOT
@@ -56,6 +56,17 @@ async def test_what_is_done_after_a_change_of_address_is_told_to_the_old_one(pos
         new = post.mails.to(address)[before:]
         assert len(new) == 1, (address, [mail["Subject"] for mail in new])
         assert ("takes the account back" in new[0].get_content()) == (address == EMAIL)
+
+
+async def test_the_end_of_the_account_is_told_to_every_address(post: Post) -> None:
+    ada = await Victim.make(post.service, second=False)
+    await moves(post, ada.browser)
+    xsrf = fields_of(await ada.browser.get(SECURITY), "/signout")["_xsrf"]
+    form = {"email": THIEF, "password": PASSWORD, "_xsrf": xsrf}
+    assert (await ada.browser.send("/account/delete", "POST", form=form)).code == 303
+    for address in (EMAIL, THIEF):
+        mail = await post.mails.newest(address, "Your account was deleted")
+        assert ("works no longer" in mail.get_content()) == (address == EMAIL)
 
 
 async def test_so_is_each_sign_in_factor_and_wrong_code(post: Post, clock: FakeClock) -> None:
