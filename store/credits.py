@@ -11,8 +11,8 @@ from datetime import date, datetime, timedelta
 from store import keys
 from store.grants import at
 from store.guard import admitted
-from store.lifetimes import CREDIT_KEY, CREDITS_READ, SPENDING_MAIL, UNDO_LINK
-from store.refused import Refused, refuse_signed_out
+from store.lifetimes import CREDIT_KEY, CREDITS_READ, PROOF, SPENDING_MAIL, UNDO_LINK
+from store.refused import Refused, refuse_signed_out, refuse_unproved
 from store.results import Allowance, Caller, Profile, Visitor, Window, allowance_of, profile_of
 from store.scripts import Reply, Scripts
 from store.seal import fingerprint
@@ -226,8 +226,8 @@ class Credits:
         self, session: Session, client: str, limit: int | None, visitor: Visitor
     ) -> Allowance | None:
         """What a connected app may spend in a calendar month; None takes the limit off. Returns what the person is to
-        be mailed where that is more than before. Raises SignedOut, Refused("not_found") for an app that may not spend
-        at all."""
+        be mailed where that is more than before. Raises SignedOut, Unproved unless the person confirmed within 10
+        minutes, Refused("not_found") for an app that may not spend at all."""
         reply = await self._scripts.run(
             "set_spend_limit",
             {
@@ -241,9 +241,11 @@ class Credits:
             mails_most=SPENDING_MAIL.limit,
             mails_period=SPENDING_MAIL.period,
             raise_kept=UNDO_LINK,
+            proof=PROOF,
             **visitor.fields(),
         )
         refuse_signed_out(reply)
+        refuse_unproved(reply)
         if reply.word == "not_found":
             raise Refused("not_found", "This app is not connected, or may not spend.")
         return allowance_of(reply)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from store.confirming import NotShown
+from store.opened import Store
 from store.passkeys import Party, decode, options_for_new, options_for_use, read_answer
 from store.refused import Refused, SignedOut, Unproved
 from store.second_step import Half
@@ -79,6 +80,12 @@ async def confirm_if_needed(world: World) -> None:
     """As before a change."""
     if not (await world.store.factors.of(world.session)).proved:
         await confirm(world)
+
+
+async def shown(store: Store, session: Session) -> None:
+    """As if the person had confirmed just now, where a test is about something else."""
+    now = await store.apps.now()
+    await store.client.hset(session.keys()["session"], mapping={"proved_at": now, "shown_at": now})
 
 
 async def half_of(world: World, password: str = PASSWORD) -> Half:

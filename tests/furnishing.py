@@ -13,6 +13,7 @@ from store.registration import Registration
 from store.results import Caller, Visitor
 from tests.charging import PRICE, charge
 from tests.drawing import drawn
+from tests.factoring import shown
 from tests.hosted import Keeper
 from tests.touring import DAY, DAYS, Stand
 
@@ -51,6 +52,7 @@ async def furnish(stand: Stand) -> None:
     tokens = await stand.store.tokens.mint(person, weather, SPENDS)
     asked = Asked("echo-1", PRICE, 1, 249_999, 1, lasts=DAY * 1000)
     await stand.store.calls.hold(caller_with(stand, tokens.access_token), "credits:spend", asked)
+    await shown(stand.store, session)
     await stand.store.credits.set_spend_limit(session, weather.client_id, 5_000_000, PHONE)
     await stand.store.owned.give(person, weather.client_id)
     await stand.store.apps.update(weather.client_id, owner=person)

@@ -13,6 +13,7 @@ from store.lifetimes import AI, AI_REPLY, CREDITS_READ
 from store.opened import Store
 from store.registration import Registration
 from store.results import Caller
+from tests.factoring import shown
 from tests.world import VISITOR, World
 
 SPENDING = ("profile", "credits:read", "credits:spend", "apps:read")
@@ -98,6 +99,7 @@ class Spender:
 
     async def limit(self, world: World, limit: int | None) -> None:
         """The person sets what the app may spend in a month."""
+        await shown(self.store, world.session)
         await self.store.credits.set_spend_limit(world.session, self.caller.client, limit, VISITOR)
 
 

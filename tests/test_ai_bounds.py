@@ -20,6 +20,7 @@ from outbound.tokens import count
 from store.lifetimes import AI
 from store.results import Caller
 from tests.driver import Service, json_of
+from tests.factoring import shown
 from tests.spender import PATIENT, SDK, SHORT, Spender, cost, events_in, hurry, question, session_of
 from tests.spending import Spender as OnTheStore
 from tests.upstream import USAGE, Plan, ScriptedUpstream, error, message
@@ -204,6 +205,7 @@ async def on_the_store(spender: Spender) -> OnTheStore:
 async def test_a_limit_for_three_lets_three_calls_through(service: Service) -> None:
     below = await on_the_store(await Spender.make(service))
     session = await session_of(service)
+    await shown(service.store, session)
     await service.store.credits.set_spend_limit(session, service.web.client_id, 30, VISITOR)
     found = [await refusal_of(below.ask(10, 0)) for _ in range(5)]
     assert found == [None, None, None, "app_spend_limit", "app_spend_limit"]

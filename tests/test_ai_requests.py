@@ -13,6 +13,7 @@ import pytest
 
 from handlers.site import Site
 from tests.driver import Service, json_of, send
+from tests.factoring import shown
 from tests.spender import (
     NATIVE,
     PLENTY,
@@ -101,6 +102,7 @@ async def test_the_spend_limit_of_an_app_holds(service: Service, upstream: Scrip
     spender = await Spender.make(service)
     other = await Spender.make(service, app=await service.add_app("other-app"), amount=0)
     session = await session_of(service)
+    await shown(service.store, session)
     most = cost(bound(question()), 100)
     await service.store.credits.set_spend_limit(session, spender.app.client_id, most, VISITOR)
     assert (await spender.ask()).code == 200

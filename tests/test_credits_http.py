@@ -12,6 +12,7 @@ from handlers.site import Site
 from store import keys
 from tests.driver import Service, json_of, send
 from tests.engines import FakeClock
+from tests.factoring import shown
 from tests.spender import MODEL, PLENTY, PRICE, Spender, assert_error, mint, question, session_of
 from tests.upstream import VENDOR_MODEL, Plan, ScriptedUpstream, failing
 from tests.world import VISITOR
@@ -47,6 +48,7 @@ async def test_the_balance(service: Service) -> None:
 async def test_the_limit_of_the_app_in_the_balance(clock: FakeClock, service: Service) -> None:
     spender = await Spender.make(service)
     session = await session_of(service)
+    await shown(service.store, session)
     await service.store.credits.set_spend_limit(session, spender.app.client_id, 5_000, VISITOR)
     limit = json_of(await spender.get("/credits/balance"))["appLimit"]
     assert set(limit) == {"limit", "period", "used", "resetsAt"}

@@ -15,10 +15,12 @@ from tornado.ioloop import IOLoop
 
 from store import keys
 from store.credits import AppLimit
-from store.lifetimes import GRACE
+from store.lifetimes import GRACE, PROOF
 from store.opened import Store
+from store.refused import Unproved
 from store.scripts import LUA, Scripts, load_scripts
 from tests.engines import FakeClock
+from tests.factoring import confirm
 from tests.spending import DOLLAR, FREE, SPENDING, Spender, a_world, recount
 from tests.world import VISITOR, World, every_key, refusal_of
 
@@ -32,6 +34,22 @@ async def limited(store: Store, limit: int | None, paid: int = DOLLAR) -> tuple[
     await store.credits.grant(world.user, paid)
     await app.limit(world, limit)
     return world, app
+
+
+@pytest.mark.gen_test
+async def test_the_script_changes_no_limit_without_a_recent_confirmation(memory_store: Store, clock: FakeClock) -> None:
+    world, app = await limited(memory_store, 100)
+    client = app.caller.client
+    clock.advance(PROOF / 1000 + 1)
+    world.session = await world.sign_in()
+    for confirmed in (False, True):
+        if confirmed:
+            await confirm(world)
+            clock.advance(PROOF / 1000 + 1)
+        with pytest.raises(Unproved):
+            await memory_store.credits.set_spend_limit(world.session, client, None, VISITOR)
+    await confirm(world)
+    assert await memory_store.credits.set_spend_limit(world.session, client, None, VISITOR)
 
 
 async def used(app: Spender) -> int:

@@ -21,6 +21,7 @@ from store.totp import STEP, code_at
 from tests import mailing
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.engines import FakeClock
+from tests.factoring import shown
 from tests.holding import stock
 from tests.mailing import Post
 from tests.pages import ROOT
@@ -52,8 +53,9 @@ class Victim:
     async def make(cls, service: Service, *, second: bool) -> Victim:
         self = cls(await Person.arrive(service))
         await service.tokens(browser=self.browser, scope=SCOPE)
-        session = service.store.sessions.open(self.browser.cookies["latchkey_session"])
+        session = service.store.sessions.open((await service.signed_in()).cookies["latchkey_session"])
         assert session
+        await shown(service.store, session)
         await service.store.credits.set_spend_limit(session, "web-app", 5_000_000, VISITOR)
         await stock(service.store, service.ada, "web-app", {"notes/a": b"1", "notes/b": b"2"})
         await service.add_app("mine", owner=service.ada, status="off")

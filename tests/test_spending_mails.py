@@ -10,6 +10,7 @@ from tests import mailing
 from tests.deciding import DECIDE
 from tests.driver import EMAIL, PASSWORD, Browser, fields_of
 from tests.engines import FakeClock
+from tests.factoring import shown
 from tests.mailing import Post, heading
 from tests.securing import Person, text_of
 from tests.world import VISITOR, refusal_of
@@ -120,6 +121,7 @@ async def test_what_was_refused_is_not_mailed(post: Post) -> None:
     assert (await ada.submit(page, DECIDE, decision="deny")).code == 303
     session = post.service.store.sessions.open(ada.cookies["latchkey_session"])
     assert session
+    await shown(post.service.store, session)
     assert (
         await refusal_of(post.service.store.credits.set_spend_limit(session, "web-app", None, VISITOR)) == "not_found"
     )

@@ -12,6 +12,7 @@ from store.registration import Registration
 from store.undoing import Undo
 from tests.driver import EMAIL
 from tests.engines import FakeClock
+from tests.factoring import shown
 from tests.mailing import Post
 from tests.spending import DOLLAR, SPENDING
 from tests.test_undo_address import NEW_PASSWORD, THIEF, confirms, mails, post, site, undo_of
@@ -49,6 +50,7 @@ async def connect(
 
 
 async def allow(world: World, client: str, limit: int | None) -> None:
+    await shown(world.store, world.session)
     await world.store.credits.set_spend_limit(world.session, client, limit, VISITOR)
 
 

@@ -7,6 +7,7 @@ from store.documents import Conditions
 from store.registration import Registration
 from store.results import Caller
 from tests.calls.prepared import Call, call
+from tests.factoring import confirm_if_needed
 from tests.holding import connect_app, write
 from tests.spending import DOLLAR, REPLY, SPENDING, Spender
 from tests.world import CALLBACK, VISITOR, World
@@ -101,6 +102,7 @@ async def _(w: World) -> Call:
 @call("credits.set_spend_limit", "set_spend_limit")
 async def _(w: World) -> Call:
     app = await spender(w)
+    await confirm_if_needed(w)
     return lambda: w.store.credits.set_spend_limit(w.session, app.caller.client, DOLLAR, VISITOR)
 
 
