@@ -10,7 +10,7 @@ from store.errors import StoreFull, StoreUnavailable, Unconfirmed
 from store.passwords import HasherBusy
 from store.refused import Refused, SignedOut, Unproved
 
-CONFIRM_FIRST = "Confirm first that it is you."
+CONFIRM_FIRST = "Confirm it's you first."
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ CATALOGUE: dict[str, Entry] = {
     "invalid_scope": Entry(400, "A scope is unknown or was not registered by the app."),
     "invalid_client": Entry(401, "Client authentication failed."),
     "invalid_token": Entry(401, "The access token is expired, revoked or not valid."),
-    "insufficient_scope": Entry(403, "The token does not carry the scope this needs."),
+    "insufficient_scope": Entry(403, "The token lacks the scope that this call needs."),
     "rate_limited": Entry(429, "Too many requests. Try again later."),
     "access_denied": Entry(403, "The person or the server denied the request."),
     "unsupported_response_type": Entry(400, "The only response type is code."),
     "unsupported_grant_type": Entry(400, "The grant types are authorization_code and refresh_token."),
     "insufficient_credits": Entry(402, "The person's credits do not cover this."),
-    "app_spend_limit": Entry(402, "The person lets this app spend no more this month."),
-    "idempotency_in_progress": Entry(409, "The call with this Idempotency-Key is still under way."),
+    "app_spend_limit": Entry(402, "This app has reached the person's spending limit for this month."),
+    "idempotency_in_progress": Entry(409, "The call with this Idempotency-Key is still in progress."),
     "idempotency_reply_gone": Entry(409, "The call with this Idempotency-Key was made; its reply is no longer kept."),
     "idempotency_mismatch": Entry(422, "This Idempotency-Key was used with another request."),
     "upstream_error": Entry(502, "The model's server failed. Nothing was charged."),
@@ -43,10 +43,10 @@ CATALOGUE: dict[str, Entry] = {
     "login_required": Entry(401, "The person has to sign in."),
     "consent_required": Entry(403, "The person has to consent."),
     "not_found": Entry(404, "There is nothing here."),
-    "method_not_allowed": Entry(405, "This method is not for this address."),
-    "precondition_failed": Entry(412, "The document is not as the condition says."),
+    "method_not_allowed": Entry(405, "This address does not support this method."),
+    "precondition_failed": Entry(412, "The document does not match the condition."),
     "document_too_large": Entry(413, "The document is too large."),
-    "quota_exceeded": Entry(507, "The app keeps as much for this person as it may."),
+    "quota_exceeded": Entry(507, "The app has used all the storage it may have for this person."),
     "payload_too_large": Entry(413, "The request is too large."),
     "unsupported_media_type": Entry(415, "Send application/json or application/x-www-form-urlencoded."),
     "temporarily_unavailable": Entry(503, "The service cannot do this right now: nothing was done, or it is unknown."),
@@ -55,7 +55,7 @@ CATALOGUE: dict[str, Entry] = {
 
 UNAVAILABLE = "temporarily_unavailable"
 FULL = 30
-"""Seconds after which whoever met a full store may try again: an operator has to make room first."""
+"""Seconds to wait before a retry when the store is full: an operator must make room first."""
 
 # These codes go out under another name: the interface knows one code for every malformed request.
 PUBLIC_NAME = {"payload_too_large": "invalid_request", "unsupported_media_type": "invalid_request"}
@@ -70,7 +70,7 @@ def refusal_of(status: int, error: BaseException | None) -> Refused:
     if isinstance(error, SignedOut):
         return Refused("login_required")
     if isinstance(error, StoreFull):
-        return Refused("temporarily_unavailable", "There is no room to store this. Nothing was done.", retry_after=FULL)
+        return Refused("temporarily_unavailable", "The store is full. Nothing was done.", retry_after=FULL)
     if isinstance(error, Unproved):
         return Refused("access_denied", CONFIRM_FIRST)
     if isinstance(error, (StoreUnavailable, HasherBusy)):

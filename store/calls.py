@@ -252,13 +252,13 @@ def _refuse(word: str, window: Window) -> NoReturn:
 
 
 _REFUSALS = {
-    "crowded": ("rate_limited", "This person has as many AI calls under way as one person may."),
-    "running": ("idempotency_in_progress", "The call with this Idempotency-Key is still under way."),
+    "crowded": ("rate_limited", "This person already has the most AI calls that may run at once."),
+    "running": ("idempotency_in_progress", "The call with this Idempotency-Key is still in progress."),
     "mismatch": ("idempotency_mismatch", "This Idempotency-Key was used with another request."),
     "reply_gone": (
         "idempotency_reply_gone",
         "The call with this Idempotency-Key was made and charged, but its reply is no longer kept.",
     ),
     "insufficient_credits": ("insufficient_credits", "The person's credits do not cover this call."),
-    "app_spend_limit": ("app_spend_limit", "The person lets this app spend no more this month."),
+    "app_spend_limit": ("app_spend_limit", "This app has reached the person's spending limit for this month."),
 }

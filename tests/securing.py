@@ -68,7 +68,7 @@ class Person:
 
     async def proved(self) -> bool:
         """Whether her page asks no confirmation of her."""
-        return not says(await self.browser.get(SECURITY), "Confirm that it is you")
+        return not says(await self.browser.get(SECURITY), "Confirm it’s you")
 
     async def options(self, path: str, browser: Browser | None = None, page: str = SECURITY) -> dict[str, Any]:
         """What the page's script fetches."""

@@ -385,7 +385,7 @@ async def test_a_person_has_as_many_apps_as_the_setting_says(service: Service) -
     for _ in range(2):
         assert (await register(browser)).code == 200
     assert (await register(browser)).code == 403
-    assert "as many as one person may have" in text_of(await browser.get("/developer/apps"))
+    assert "the most one person may have" in text_of(await browser.get("/developer/apps"))
 
 
 @pytest.mark.gen_test
@@ -430,7 +430,7 @@ async def test_the_list_says_until_when_a_deleted_app_counts(service: Service, s
     await service.store.apps.begin_deletion(app.client_id)
     await service.store.apps.finish_deletion(app.client_id)
     text = text_of(await browser.get("/developer/apps"))
-    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^:]+: till then people can download", text)
+    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^:]+: until then people can download", text)
 
 
 @pytest.mark.gen_test(timeout=60)

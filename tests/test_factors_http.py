@@ -60,7 +60,7 @@ async def test_whoever_has_the_session_and_the_password_takes_no_second_step_awa
         await ada.browser.send(CONFIRM, "POST", form=known | {"credential": ""})
         for path in (f"{SECURITY}/recovery", f"{PASSKEYS}/remove", f"{PASSKEYS}/options", f"{APP}/remove"):
             refused = await ada.browser.send(path, "POST", form=known, headers={"Accept": "text/html"})
-            assert (refused.code, says(refused, "Confirm first that it is you")) == (403, True), path
+            assert (refused.code, says(refused, "Confirm it's you first")) == (403, True), path
     assert (await service.browser().sign_in()).headers["Location"].startswith("/signin/second")
 
 
@@ -88,7 +88,7 @@ async def test_the_first_factor_takes_the_password_of_the_last_ten_minutes(clock
     stale = await ada.browser.get(APP)
     clock.advance(601)
     page = await ada.browser.get(SECURITY)
-    assert says(page, "Confirm that it is you")
+    assert says(page, "Confirm it’s you")
     assert "confirm-code" not in page.body.decode()
     assert (await ada.browser.get(APP)).code == 403
     assert (await ada.browser.submit(stale, APP, code="000000")).code == 403, "before its code is looked at"

@@ -247,7 +247,7 @@ async def test_a_name_like_a_brand_is_called_so_until_the_operator_has_verified_
     service: Service, domain: Domain
 ) -> None:
     app, browser = await own(service, name="PayPa1 Login")
-    warning = "Its name looks like PayPal. Nobody has checked that the app is theirs."
+    warning = "Its name looks like PayPal. Nobody has checked that they made this app."
     unverified = f"Not verified nobody has checked who is behind this app {warning}"
     assert await mark(app, browser) == unverified
     domain.says("own")
