@@ -430,7 +430,7 @@ async def test_the_list_says_until_when_a_deleted_app_counts(service: Service, s
     await service.store.apps.begin_deletion(app.client_id)
     await service.store.apps.finish_deletion(app.client_id)
     text = text_of(await browser.get("/developer/apps"))
-    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^:]+: until then people can download", text)
+    assert re.search(rf"1 of 20 apps .*Deleted {app.client_id} Counts until [^:]+: until then people can", text)
 
 
 @pytest.mark.gen_test(timeout=60)
