@@ -1,4 +1,4 @@
-"""What a change of an app changed, in lines for the mail to its owner."""
+"""The changes to an app, as lines for the mail to its owner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOLD = ("name", "redirect_uris")  # in words of their own
 
 
 def changed_lines(app: Registration, fields: dict[str, Any]) -> list[str]:
-    """A line for each of the `fields` that differs from the registration; none where nothing changed."""
+    """A line for each of the `fields` that differs from the registration; none if nothing changed."""
     lines = []
     if fields["name"] != app.name:
         lines.append(f"Name: {fields['name']} (until now {app.name})")

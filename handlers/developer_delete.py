@@ -1,4 +1,4 @@
-"""/developer/apps/:client_id/delete: the end of an app, for which its owner shows again who they are."""
+"""/developer/apps/:client_id/delete: its owner confirms and deletes an app."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class DeleteAppHandler(ConfirmingPage):
         )
 
     async def post(self, client_id: str) -> None:
-        """Deletes the app: its tokens are dead when this answers, and its documents live 30 days more. Sent for an app
-        whose deletion is not finished, which was confirmed before, it goes on."""
+        """Deletes the app: its tokens are dead when this answers, and its documents live 30 days more. For an app
+        whose deletion broke off, which was confirmed before, the deletion continues."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         registration, left_by = await self.store.apps.fresh(client_id)
@@ -65,7 +65,7 @@ class DeleteAppHandler(ConfirmingPage):
 
 
 class DeleteAppOptionsHandler(ConfirmingPage):
-    """What a browser is asked for where a passkey deletes the app."""
+    """WebAuthn options for a passkey that deletes the app."""
 
     async def post(self, client_id: str) -> None:
         """One of this person's passkeys."""

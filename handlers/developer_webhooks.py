@@ -19,15 +19,18 @@ TEST = "ping"
 NOTICES = {
     "saved": "Saved. Events go there from now on, those that wait as well.",
     "off": "Saved. No events are posted from now on.",
-    "sent": "A test event is on its way. Load this page again in a moment to see what became of it.",
-    "again": "It is on its way once more. Load this page again in a moment to see what became of it.",
+    "sent": "A test event is on its way. Reload this page in a moment to see the result.",
+    "again": "It is on its way again. Reload this page in a moment to see the result.",
     "running": "It is being posted just now.",
 }
 WHAT_IS_TOLD = (
-    ("grant.revoked", "Somebody has disconnected your app. What it keeps for them here is kept for 30 days."),
-    ("tokens.revoked", "Your app’s tokens for somebody ended, for their safety. They have to come by your app anew."),
-    ("data.deleted", "What your app kept for somebody here is gone."),
-    ("user.deleted", "Somebody has deleted their account, and what your app kept for them here is gone."),
+    ("grant.revoked", "A person disconnected your app. Its documents for them are kept here for 30 days."),
+    (
+        "tokens.revoked",
+        "Your app’s tokens for a person ended, for their safety. They have to sign in to your app again.",
+    ),
+    ("data.deleted", "Your app’s documents for a person are gone."),
+    ("user.deleted", "A person deleted their account, and your app’s documents for them are gone."),
     ("app.deleted", "Your app was deleted here. Events about its people’s documents follow for 30 days."),
 )
 

@@ -24,14 +24,14 @@ WRITING = ("post", "put", "patch", "delete")
 
 
 class GuardedPage(ConfirmingPage):
-    """A page whose forms `handlers/person_posts.py` may guard: whoever has not confirmed lately gets a page that asks,
-    keeps what was typed, and goes on with the form."""
+    """A page whose forms `handlers/person_posts.py` may guard: a person without a recent confirmation gets a page that
+    asks for it, keeps what was typed, and sends the form again."""
 
     uses_scripts = False
     _moved: Session | None = None
 
     def initialize(self, policy: Policy) -> None:
-        """Takes the route's policy, and the row of its form."""
+        """Reads the route's policy, and the row of its form."""
         super().initialize(policy)
         self.guard = POSTS.get(policy.route, PersonPost(""))
 
@@ -73,7 +73,7 @@ class GuardedPage(ConfirmingPage):
         return await confirming.with_password(session, params.get(PASSWORD) or "", params.get(CODE) or "", self.visitor)
 
     def move_to(self, cookie: str) -> None:
-        """The session goes on under another cookie; forms on the answer carry an XSRF token that fits it."""
+        """Moves the session to a new cookie; forms in the answer get an XSRF token that fits it."""
         self.write_session(cookie)
         self._moved = self.store.sessions.open(cookie)
         self._raw_xsrf_token = (None, os.urandom(16), time())

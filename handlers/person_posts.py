@@ -1,5 +1,5 @@
-"""What each form of a person takes, whom it tells and how it is undone, as data. The server refuses to start while a
-form of a page has no row here, and tests send each with a stolen cookie."""
+"""The rules of each form for people: its confirmation, its notices and how to undo it. The server refuses to start
+while a form of a page has no row here, and tests send each with a stolen cookie."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Confirm(Enum):
     RECENT = "recent"
     """The person typed the password again within 10 minutes, or confirmed with the second step where they have one."""
     CURRENT = "current password"
-    """The form carries the current password; whoever has a second step also confirmed with it, as RECENT says."""
+    """The form carries the current password; a person with a second step also confirmed with it, as for RECENT."""
     THERE = "then and there"
-    """The form itself carries all that a sign-in takes."""
+    """The form itself carries everything that a sign-in takes."""
 
 
 ACTIVITY, PERSON, OWNER = "activity", "mail to the person", "mail to the owner"

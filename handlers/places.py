@@ -12,7 +12,7 @@ from store.results import Window
 
 SPREAD_SECONDS = 3
 """Over so many seconds those who are sent away are told to come back, or they would all come back at once."""
-BUSY = Refused("temporarily_unavailable", "The server has more to do than it can. Nothing was done: try again.")
+BUSY = Refused("temporarily_unavailable", "The server is overloaded. Nothing was done: try again.")
 
 
 def later() -> int:

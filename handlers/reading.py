@@ -1,4 +1,4 @@
-"""Long bodies are read in a thread, and no person's keep those of others waiting."""
+"""Reads long bodies in a thread; one person's bodies do not delay another's."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from store.threads import Threads
 T = TypeVar("T")
 
 LONG_BODY = 2**14
-"""Bytes of a body that is read where it arrives. The token and the window of a longer one are looked at before, in a
-round trip of its own: unread, nobody knows what it costs."""
+"""Bytes of a body that is read at once. For a longer body, token and window are checked first, in an extra round trip:
+an unread body has an unknown cost."""
 MOST, EACH = 256, 16
 """Long bodies that a process has at once, of all people and of one."""
 
 
 class Readers:
-    """One thread. Of each person one body is read or in its queue; the others wait until it is that person's turn."""
+    """One thread. Each person has one body in it or its queue; that person's other bodies wait for their turn."""
 
     def __init__(self, most: int = MOST, each: int = EACH) -> None:
         self.places = Places(most, each)

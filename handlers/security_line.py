@@ -39,14 +39,14 @@ class SecurityLine(Said):
         return declared.sentence if declared else self._event.event
 
     def put_fields(self, line: dict[str, Any]) -> None:
-        """All that is known of the event."""
+        """Everything known about the event."""
         line["event"], line["result"] = self._event.event, self._event.result
         line |= _fields(self._event)
 
 
 def tell_security(application: Latchkey) -> None:
-    """Has the store's security log ask for the origin of what it notes, and tell each event to the process's log. What
-    the application's site says counts each time: a reload gives it another."""
+    """Gives the store's security log the origin of each event, and writes each event to the process's log. Asks the
+    application for its site each time, since a reload replaces the site."""
     security = application.site.store.security
 
     def origin() -> Origin:
@@ -70,12 +70,12 @@ def tell(event: Event) -> None:
 
 
 def _fields(event: Event) -> dict[str, str | int]:
-    """What a line has behind event and result; its level is the severity."""
+    """The fields of a line after event and result; its level is the severity."""
     apart = ("event", "result", "severity", *(("count",) if event.count == 1 else ()))
     return {name: value for name, value in event.shown().items() if value and name not in apart}
 
 
 def _word(value: str | int) -> str:
-    """The value in quotes where it would look like several."""
+    """The value, in quotes if it would look like several."""
     text = str(value)
     return orjson.dumps(text).decode() if " " in text or '"' in text else text

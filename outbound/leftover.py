@@ -17,7 +17,7 @@ BREATH = 0.005
 
 
 async def meter_leftover(events: AsyncIterator[Event], meter: Meter) -> None:
-    """Reads on for at most SECONDS and MAX_BYTES: what waited in buffers, ours and the server's, was paid for."""
+    """Reads on for at most SECONDS and MAX_BYTES: the output in our buffers and the server's was paid for."""
     loop, left = asyncio.get_running_loop(), MAX_BYTES
     breath = loop.time() + BREATH
     with suppress(TimeoutError, UpstreamFailed):

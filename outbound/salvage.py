@@ -30,7 +30,7 @@ def reported_usage(raw: bytes | bytearray) -> dict[str, Any]:
 
 
 def count_bytes(raw: bytes | bytearray, enough: int) -> int:
-    """How many tokens the bytes have as they came, names and brackets too; where more than `enough`, some number above
+    """The number of tokens in the raw bytes, names and brackets included; if more than `enough`, some number above
     it."""
     total = 0
     for start in range(0, len(raw), PART):

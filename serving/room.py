@@ -1,4 +1,4 @@
-"""A look at the store's memory now and then: for what is refused, for the metrics, and for the log when it fills up."""
+"""Checks the store's memory regularly: for refusals, for metrics, and for the log when the store fills up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_SECONDS = 10.0
 LEAST_SECONDS = 0.1
 """Between two looks, however much is written."""
 NEARLY = 0.7
-"""From this part on an operator should make room."""
+"""From this share of the limit on an operator should make room."""
 EASED = 0.05
 """A state ends this much below the part where it began: the log does not tell of each step over one line."""
 
@@ -31,7 +31,7 @@ class RoomWatch:
         self._state = _WELL
 
     async def watch(self, store: Store) -> None:
-        """Looks again and again until it is cancelled: every 10 seconds, and when this process has written much."""
+        """Checks until it is cancelled: every 10 seconds, and after many writes of this process."""
         while True:
             # Before the look: what is written meanwhile asks for another one.
             store.headroom.wanted.clear()
@@ -47,7 +47,7 @@ class RoomWatch:
                 await asyncio.wait_for(store.headroom.wanted.wait(), LOOK_SECONDS)
 
     def note(self, room: Room) -> None:
-        """Takes up what was seen; logs where it is another state than before."""
+        """Takes over the figures; logs a change of state."""
         self.seen = room
         state = _state(room.part, self._state)
         if state == self._state:

@@ -73,12 +73,12 @@ class Settings:
     ai_calls: int = declare("Limits", "N", "2048", to.whole(1, 100_000),
         "AI calls under way at once in each process; more are answered 503.", live=True)
     ai_calls_per_person: int = declare("Limits", "N", "32", to.whole(1, 100_000),
-        "AI calls that one person may have under way at once, over all apps and processes, those included whose app "
-        "hung up; more are answered 429. Below 20 it refuses bursts that the window of 20 a minute lets in.", live=True)
+        "AI calls that one person may have in progress at once, over all apps and processes, including calls whose app "
+        "hung up; more are answered 429. Below 20 it refuses bursts that the window of 20 a minute allows.", live=True)
     downloads: int = declare("Limits", "N", "32", to.whole(1, 10_000),
-        "Downloads of what is kept of a person under way at once in each process; more are answered 503.", live=True)
+        "Downloads of people's data that may run at once in each process; more are answered 503.", live=True)
     downloads_per_person: int = declare("Limits", "N", "2", to.whole(1, 10_000),
-        "Downloads that one person may have under way at once in each process; more are answered 429.", live=True)
+        "Downloads that one person may run at once in each process; more are answered 429.", live=True)
 
     ops_port: int | None = declare("Operations", "PORT", "", to.optional_port,
         "TCP port of what payment back ends call, apart from everything else; 0 picks a free one, none is off.")
@@ -102,8 +102,8 @@ class Settings:
     data_dir: Path = declare("Store", "DIR", "data", to.path,
         "Directory of the embedded store and of the keys made for it.", "both")
     store_memory: int | None = declare("Store", "BYTES", "", to.optional_whole(64 * 2**20, 2**50),
-        "Bytes of memory that the embedded store may take; empty is three quarters of what the machine, or the "
-        "container, has. A sixteenth of it is a reserve for what ends and frees: see docs/operations.md.")
+        "Bytes of memory that the embedded store may take; empty is three quarters of the memory of the machine or the "
+        "container. A sixteenth of it is a reserve for ending and freeing things: see docs/operations.md.")
     redis_timeout: float = declare("Store", "SECONDS", "5", to.seconds(0.01, 300),
         "Seconds that one call to the store may take.", "both")
     redis_connections: int = declare("Store", "N", "64", to.whole(1, 10_000),
@@ -127,17 +127,17 @@ class Settings:
     apps_per_person: int = declare("Accounts", "N", "20", to.whole(1, 1000),
         "Apps that one person may have registered, at most.", live=True)
     person_grant_limit: int = declare("Accounts", "N", "200", to.whole(1, 500),
-        "Apps that one person may have connected, at most, with those disconnected whose documents are still kept. "
-        "Beyond it consent to another is refused; whoever has more keeps them.", "both", live=True)
+        "Apps that one person may have connected, at most, including disconnected ones whose documents are still kept. "
+        "Beyond that, consent to another is refused; people who have more keep them.", "both", live=True)
     person_session_limit: int = declare("Accounts", "N", "100", to.whole(1, 200),
-        "Browsers that one person may be signed in with, at most. Beyond it a sign-in ends the session that was idle "
+        "Browsers that one person may be signed in with, at most. Beyond it a sign-in ends the session idle "
         "the longest.", live=True)
     person_family_limit: int = declare("Accounts", "N", "100", to.whole(1, 400),
-        "Sign-ins of one person to one app whose refresh tokens live, at most. Beyond it a code exchange ends the one "
-        "unused the longest: its refresh token is invalid_grant, and the others live on.", "both", live=True)
+        "Sign-ins of one person to one app with live refresh tokens, at most. Beyond it a code exchange ends the one "
+        "unused the longest: its refresh token gets invalid_grant, and the others keep working.", "both", live=True)
     refresh_lifetime: int = declare("Accounts", "DAYS", "0", to.whole(0, 3650),
-        "Days after which the refresh tokens of a sign-in end, however often they were rotated; 0: they do not. An app "
-        "may be registered with fewer.")
+        "Days after which the refresh tokens of a sign-in end, even if they were rotated; 0: never. An app may be "
+        "registered with fewer.")
     require_pkce: bool = declare("Accounts", "", "false", to.boolean,
         "Require PKCE of every app, as if each registration had pkceRequired. Off, an app with a secret may leave it "
         "out.", live=True)
@@ -173,8 +173,8 @@ class Settings:
         "that the person signed in with before.")
     password_ranges: str = declare("Passwords", "URL", "", to.range_url,
         "Look up new passwords in a list of breached ones: the server adds the first five hex digits of the SHA-1, and "
-        "sends nothing else (k-anonymity), in the form of Have I Been Pwned. Where that server is away the password is "
-        "taken. A URL with a key belongs in the environment or the file.", "both", secret=True, live=True)
+        "sends nothing else (k-anonymity), in the form of Have I Been Pwned. If that server is down, the password "
+        "is accepted. A URL with a key belongs in the environment or the file.", "both", secret=True, live=True)
 
     document_size: int = declare("Documents", "BYTES", "262144", to.whole(1024, 2**20),
         "Largest document, in bytes as it was sent.", live=True)
@@ -190,10 +190,10 @@ class Settings:
         "Bytes that all apps together keep for one person, at most; empty is four times storage_limit, "
         "at most a 64th of the memory that the store may take, or 4 MiB where that is less.", live=True)
     owner_document_limit: int = declare("Documents", "N", "2000000", to.whole(0, 10**12),
-        "Documents that all apps of one owner together keep, over all people, at about most; 0: as many as they like. "
+        "Documents that all apps of one owner together keep, over all people, at most (about); 0: no limit. "
         "Apps that the operator registered have no such limit.", live=True)
     owner_storage_limit: int = declare("Documents", "BYTES", str(4 * 2**30), to.whole(0, 2**50),
-        "Bytes that all apps of one owner together keep, over all people, at about most; 0: as many as they like.",
+        "Bytes that all apps of one owner together keep, over all people, at most (about); 0: no limit.",
         live=True)
 
     ledger_days: int = declare("Credits", "DAYS", "400", to.whole(1, 3650),

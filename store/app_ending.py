@@ -1,4 +1,4 @@
-"""The end of an app by its owner, who shows first who they are, as for the end of an account."""
+"""An owner deletes an app, after a confirmation as for the end of an account."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TypedForApp(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """An app whose tokens are dead, the cookie of its owner's session from now on, and where its owner is warned."""
+    """An app whose tokens are dead, the new cookie of its owner's session, and the addresses for the warning."""
 
     app: Registration
     cookie: str

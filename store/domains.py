@@ -1,4 +1,4 @@
-"""Domains that apps prove: which may be proven, and what a file on one must say.
+"""Domains that apps prove: the domains allowed, and the required content of the file.
 
 A proof says one thing: whoever answers at the domain names the app. So it counts only for redirect URIs at the domain
 or below it, and ends with a change of the app's name or redirect URIs. A domain can change hands, so the file is read
@@ -60,7 +60,7 @@ def check_domain(app: Registration, typed: str) -> str:
 
 
 def within(host: str, domain: str) -> bool:
-    """Whether a host is a domain or below it."""
+    """Whether a host is the domain or a subdomain of it."""
     return host == domain or host.endswith(f".{domain}")
 
 

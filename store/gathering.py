@@ -60,7 +60,7 @@ class Gathering:
 
 
 def _both(one: Event, other: Event) -> Event:
-    """The two events as one count, which has what both have."""
+    """The two events as one count, with the fields that they share."""
     return replace(
         one,
         person=_same(one.person, other.person),

@@ -18,8 +18,8 @@ STOPPED = (
 
 
 class Told(NamedTuple):
-    """What the person is told: somebody types wrong codes after the right password. `stopped`: no code
-    counts any more, until there is another password."""
+    """A notice to the person: somebody types wrong codes after the right password. `stopped`: no code
+    counts until the password is changed."""
 
     warned: tuple[str, ...]
     stopped: bool

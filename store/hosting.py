@@ -1,4 +1,4 @@
-"""What all apps of an owner keep, over all people: about right, added up off the path of a write.
+"""The storage of all apps of an owner, over all people: approximate, added up in the background.
 
 The people of an app lie in many slots, so no script sees the sum. Each process counts what it has written, adds that to
 the owner's row every few seconds, or as soon as it is a part of the limit that counts, and learns the sum. Once it is
@@ -30,7 +30,7 @@ log = logging.getLogger("latchkey.hosting")
 
 FLUSH_SECONDS = 10.0
 PORTION = 64
-"""The part of a limit that a process may add before it tells of it."""
+"""The share of a limit that a process may add before it reports the addition."""
 MOST_OWNERS = 10_000
 """Owners that are counted between two flushes; what others do shows with the next count."""
 HOUR = 60 * MINUTE
@@ -41,7 +41,7 @@ ShardsOf = Callable[[str], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class OwnerLimits:
-    """What all apps of one owner may keep, over all people; 0: as much as they like."""
+    """The limits of all apps of one owner, over all people; 0: no limit."""
 
     documents: int = 2_000_000
     bytes: int = 4 * 2**30

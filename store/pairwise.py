@@ -1,4 +1,4 @@
-"""Who an event is about, for an app that was never granted `profile`: an id of that pair alone.
+"""The id of a person in events to an app that was never granted `profile`: unique to that pair.
 
 It comes from a random salt of the store by HMAC, so it is the same for the life of the store, whichever key seals, and
 two apps cannot tell that they speak of one person.
@@ -18,7 +18,7 @@ from store import keys
 from store.errors import wrapped
 
 KNOWS = "1"
-"""What the person's row says of an app that was ever granted `profile`."""
+"""The field of the person's row for an app that was ever granted `profile`."""
 PREFIX = "pw_"
 _SALT = "pairwise"
 

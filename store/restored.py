@@ -1,4 +1,4 @@
-"""What a restored copy must not bring back: access that ended after the copy was made."""
+"""Ends access that a restored copy would bring back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_ONCE = 256
 """Keys that are read, and removed, at a time."""
 
 ACCESS = frozenset({"session", "family", "access", "code", "request", "link"})
-"""The kinds of key without which a session, a token, a code, a pending request or a mailed link is worth nothing."""
+"""The kinds of key that every session, token, code, pending request and mailed link needs."""
 
 
 async def every_key(client: Redis) -> AsyncIterator[Sequence[str]]:

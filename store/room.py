@@ -1,4 +1,4 @@
-"""How much memory a store may take, how much it has taken, and what is refused before it is full."""
+"""A store's memory: its limit, its use, and the writes refused before it is full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody signed out does about a password: they type it, or have forgotten it."""
+"""Sign-in by password, and the limits of mails for a forgotten one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a deleted app leaves in the place of its registration until the documents it kept for people have ended.
+"""Tombstones: rows that replace the registration of a deleted app until its people's documents have ended.
 
 While it is there nobody registers the client id, people see the app's name, and its webhook hears how the data ends.
 """
@@ -20,7 +20,7 @@ BY_OWNER, BY_OPERATOR = "by_owner", "by_operator"
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What is kept of a deleted app: some hundred bytes, whatever it had registered. The webhook is kept of an app that
+    """The remains of a deleted app: some hundred bytes, whatever it had registered. The webhook is kept of an app that
     was active; of two sealed secrets, newest first, the older signs for a day after `webhook_rotated_at` (epoch ms)."""
 
     client_id: str
