@@ -111,6 +111,10 @@ class Stage:
             "fields without names": b"&" * MOST,
             "escapes": b"name=" + b"%41" * (MOST // 3),
             "broken escapes": b"name=" + b"%4" * (MOST // 2),
+            "percent signs": b"name=" + b"%" * MOST,
+            "fields of percent signs": b"%&" * (MOST // 2),
+            "names and values of percent signs": b"%=%&" * (MOST // 4),
+            "names and values of pluses": b"+=+&" * (MOST // 4),
         }.items():
             for target in ("/account", "/signin", "/api/oauth/token", "/api/v1/ai/messages", "/account/picture"):
                 made = message("POST", target, self.who() | shape, b"_xsrf=" + XSRF.encode() + b"&" + body)
