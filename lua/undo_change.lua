@@ -91,6 +91,8 @@ for _, client in ipairs(apps_of(user)) do
       local kept = {}
       for _, noun in ipairs({'docs', 'meta', 'index', 'usage'}) do kept[#kept + 1] = prefix .. noun .. ':' .. client end
       end_grant(user, grant, kept, due, outbox, client, member, 'taken_back', fresh_epoch, grace, now)
+      -- Connected again, it starts with what the page proposes, and with no limit of the thief's.
+      redis.call('HDEL', grant, 'spend_limit')
       record(audit, 'app_disconnected', client, address, agent)
       ended[#ended + 1] = client
     else

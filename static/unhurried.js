@@ -1,7 +1,7 @@
 // A page of another site can cover this one, or put it in the place of another, between the two clicks of a double
 // click: the second one then presses a button that nobody has read. So a button with data-unhurried takes no click
-// until its page has been in front for a moment. Without this script it works at once. It runs before there is a button
-// to press, so it is not deferred.
+// until its page has been in front for a moment, nor until somebody who clicks without looking has stopped. Without this
+// script it works at once. It runs before there is a button to press, so it is not deferred.
 "use strict";
 
 (() => {
@@ -22,6 +22,7 @@
     if (performance.now() >= ready || !event.target.closest("[data-unhurried]")) return;
     event.preventDefault();
     event.stopPropagation();
+    wait();
   }
 
   document.addEventListener("click", stop, true);

@@ -59,6 +59,13 @@ def still_asks_then_takes_a_click(server: Server, browser: Chromium) -> None:
     browser.wait_for("", at=server.out.split("Open ")[1].split(" ")[0])
 
 
+def test_clicks_in_quick_succession_decide_nothing_however_long_they_go_on(server: Server, browser: Chromium) -> None:
+    browser.open(consent_page(server))
+    pressing = f"const timer = setInterval(() => {PRESS}, 100); setTimeout(() => clearInterval(timer), 2000)"
+    browser.run(f"dispatchEvent(new Event('focus')); {pressing}; setTimeout(() => {{ window.pressed = true }}, 1900)")
+    still_asks_then_takes_a_click(server, browser)
+
+
 @pytest.mark.parametrize("moment", ["DOMContentLoaded", "pageshow"])
 def test_a_click_on_a_page_that_has_just_loaded_decides_nothing(server: Server, browser: Chromium, moment: str) -> None:
     pressing = f"addEventListener('{moment}', () => setTimeout(() => {{ {PRESS}; window.pressed = true }}))"

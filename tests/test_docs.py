@@ -388,7 +388,7 @@ def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) 
                 stdout=subprocess.PIPE,
                 stderr=file,
             )
-        watchdog = threading.Timer(60, bash.kill)
+        watchdog = threading.Timer(180, bash.kill)
         watchdog.daemon = True
         watchdog.start()
         with bash:

@@ -71,6 +71,7 @@ async def test_what_apps_were_allowed_since_the_change_ends_and_the_rest_is_as_b
     await allow(world, raised.client_id, 50 * DOLLAR)
     await allow(world, raised.client_id, None)
     await connect(world, widened)
+    await allow(world, evil.client_id, 900 * DOLLAR)
     thiefs = await connect(world)
     assert await refusal_of(world.refresh(kept)) is None, "until then"
     await store.grants.revoke(world.session, again.client_id, VISITOR)
@@ -83,6 +84,8 @@ async def test_what_apps_were_allowed_since_the_change_ends_and_the_rest_is_as_b
     assert await refusal_of(world.refresh(thiefs)) == "invalid_grant", "a thief may have signed in at any app"
     events = await world.events()
     assert events.count("app_disconnected") >= 3
+    await connect(world, evil)
+    assert (await grants(world))[evil.client_id] == (SPENDING, None), "no limit of the thief's is proposed"
 
 
 @pytest.mark.parametrize(
