@@ -83,8 +83,6 @@ class AIHandler(ApiHandler):
 class MessagesHandler(AIHandler):
     """A call: hold, call, settle."""
 
-    gone = False
-
     async def post(self) -> None:
         """Answers with the reply, whole or in events, and what it cost."""
         began = asyncio.get_running_loop().time()
@@ -161,7 +159,7 @@ class MessagesHandler(AIHandler):
 
     def on_connection_close(self) -> None:
         """The app hung up."""
-        self.gone = True
+        super().on_connection_close()
         if self.call is not None:
             self.call.hang_up()
 

@@ -37,6 +37,7 @@ class ApiHandler(BaseHandler):
     )
 
     lean = True
+    gone = False
 
     def __init__(self, application: Latchkey, request: HTTPServerRequest, *, policy: Policy) -> None:
         # What Tornado's own comes to for a handler that renders no template and takes no stream.
@@ -48,6 +49,10 @@ class ApiHandler(BaseHandler):
         self.clear()
         request.connection.set_close_callback(self.on_connection_close)  # type: ignore[union-attr]  # as in write_whole
         self.initialize(policy)
+
+    def on_connection_close(self) -> None:
+        """The client closed the connection before it had an answer."""
+        self.gone = True
 
     async def answer(self, args: list[str | bytes]) -> None:
         """Answers the request; `args` are the parts of its path. What Tornado's `_execute` comes to here: whatever is
@@ -106,7 +111,7 @@ class ApiHandler(BaseHandler):
             if window is None or not long:
                 return read(), window
             self.step_aside()
-            return await self.site.readers.run(person, window, read), window
+            return await self.site.readers.run(person, window, read, lambda: self.gone), window
         except Refused as refusal:
             refusal.window = refusal.window or window or await check()
             raise

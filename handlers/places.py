@@ -21,11 +21,13 @@ def later() -> int:
 
 
 class Places:
-    """`most` places, at most `each` of them for one person."""
+    """`most` places, at most `each` of them for one person. `shrinks`: that becomes a quarter of the free places where
+    it is less, so it takes many people to fill them all."""
 
-    def __init__(self, most: int, each: int | None = None) -> None:
+    def __init__(self, most: int, each: int | None = None, *, shrinks: bool = False) -> None:
         self._most = most
         self._each = each
+        self._shrinks = shrinks
         self._people: Counter[str] = Counter()
         self.taken = 0
         """How many are taken."""
@@ -41,7 +43,10 @@ class Places:
         one person may."""
         if self.taken >= self._most:
             raise Refused(BUSY.code, BUSY.description, retry_after=later())
-        if person and self._each is not None and self._people[person] >= self._each:
+        each = self._each
+        if each is not None and self._shrinks:
+            each = min(each, max(1, (self._most - self.taken) // 4))
+        if person and each is not None and self._people[person] >= each:
             words = "Too many of these are already in progress."
             raise Refused("rate_limited", words, window=window, retry_after=later())
         self.taken += 1

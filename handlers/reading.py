@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from handlers.places import Places
 from outbound.turns import Turns
+from store.refused import Refused
 from store.results import Window
 from store.threads import Threads
 
@@ -15,7 +16,7 @@ T = TypeVar("T")
 LONG_BODY = 2**14
 """Bytes of a body that is read at once. For a longer body, token and window are checked first, in an extra round trip:
 an unread body has an unknown cost."""
-MOST, EACH = 256, 16
+MOST, EACH = 256, 8
 """Long bodies that a process has at once, of all people and of one."""
 
 
@@ -23,7 +24,7 @@ class Readers:
     """One thread. Each person has one body in it or its queue; that person's other bodies wait for their turn."""
 
     def __init__(self, most: int = MOST, each: int = EACH) -> None:
-        self.places = Places(most, each)
+        self.places = Places(most, each, shrinks=True)
         self._threads = Threads("latchkey-read", workers=1, queue=most)
         self._turns = Turns(1)
 
@@ -32,8 +33,15 @@ class Readers:
         """How many bodies the thread reads or has in its queue."""
         return self._threads.taken
 
-    async def run(self, person: str, window: Window, work: Callable[..., T], *args: object) -> T:
-        """What the call returns or raises. Raises Refused("temporarily_unavailable" or "rate_limited")."""
+    async def run(self, person: str, window: Window, work: Callable[[], T], gone: Callable[[], bool] = bool) -> T:
+        """What the call returns or raises. Nothing is read for somebody who is `gone` when it is their turn. Raises
+        Refused("temporarily_unavailable" or "rate_limited")."""
+
+        def read() -> T:
+            if gone():
+                raise Refused("temporarily_unavailable", "The connection was closed.")
+            return work()
+
         with self.places.place(person, window=window):
             async with self._turns.place(person):
-                return await self._threads.run(work, *args)
+                return await self._threads.run(read)

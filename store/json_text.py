@@ -9,6 +9,8 @@ import orjson
 
 MAX_NESTING = 200
 PEELED = 8
+MOST_SLOWLY = 30_000
+"""Values of a document with a number beyond a double: Python's parser takes two microseconds for each."""
 FEW = 32
 """Of so many bytes of brackets one innermost pair is few."""
 
@@ -35,7 +37,12 @@ def check_json(body: bytes) -> None:
 
 
 def _check_slowly(body: bytes) -> None:
-    """What orjson refuses is also a number that is too large for a float: such a document may be kept."""
+    """What orjson refuses is also a number that is too large for a float: such a document may be kept, unless it is
+    long to read."""
+    if values_in(body) > MOST_SLOWLY:
+        raise NotJSON(
+            f"The document is not sound JSON, or has a number beyond a double and over {MOST_SLOWLY:,} values."
+        )
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:

@@ -45,7 +45,17 @@ HOSTILE = [
     pytest.param(b"[" + NESTED + rb'"\ud800"]', id="half a pair"),
     pytest.param(b"[" + b'{"":1},' * (WHOLE // 7 - 2) + b"1e999]", id="many objects and a large number"),
     pytest.param(b"[" + b"1," * (WHOLE // 2 - 10) + b"1e999]", id="many numbers"),
+    pytest.param(
+        b"[1e400," + (b"[[]," * 180 + b"1" + b"]" * 180 + b",") * (WHOLE // 903 - 1) + b"1]", id="many arrays"
+    ),
 ]
+
+
+def test_a_number_beyond_a_double_may_stand_among_30_000_values() -> None:
+    check_json(b"[" + b"1," * 29_998 + b"1e999]")
+    check_json(b"[" + b"1," * 100_000 + b"1e99]")
+    with pytest.raises(NotJSON, match="over 30,000 values"):
+        check_json(b"[" + b"1," * 30_000 + b"1e999]")
 
 
 @pytest.mark.trap(37)

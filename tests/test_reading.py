@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from handlers.params import MOST_VALUES
-from handlers.reading import LONG_BODY, Readers
+from handlers.reading import EACH, LONG_BODY, MOST, Readers
 from handlers.site import Site
 from store.json_text import values_in
 from store.lifetimes import AI, AI_MODELS
@@ -47,10 +47,10 @@ def waiting(readers: Readers, gate: threading.Event, read: list[str], *people: s
 
 async def test_one_body_of_a_person_is_in_the_queue_of_the_thread(gate: threading.Event) -> None:
     readers, read = Readers(), []
-    tasks = waiting(readers, gate, read, *["bulk"] * 10, "ada", "bea")
+    tasks = waiting(readers, gate, read, *["bulk"] * 8, "ada", "bea")
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert (readers.queued, readers.places.taken) == (3, 12)
+    assert (readers.queued, readers.places.taken) == (3, 10)
     gate.set()
     await asyncio.gather(*tasks)
     assert read[:3] == ["bulk", "ada", "bea"], "whoever sends many waits for themselves"
@@ -58,13 +58,13 @@ async def test_one_body_of_a_person_is_in_the_queue_of_the_thread(gate: threadin
 
 
 async def test_a_person_has_so_many_long_bodies_and_everybody_so_many(gate: threading.Event) -> None:
-    readers, read = Readers(most=6, each=4), []
-    tasks = waiting(readers, gate, read, *["bulk"] * 4, "ada")
+    readers, read = Readers(most=30, each=4), []
+    tasks = waiting(readers, gate, read, *["bulk"] * 4)
     await asyncio.sleep(0)
     with pytest.raises(Refused) as too_many:
         await readers.run("bulk", WINDOW, int)
     assert (too_many.value.code, too_many.value.window) == ("rate_limited", WINDOW)
-    tasks += waiting(readers, gate, read, "bea")
+    tasks += waiting(readers, gate, read, *map(str, range(26)))
     await asyncio.sleep(0)
     with pytest.raises(Refused) as full:
         await readers.run("cleo", WINDOW, int)
@@ -72,6 +72,32 @@ async def test_a_person_has_so_many_long_bodies_and_everybody_so_many(gate: thre
     gate.set()
     await asyncio.gather(*tasks)
     assert await readers.run("bulk", WINDOW, int) == 0
+
+
+async def test_people_who_take_all_they_can_leave_room_for_many_more(gate: threading.Event) -> None:
+    readers = Readers()
+    tasks: list[asyncio.Task[None]] = []
+    people = -(-MOST // EACH)
+    for number in range(people):
+        greedy = waiting(readers, gate, [], *[f"greedy {number}"] * MOST)
+        await asyncio.sleep(0)
+        tasks += greedy
+    tasks += (others := waiting(readers, gate, [], *[f"other {number}" for number in range(people // 4)]))
+    await asyncio.sleep(0)
+    assert not any(other.done() for other in others), "they wait for the thread, and are not sent away"
+    gate.set()
+    assert {type(ended) for ended in await asyncio.gather(*tasks, return_exceptions=True)} == {Refused, type(None)}
+
+
+async def test_nothing_is_read_for_somebody_who_has_gone(gate: threading.Event) -> None:
+    readers, read, gone = Readers(), list[str](), threading.Event()
+    first = waiting(readers, gate, read, "bulk")
+    second = asyncio.ensure_future(readers.run("ada", WINDOW, lambda: read.append("ada"), gone.is_set))
+    await asyncio.sleep(0)
+    gone.set()
+    gate.set()
+    await asyncio.gather(*first, second, return_exceptions=True)
+    assert (read, readers.queued, readers.places.taken) == (["bulk"], 0, 0)
 
 
 async def test_whoever_waits_for_a_turn_can_leave(gate: threading.Event) -> None:
