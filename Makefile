@@ -58,6 +58,10 @@ timing: $(VENV)/installed-bench  ## measure whether the time of an answer tells 
 proof: $(VENV)/installed-test  ## break servers and stores under load, check every promise, in 10 minutes (ARGS="--store redis")
 	$(BIN)/python -m proof $(ARGS)
 
+.PHONY: frozen
+frozen: $(VENV)/installed-test  ## write what users and programs see into tests/frozen/snapshots, after a wanted change
+	LATCHKEY_FROZEN=accept $(BIN)/python -m pytest tests/frozen $(ARGS)
+
 screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots, to be looked at
 	rm -rf build/screenshots
 	LATCHKEY_SHOTS=build/screenshots $(BIN)/python -m pytest tests/test_browser_pages.py $(ARGS)
