@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from store.logged_event import Event
 class _Window:
     ends: float
     singles: int
+    one: tuple[str, str]
     event: Event | None = None
 
 
@@ -20,26 +22,34 @@ class Gathering:
 
     In each window of `seconds`, the first `singles` events of a cause pass one by one; the others are counted, and the
     count is an event when the window ends. At most `causes` causes are told apart at once. Events of further causes are
-    counted by name and detail alone if `lumps`, else they pass.
+    counted by name and detail alone if `lumps`, else they pass. At most `of_one` of the causes may be of one event and
+    person; further ones of them are one cause, whatever their details and clients.
     """
 
-    def __init__(self, *, singles: int, seconds: float, causes: int, lumps: bool) -> None:
+    def __init__(self, *, singles: int, seconds: float, causes: int, lumps: bool, of_one: int | None = None) -> None:
         self._singles = singles
         self._seconds = seconds
         self._causes = causes
         self._lumps = lumps
+        self._of_one = causes if of_one is None else of_one
+        self._told_apart: Counter[tuple[str, str]] = Counter()
         self._windows: dict[tuple[str, ...], _Window] = {}
 
     def counts(self, event: Event, who: tuple[str, ...], now: float) -> bool:
-        """Whether the event is counted here; otherwise the caller logs it. `now` is in seconds and never goes back."""
+        """Whether the event is counted here; otherwise the caller logs it. `who` is the person or network, and what
+        else tells causes apart. `now` is in seconds and never goes back."""
         cause = (event.event, event.detail, *who)
+        one = (event.event, who[0])
+        if cause not in self._windows and self._told_apart[one] >= self._of_one:
+            cause = (event.event, "", who[0])
         if cause not in self._windows and len(self._windows) >= self._causes:
             if not self._lumps:
                 return False
-            cause = cause[:2]
+            cause = (event.event, event.detail)
         window = self._windows.get(cause)
         if window is None:
-            window = self._windows[cause] = _Window(now + self._seconds, self._singles)
+            window = self._windows[cause] = _Window(now + self._seconds, self._singles, one)
+            self._told_apart[one] += 1
         if window.singles:
             window.singles -= 1
             return False
@@ -50,8 +60,12 @@ class Gathering:
         """Closes the windows that are over, and gives the counts of those that have one."""
         # Windows are all of one length, so they end in the order in which they began.
         while (first := next(iter(self._windows), None)) and self._windows[first].ends <= now:
-            if event := self._windows.pop(first).event:
-                yield event
+            window = self._windows.pop(first)
+            self._told_apart[window.one] -= 1
+            if not self._told_apart[window.one]:
+                del self._told_apart[window.one]
+            if window.event:
+                yield window.event
 
     @property
     def next_end(self) -> float | None:
@@ -68,6 +82,7 @@ def _both(one: Event, other: Event) -> Event:
         address=_same(one.address, other.address),
         agent=_same(one.agent, other.agent),
         typed=_same(one.typed, other.typed),
+        detail=_same(one.detail, other.detail),
         request_id=_same(one.request_id, other.request_id),
         count=one.count + other.count,
     )

@@ -28,7 +28,8 @@ class Declared:
 
     `stream`: what it takes to write the event. `strangers`: nothing. `people`: an account. `sensitive`: an account, and
     more than a click; these are the warnings, and changes to how a person signs in. `operator`: the operator's access.
-    `counted`: whether repetitions become one event with a count, for each person or for each cause.
+    `counted`: whether repetitions become one event with a count, for each person or for each cause. Of one person's
+    causes, so many are told apart (`store/security_log.py`).
     `severity`: a warning is what somebody should look into. `trail`: where the event is in a person's activity, or ""
     where it is in the security log alone. `logged`: whether it is in the security log. `actor`: who causes it.
     `detail`: what the log's field of that name has. `result`: how it ended.
@@ -61,7 +62,7 @@ _ALL: Final = (
     _by_person("signed_up", "Account created", counted=""),
     _by_person("signed_in", "Signed in", counted=""),
     _by_person("signed_in_by_passkey", "Signed in with a passkey", counted=""),
-    _sensitive("signed_in_by_recovery", "Signed in with a recovery code", counted=""),
+    _sensitive("signed_in_by_recovery", "Signed in with a recovery code"),
     _by_person("second_step_asked", "Password right, second step asked for", trail=""),
     _by_stranger(
         "sign_in_refused", "Sign-in refused", "why: password, unknown (no such account) or disabled", counted=""

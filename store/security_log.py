@@ -55,6 +55,9 @@ MOST_CAUSES: Final = 100
 from however many addresses it comes."""
 MOST_ACTS: Final = 5_000
 """The same for acts of people; further ones are events of their own, since who acts must not be lost."""
+MOST_OF_ONE: Final = 10
+"""Causes of refused calls of one person, by app and script, that are told apart in `LONG_SECONDS`: a person may have
+apps by the dozen. Beyond `MOST_ACTS` of all people, a refused call is counted without its person."""
 _WINDOWS: Final = {"guesses": FACTOR.name}
 """Limits that are no windows, by the kind of their key."""
 _PURPOSE: Final = b"latchkey security log"
@@ -90,10 +93,12 @@ class SecurityLog:
         by_strangers = Gathering(singles=1, seconds=SHORT_SECONDS, causes=MOST_CAUSES, lumps=True)
         by_people = Gathering(singles=1, seconds=SHORT_SECONDS, causes=MOST_ACTS, lumps=False)
         sensitive = Gathering(singles=LONG_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS, lumps=False)
-        self._gathered: dict[Stream, Gathering] = {
+        refused = Gathering(singles=1, seconds=LONG_SECONDS, causes=MOST_ACTS, lumps=True, of_one=MOST_OF_ONE)
+        self._gathered: dict[str, Gathering] = {
             "strangers": by_strangers,
             "people": by_people,
             "sensitive": sensitive,
+            "refused": refused,
         }
         self._begun = secrets.token_hex(4)
         self._number = 0
@@ -250,7 +255,8 @@ class SecurityLog:
 
     def _is_counted(self, event: Event, declared: Declared, network: str) -> bool:
         """Whether the event is a repetition, told later with a count."""
-        gathering = self._gathered.get(event.stream)
+        refused = event.stream == "people" and declared.counted == "by_cause"
+        gathering = self._gathered.get("refused" if refused else event.stream)
         if gathering is None or not declared.counted or (declared.counted == "by_person" and not event.person):
             return False
         # A person has apps by the dozen, so a count for each of them would let them go on.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from argparse import Namespace
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from types import SimpleNamespace
 
 import pytest
 
@@ -124,6 +126,68 @@ async def test_a_person_cannot_repeat_sensitive_events_without_end(memory_store:
     singles = [one for one in told if one.count == 1]
     assert [one.address for one in singles] == [f"192.0.2.{n}" for n in range(5) for _ in range(2)]
     assert [(one.count, one.person) for one in told[len(singles) :]] == [(35, PERSON), (35, PERSON[::-1])]
+
+
+@pytest.mark.gen_test
+async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    log, now = memory_store.security, 1000.0
+
+    def tell(event: Event) -> None:
+        told[event.event] += 1
+        total[event.event] += event.count
+
+    log.tell = tell
+    monkeypatch.setattr(security_log, "time", SimpleNamespace(monotonic=lambda: now))
+    sensitive = {one.name: 6 for one in EVENTS.values() if one.logged and one.stream == "sensitive"}
+    people = [one for one in EVENTS.values() if one.logged and one.stream == "people" and one.counted]
+    # Ten causes of refusals, and one for the rest, have each the first event and a count of the others.
+    most = sensitive | {one.name: 22 if one.counted == "by_cause" else 2 * 60 for one in people}
+    assert {"scope_refused", "change_refused", "signed_in_by_recovery"} <= set(most)
+    for minute in range(60):
+        for name in most:
+            for app in range(20):
+                detail = f"script_{minute % 12}" if EVENTS[name].counted == "by_cause" else ""
+                log.note(name, person=PERSON, client=f"app-{app}", detail=detail)
+        now += 60
+        log._end_windows(now)
+    log.settle()
+    assert {name: count for name, count in told.items() if count > most[name]} == {}
+    assert total == dict.fromkeys(most, 20 * 60)
+
+
+@pytest.mark.gen_test
+async def test_refusals_beyond_ten_causes_of_a_person_name_the_person_alone(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(3 * 20):
+        memory_store.security.note("scope_refused", person=PERSON, client=f"app-{number % 20}", detail=f"s{number % 3}")
+    memory_store.security.note("scope_refused", person=PERSON[::-1], client="app", detail="read_document")
+    memory_store.security.settle()
+    counts = [(one.person, one.client, one.detail, one.count) for one in told if one.count > 1]
+    assert counts == [(PERSON, "", "", 49)]
+    assert (told[11].person, told[11].client, told[11].detail) == (PERSON[::-1], "app", "read_document")
+    told.clear()
+    for number in range(4):
+        memory_store.security.note("scope_refused", person=PERSON, client=f"app-{number % 2}", detail="later")
+    memory_store.security.note("scope_refused", person=PERSON, client="app-0", detail="later")
+    memory_store.security.settle()
+    # Causes of an hour that is over count no more.
+    assert [(one.client, one.count) for one in told] == [("app-0", 1), ("app-1", 1), ("app-0", 2), ("app-1", 1)]
+
+
+@pytest.mark.gen_test
+async def test_refused_calls_of_any_number_of_people_are_a_bounded_number_of_events(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(security_log.MOST_ACTS + 500):
+        memory_store.security.note("scope_refused", person=f"{number:032x}", client="app", detail="read_document")
+    memory_store.security.settle()
+    assert len(told) == security_log.MOST_ACTS + 2
+    assert (told[-1].person, told[-1].detail, told[-1].count) == ("", "read_document", 499)
 
 
 @pytest.mark.gen_test
