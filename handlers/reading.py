@@ -39,7 +39,7 @@ class Readers:
 
         def read() -> T:
             if gone():
-                raise Refused("temporarily_unavailable", "The connection was closed.")
+                raise Refused("invalid_request", "The connection was closed.")  # no sign of an overload
             return work()
 
         with self.places.place(person, window=window):
