@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from fuzz.corpus import Message
     from fuzz.target import Target
 
-LINES = 1000
-"""Lines of a request beyond which Tornado's own server has twice as long."""
 LOOP = 0.05
 """Seconds of the event loop's processor that a request of up to `SIZE` bytes may take, and the store's."""
 MORE = 0.01
@@ -50,11 +48,10 @@ class Cost:
     store: float = 0.0
     wait: float = 0.0
 
-    def over(self, size: int, loop: float = LOOP) -> str:
-        """What is over its bound for a request of this size in bytes; "" where nothing is. `loop` is that of the event
-        loop, in seconds."""
+    def over(self, size: int) -> str:
+        """What is over its bound for a request of this size in bytes; "" where nothing is."""
         further = size // SIZE
-        held = loop + further * MORE
+        held = LOOP + further * MORE
         parts = (
             ("loop", self.loop, held),
             ("threads", self.threads, (1 + further) * THREADS),
@@ -155,16 +152,13 @@ class Scales:
 
     def check(self, port: int, raw: bytes) -> tuple[Heard, Cost]:
         """As `weigh`; raises Wrong where the request is over a bound each time it is sent."""
-        # Tornado's own server takes that long for a head of 10,000 lines before anything of ours sees it.
-        lines = self._target.front == "tornado" and raw.count(b"\n") > LINES
-        most = 2 * LOOP if lines else LOOP
         heard, cost = self.weigh(port, raw)
         for _ in range(TRIES - 1):
-            if not cost.over(len(raw), most):
+            if not cost.over(len(raw)):
                 break
             heard, again = self.weigh(port, raw)
             cost = Cost(*(min(one, other) for one, other in zip(_times(cost), _times(again), strict=True)))
-        if over := cost.over(len(raw), most):
+        if over := cost.over(len(raw)):
             raise Wrong(f"{len(raw)} bytes cost {over} of processor\n{raw[:500]!r}")
         return heard, cost
 

@@ -176,6 +176,8 @@ class Stage:
         live = {"Authorization": f"Bearer {self.cast.everything}", "Content-Type": JSON}
         for what, body in LARGE.items():
             yield _named(f"a large document: {what}", message("PUT", "/api/v1/data/notes/hostile", live, body))
+            page = message("GET", "/account/apps/all-scopes/data/notes/hostile", self.who(), b"")
+            yield _named(f"the page of a large document: {what}", page)
 
     def passkeys(self) -> Iterator[Message]:
         """CBOR, at registration and at sign-in."""

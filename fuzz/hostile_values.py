@@ -74,6 +74,10 @@ LARGE: dict[str, bytes] = {
     "half a pair": b"[" + _NESTED + b'"\\ud800"]',
     "objects and a large number": b"[" + b'{"":1},' * (WHOLE // 7 - 2) + b"1e999]",
     "many numbers": b"[" + b"1," * (WHOLE // 2 - 10) + b"1e999]",
+    # What the page of a document lays out is half as long.
+    "half as many numbers": b"[" + b"1," * (WHOLE // 4 - 10) + b"1]",
+    "many empty lists": b"[" + b"[]," * (WHOLE // 7) + b"[]]",
+    "many signs": b'["' + b"<" * (WHOLE // 2 - 10) + b'"]',
 }
 
 

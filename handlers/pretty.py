@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 
 MAX_CHARACTERS = 2**18
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+MOST_TOKENS = 20_000
+"""Each takes a microsecond of the event loop."""
+_TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _STEP = "  "
 
 
 def indented(text: str) -> str | None:
-    """The JSON text with a member or element a line; None for a text of more than 131,072 characters
-    and where the result takes more than 262,144."""
+    """The JSON text with a member or element a line; None for a text of more than 131,072 characters or 20,000 tokens,
+    and where the result takes more than 262,144 characters."""
     if len(text) > MAX_CHARACTERS // 2:
         return None
     pieces: list[str] = []
     size = depth = 0
     before = None
-    for token in map(re.Match.group, _TOKENS.finditer(text)):
+    for number, token in enumerate(map(re.Match.group, _TOKENS.finditer(text))):
         depth -= token in ("]", "}")
         if before == ":":
             space = " "
@@ -28,7 +30,7 @@ def indented(text: str) -> str | None:
         depth += token in ("[", "{")
         pieces += (space, token)
         size += len(space) + len(token)
-        if size > MAX_CHARACTERS:
+        if size > MAX_CHARACTERS or number >= MOST_TOKENS:
             return None
         before = token
     return "".join(pieces)

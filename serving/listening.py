@@ -22,6 +22,7 @@ from tornado.netutil import bind_sockets
 from front import FrontServer
 from front.files import room_for
 from handlers.application import Latchkey
+from serving.plain_server import PlainServer
 from settings import Settings
 from store.errors import StartupError
 
@@ -231,7 +232,7 @@ def make_server(application: Latchkey, settings: Settings, max_body: int) -> HTT
     """The HTTP server, not listening yet."""
     options = _options(settings, max_body)
     if settings.http == "tornado":
-        return HTTPServer(application, **options)
+        return PlainServer(application, **options)
     return FrontServer(application, **_front_options(settings), **options)
 
 

@@ -15,8 +15,9 @@ from tornado.httputil import HTTPServerConnectionDelegate
 from tornado.testing import bind_unused_port
 
 from front import FrontServer
+from serving.plain_server import PlainServer
 
-FRONTS: dict[str, type[HTTPServer]] = {"fast": FrontServer, "tornado": HTTPServer}
+FRONTS: dict[str, type[HTTPServer]] = {"fast": FrontServer, "tornado": PlainServer}
 CHOSEN = os.environ.get("LATCHKEY_TEST_HTTP") or "fast"
 assert CHOSEN in FRONTS, f"LATCHKEY_TEST_HTTP is one of {', '.join(FRONTS)}"
 SECONDS = 10.0

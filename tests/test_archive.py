@@ -108,3 +108,8 @@ def test_what_would_grow_beyond_bounds_is_not_laid_out() -> None:
     deep = "[" * 199 + ",".join(["[]"] * 20_000) + "]" * 199
     assert len(deep) < MAX_CHARACTERS / 4
     assert indented(deep) is None
+
+
+def test_a_document_of_very_many_values_is_shown_as_it_was_sent() -> None:
+    assert indented("[" + "1," * 9_998 + "1]") is not None
+    assert indented("[" + "1," * 9_999 + "1]") is None
