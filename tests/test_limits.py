@@ -10,13 +10,13 @@ from contextlib import ExitStack, suppress
 
 import psutil
 import pytest
-from tornado.httpserver import HTTPServer
 
 from front import FrontServer
 from front.server import Limits
 from handlers import make_application
 from handlers.site import Site
 from serving.listening import Listening, make_server
+from serving.plain_server import PlainServer
 from settings import Settings
 from store.keyring import KeyRing, Keys
 from store.opened import Store
@@ -116,7 +116,7 @@ def test_every_limit_is_a_setting(memory_store: Store) -> None:
     listening = Listening.start(application, [], given, 24_000)
     assert (listening.application.bound, listening.application.reserve) == (11, 2)
     plain = make_server(application, Settings(http="tornado", max_head=5000, idle_timeout=7, body_timeout=9), 24_000)
-    assert type(plain) is HTTPServer
+    assert type(plain) is PlainServer
     params = plain.conn_params
     assert (params.max_header_size, params.header_timeout, params.body_timeout, params.max_body_size) == (
         5000,
