@@ -19,7 +19,7 @@ Severity = Literal["info", "warning"]
 Result = Literal["ok", "refused", "failed"]
 Actor = Literal["person", "app", "operator", "server"]
 Stream = Literal["strangers", "people", "sensitive", "operator"]
-Counted = Literal["", "by_person", "by_cause"]
+Counted = Literal["", "by_person", "by_place", "by_app", "by_cause"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Declared:
 
     `stream`: what it takes to write the event. `strangers`: nothing. `people`: an account. `sensitive`: an account, and
     more than a click; these are the warnings, and changes to how a person signs in. `operator`: the operator's access.
-    `counted`: whether repetitions become one event with a count, for each person or for each cause. Of one person's
-    causes, so many are told apart (`store/security_log.py`).
+    `counted`: whether repetitions become one event with a count, and whose: a person's, a person's from one place or of
+    one app, or those of one cause. `store/security_log.py` says how many of a person's it tells apart.
     `severity`: a warning is what somebody should look into. `trail`: where the event is in a person's activity, or ""
     where it is in the security log alone. `logged`: whether it is in the security log. `actor`: who causes it.
     `detail`: what the log's field of that name has. `result`: how it ended.
@@ -59,11 +59,11 @@ _ordinary = partial(Declared, logged=False, trail="ordinary")
 
 _ALL: Final = (
     # Signing in and out
-    _by_person("signed_up", "Account created", counted=""),
-    _by_person("signed_in", "Signed in", counted=""),
-    _by_person("signed_in_by_passkey", "Signed in with a passkey", counted=""),
+    _by_person("signed_up", "Account created", counted=""),  # by another person each time; bounded by network
+    _by_person("signed_in", "Signed in", counted="by_place"),
+    _by_person("signed_in_by_passkey", "Signed in with a passkey", counted="by_place"),
     _sensitive("signed_in_by_recovery", "Signed in with a recovery code"),
-    _by_person("second_step_asked", "Password right, second step asked for", trail=""),
+    _by_person("second_step_asked", "Password right, second step asked for", counted="by_place", trail=""),
     _by_stranger(
         "sign_in_refused", "Sign-in refused", "why: password, unknown (no such account) or disabled", counted=""
     ),
@@ -131,8 +131,15 @@ _ALL: Final = (
         "Sign-in to an app that was unused the longest ended, to make room for another",
         actor="app",
     ),
-    _caught("code_replayed", "A used code was presented again; the access it gave was ended", actor="app"),
-    _caught("refresh_replayed", "A used token was presented again; the app's access was ended", actor="app"),
+    _caught(
+        "code_replayed", "A used code was presented again; the access it gave was ended", actor="app", counted="by_app"
+    ),
+    _caught(
+        "refresh_replayed",
+        "A used token was presented again; the app's access was ended",
+        actor="app",
+        counted="by_app",
+    ),
     _by_stranger("client_refused", "Client authentication failed", actor="app"),
     _by_person(
         "scope_refused",
@@ -180,8 +187,8 @@ _ALL: Final = (
     _told_to_people("own_app_deleted_by_operator", "Your app deleted by the operator", actor="operator"),
     _by_operator("app_given_by_operator", "App given to you by the operator"),
     # A shop adds credits with each purchase, so whoever buys writes these. By command they are the operator's.
-    _by_operator("credit_added", "Credits added", stream="people", trail="ordinary"),
-    _by_operator("credit_taken", "Credits taken back", stream="people", trail="ordinary"),
+    _by_operator("credit_added", "Credits added", stream="people", counted="by_person", trail="ordinary"),
+    _by_operator("credit_taken", "Credits taken back", stream="people", counted="by_person", trail="ordinary"),
     _by_stranger("operator_key_refused", "Operator key missing or wrong", severity="warning", actor="operator"),
     # The operator, with apps and the store
     _by_operator("app_created_by_operator", "App registered by the operator", trail=""),

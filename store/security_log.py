@@ -15,8 +15,9 @@ import logging
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 import orjson
@@ -29,7 +30,7 @@ from store.keyring import Keys, SecretKey
 from store.lifetimes import DAY, FACTOR
 from store.logged_event import Event
 from store.scripts import Reply, Scripts, Value
-from store.security_events import EVENTS, OUTCOMES, WORDS, Declared, Stream
+from store.security_events import EVENTS, OUTCOMES, WORDS, Counted, Declared, Stream
 
 log = logging.getLogger("latchkey.security")
 
@@ -46,18 +47,26 @@ KEPT: Final[dict[Stream, int]] = {"strangers": 10_000, "people": 20_000, "sensit
 KEPT_MS: Final = 90 * DAY
 """ms that an event stays in the store."""
 SHORT_SECONDS: Final = 10.0
-"""Repetitions within this time are one event with a count."""
+"""Repetitions by strangers within this time are one event with a count."""
 LONG_SECONDS: Final = 3600.0
-"""The same for sensitive events, of which the first `LONG_SINGLES` are told one by one."""
-LONG_SINGLES: Final = 5
+"""The same for people and sensitive events, of which so many are told one by one first."""
+PEOPLE_SINGLES: Final = 3
+SENSITIVE_SINGLES: Final = 5
 MOST_CAUSES: Final = 100
 """Causes of strangers' events that are told apart at once: a flood is at most so many events in `SHORT_SECONDS`, twice,
 from however many addresses it comes."""
 MOST_ACTS: Final = 5_000
-"""The same for acts of people; further ones are events of their own, since who acts must not be lost."""
+"""The same for acts of people, of each class in `_gatherings`. For a further one the oldest window ends early."""
 MOST_OF_ONE: Final = 10
 """Causes of refused calls of one person, by app and script, that are told apart in `LONG_SECONDS`: a person may have
 apps by the dozen. Beyond `MOST_ACTS` of all people, a refused call is counted without its person."""
+MOST_PLACES: Final = 5
+"""The same for a person's sign-ins of one kind, by network and browser."""
+MOST_APPS: Final = 5
+"""The same for a person's replays of one kind, by app."""
+MOST_OF_A_PERSON: Final[dict[Stream, int]] = {"people": 200, "sensitive": 220}
+"""Events of one person in `LONG_SECONDS` from the first, in a process: the sum over all kinds. Each kind has its own
+bound, since with a common one somebody could hide an event behind noise of other kinds."""
 _WINDOWS: Final = {"guesses": FACTOR.name}
 """Limits that are no windows, by the kind of their key."""
 _PURPOSE: Final = b"latchkey security log"
@@ -90,16 +99,7 @@ class SecurityLog:
         self._queue: deque[_Waiting] = deque()
         self._queued: Counter[Stream] = Counter()
         self._lost: Counter[Stream] = Counter()
-        by_strangers = Gathering(singles=1, seconds=SHORT_SECONDS, causes=MOST_CAUSES, lumps=True)
-        by_people = Gathering(singles=1, seconds=SHORT_SECONDS, causes=MOST_ACTS, lumps=False)
-        sensitive = Gathering(singles=LONG_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS, lumps=False)
-        refused = Gathering(singles=1, seconds=LONG_SECONDS, causes=MOST_ACTS, lumps=True, of_one=MOST_OF_ONE)
-        self._gathered: dict[str, Gathering] = {
-            "strangers": by_strangers,
-            "people": by_people,
-            "sensitive": sensitive,
-            "refused": refused,
-        }
+        self._gathered = _gatherings()
         self._begun = secrets.token_hex(4)
         self._number = 0
         self._something = asyncio.Event()
@@ -108,7 +108,7 @@ class SecurityLog:
         self.tell: Callable[[Event], None] = lambda event: None
         """Hears of each event at once, for the process's log."""
         self.watch: Callable[[str, str, int], None] = lambda event, result, count: None
-        """Hears of each event, for the metrics: name, result, count."""
+        """Hears of each event at once, for the metrics: name, result, count."""
 
     def heard(self, script: str, reply: Reply, known: Mapping[str, str], args: Mapping[str, Value]) -> None:
         """Notes what the answer of a script says: what it recorded in a person's activity, or an outcome that is in no
@@ -165,8 +165,9 @@ class SecurityLog:
             detail=_clean(detail, 200),
             request_id=_clean(origin.request_id),
         )
-        if not self._is_counted(event, declared, origin.network or event.address):
-            self._take(event, time.monotonic())
+        self.watch(event.event, event.result, event.count)
+        for one in self._gather(event, declared, origin.network or event.address):
+            self._take(one, time.monotonic())
 
     def fingerprints(self, typed: str) -> list[str]:
         """What stands for an address that somebody typed, under each secret key, the one in use first. Nobody without
@@ -241,7 +242,6 @@ class SecurityLog:
         return True
 
     def _take(self, event: Event, since: float) -> None:
-        self.watch(event.event, event.result, event.count)
         self.tell(event)
         if self._queued[event.stream] >= QUEUED[event.stream]:
             self._lost[event.stream] += event.count
@@ -253,23 +253,20 @@ class SecurityLog:
         self._queued[event.stream] += 1
         self._something.set()
 
-    def _is_counted(self, event: Event, declared: Declared, network: str) -> bool:
-        """Whether the event is a repetition, told later with a count."""
-        refused = event.stream == "people" and declared.counted == "by_cause"
-        gathering = self._gathered.get("refused" if refused else event.stream)
-        if gathering is None or not declared.counted or (declared.counted == "by_person" and not event.person):
-            return False
-        # A person has apps by the dozen, so a count for each of them would let them go on.
-        who = (event.person,) if declared.counted == "by_person" else (event.person or network, event.client)
-        counted = gathering.counts(event, who, time.monotonic())
+    def _gather(self, event: Event, declared: Declared, network: str) -> Iterable[Event]:
+        """What to log now: nothing for a repetition, which is told later with a count."""
+        counted = declared.counted
+        gathering = self._gathered.get((event.stream, counted))
+        if gathering is None or (counted != "by_cause" and not event.person):
+            return (event,)
         self._something.set()  # for the end of its window
-        return counted
+        return gathering.take(event, _who(event, counted, network), time.monotonic())
 
     def _end_windows(self, now: float) -> None:
         """Takes what was counted in the windows that are over."""
         for gathering in self._gathered.values():
             for event in gathering.ended(now):
-                self._take(replace(event, id=self._next_id()), time.monotonic())
+                self._take(event, time.monotonic())
 
     def _refused(self, event: str, script: str, known: Mapping[str, str], args: Mapping[str, Value]) -> None:
         key, detail, client = known.get("user", ""), script, str(args.get("client", ""))
@@ -304,9 +301,35 @@ class SecurityLog:
         return f"{self._begun}{self._number:x}"
 
 
+def _gatherings() -> dict[tuple[Stream, Counted], Gathering]:
+    """The windows of each class of events. A class has a table of its own, so a flood of one ends no window of
+    another."""
+    people = partial(Gathering, singles=PEOPLE_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS)
+    sensitive = partial(Gathering, singles=SENSITIVE_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS)
+    return {
+        ("strangers", "by_cause"): Gathering(singles=1, seconds=SHORT_SECONDS, causes=MOST_CAUSES, lumps=True),
+        ("people", "by_person"): people(),
+        ("people", "by_place"): people(of_one=MOST_PLACES),
+        ("people", "by_cause"): people(singles=1, lumps=True, of_one=MOST_OF_ONE),
+        ("sensitive", "by_person"): sensitive(),
+        ("sensitive", "by_app"): sensitive(of_one=MOST_APPS),
+    }
+
+
+def _who(event: Event, counted: Counted, network: str) -> tuple[str, ...]:
+    """What tells the causes of an event apart. A person has apps by the dozen, so most acts are told apart by person
+    alone: a count for each app would let them go on."""
+    if counted == "by_person":
+        return (event.person,)
+    if counted == "by_place":
+        return (event.person, network, event.agent)
+    return (event.person or network, event.client)
+
+
 def _clean(text: str, most: int = 64) -> str:
     """The text, cut, with nothing in it that could steer a terminal or end a line."""
-    return "".join(char if char.isprintable() else "?" for char in text[:most])
+    cut = text[:most]
+    return cut if cut.isprintable() else "".join(char if char.isprintable() else "?" for char in cut)
 
 
 def _fingerprint(key: SecretKey, typed: str) -> str:

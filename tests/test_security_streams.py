@@ -26,8 +26,10 @@ from tests.engines import FakeClock
 
 PERSON = "0123456789abcdef0123456789abcdef"
 REAL = [name for name in ENGINES if name != "memory"] or ["valkey"]
-ONE_OF_EACH = ("sign_in_refused", "signed_in", "refresh_replayed", "command_failed")
-"""An event of each stream, the cheapest first."""
+ONE_OF_EACH = ("sign_in_refused", "signed_up", "passkey_copied", "command_failed")
+"""An event of each stream that is not gathered, or only with its like of one detail; the cheapest first."""
+DETAILS = {"confirmed": ("password", "passkey"), "confirmation_refused": ("password", "code")}
+"""Events of a person that have more than one detail, each of which is a cause."""
 
 
 async def names(store: Store) -> list[str]:
@@ -134,29 +136,86 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
 ) -> None:
     told: Counter[str] = Counter()
     total: Counter[str] = Counter()
+    streams: Counter[str] = Counter()
     log, now = memory_store.security, 1000.0
 
     def tell(event: Event) -> None:
         told[event.event] += 1
         total[event.event] += event.count
+        streams[event.stream] += 1
 
     log.tell = tell
     monkeypatch.setattr(security_log, "time", SimpleNamespace(monotonic=lambda: now))
-    sensitive = {one.name: 6 for one in EVENTS.values() if one.logged and one.stream == "sensitive"}
-    people = [one for one in EVENTS.values() if one.logged and one.stream == "people" and one.counted]
-    # Ten causes of refusals, and one for the rest, have each the first event and a count of the others.
-    most = sensitive | {one.name: 22 if one.counted == "by_cause" else 2 * 60 for one in people}
-    assert {"scope_refused", "change_refused", "signed_in_by_recovery"} <= set(most)
-    for minute in range(60):
+    whose = [one for one in EVENTS.values() if one.logged and one.actor != "server"]
+    # A sign-up is of another person each time, and a window of the network bounds sign-ups.
+    kinds = [one for one in whose if one.stream in ("people", "sensitive") and one.name != "signed_up"]
+    singles = {"people": security_log.PEOPLE_SINGLES, "sensitive": security_log.SENSITIVE_SINGLES}
+    # The first of each cause, and a count of the others; five places or apps, or ten causes of refusals, and the rest.
+    causes = {"by_person": 1, "by_place": 6, "by_app": 6, "by_cause": 11}
+    most = {one.name: causes[one.counted] * (singles[one.stream] + 1) for one in kinds}
+    most |= {one.name: 2 * 11 for one in kinds if one.counted == "by_cause"}
+    most |= {name: 2 * most[name] for name in DETAILS}
+    assert {"scope_refused", "signed_in", "signed_in_by_recovery", "credit_added"} <= set(most)
+    for step in range(360):
+        log.origin = lambda at=step % 13: Origin(f"192.0.2.{at}", f"browser {at % 7}")  # type: ignore[misc]
         for name in most:
-            for app in range(20):
-                detail = f"script_{minute % 12}" if EVENTS[name].counted == "by_cause" else ""
-                log.note(name, person=PERSON, client=f"app-{app}", detail=detail)
-        now += 60
+            for app in (step % 20, step * 7 % 20):
+                details = DETAILS.get(name, [f"script_{step % 12}"] if EVENTS[name].counted == "by_cause" else [""])
+                log.note(name, person=PERSON, client=f"app-{app}", detail=details[step % len(details)])
+        now += 10
         log._end_windows(now)
     log.settle()
-    assert {name: count for name, count in told.items() if count > most[name]} == {}
-    assert total == dict.fromkeys(most, 20 * 60)
+    assert told == most
+    assert total == dict.fromkeys(most, 2 * 360)
+    assert streams.keys() == security_log.MOST_OF_A_PERSON.keys()
+    assert {name: count for name, count in streams.items() if count > security_log.MOST_OF_A_PERSON[name]} == {}
+
+
+@pytest.mark.gen_test
+async def test_a_sign_in_from_another_place_and_a_replay_of_another_app_are_told_at_once(memory_store: Store) -> None:
+    log = memory_store.security
+    for name in ("signed_in", "signed_in_by_passkey", "second_step_asked", "confirmed", "refresh_replayed"):
+        for _ in range(100):
+            log.note(name, person=PERSON, client="app", address="192.0.2.1", agent="Firefox on Linux")
+    told: list[Event] = []
+    log.tell = told.append
+    for address, agent in (("198.51.100.7", "Firefox on Linux"), ("192.0.2.1", "curl")):
+        log.note("signed_in", person=PERSON, address=address, agent=agent)
+    log.note("refresh_replayed", person=PERSON, client="other")
+    assert [(one.event, one.address, one.agent, one.client) for one in told] == [
+        ("signed_in", "198.51.100.7", "Firefox on Linux", ""),
+        ("signed_in", "192.0.2.1", "curl", ""),
+        ("refresh_replayed", "", "", "other"),
+    ]
+
+
+@pytest.mark.gen_test
+async def test_whoever_fills_the_table_of_acts_ends_the_oldest_counts_and_loses_none(memory_store: Store) -> None:
+    told: list[Event] = []
+    log = memory_store.security
+    for _ in range(10):
+        log.note("signed_out", person=PERSON)
+    log.tell = told.append
+    for number in range(security_log.MOST_ACTS):
+        log.note("signed_out", person=f"{number:032x}")
+    assert [(one.person, one.count) for one in told if one.count > 1] == [(PERSON, 7)]
+    assert len(log._gathered["people", "by_person"]._windows) == security_log.MOST_ACTS
+    told.clear()
+    for _ in range(10):
+        log.note("signed_out", person=PERSON)
+    assert len(told) == security_log.PEOPLE_SINGLES
+
+
+@pytest.mark.gen_test
+async def test_the_metrics_count_repetitions_at_once(memory_store: Store) -> None:
+    seen: Counter[str] = Counter()
+    memory_store.security.watch = lambda event, result, count: seen.update({event: count})
+    for _ in range(20):
+        for name in ("second_step_refused", "limited", "sign_in_refused"):
+            memory_store.security.note(name, person=PERSON)
+    assert seen == dict.fromkeys(("second_step_refused", "limited", "sign_in_refused"), 20)
+    memory_store.security.settle()
+    assert seen.total() == 60
 
 
 @pytest.mark.gen_test
