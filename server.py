@@ -6,89 +6,28 @@ stands in `serving/process.py`.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import logs
-from demo import Demo
 from metrics.memory import Memory
 from opening import open_keys
 from outbound.config import ConfigError, load_models
-from outbound.models import Models
 from serving import event_loop, notify, workers
-from serving.handover import Handover
+from serving.hangup import Hangup
 from serving.listening import bind, raise_open_files
 from serving.process import serve
-from serving.reloading import Hangup
+from serving.process_state import Runtime
 from settings import Settings, SettingsError, load
 from store.connect import unix_url
 from store.embedded import EmbeddedStore
 from store.errors import StartupError, StoreError
 from store.keyring import KeyRingError, Keys
-from store.opened import Store
 from store.room import default_memory, limit_of
-from store.seed import seed
-from terminal.progress import Bar
 from terminal.streams import reopen
-
-log = logging.getLogger("latchkey")
-
-
-@dataclass
-class Runtime:
-    """What a process serves with: inherited by workers."""
-
-    settings: Settings
-    store_url: str
-    keys: Keys
-    sockets: list[socket.socket]
-    bound: str
-    base_url: str
-    embedded: EmbeddedStore | None
-    models: Models
-    supervisor: int | None = None
-    """Its process id, noted before there is a worker: one that asks for its parent may be an orphan already."""
-    exit_code: int = 0
-    ops_sockets: list[socket.socket] = field(default_factory=list)
-    """Of the operations port; none where it is off."""
-    metrics_sockets: list[socket.socket] = field(default_factory=list)
-    """Of the metrics port; none where it is off."""
-    memory: Memory = field(default_factory=Memory)
-    """Where all workers count, each at the place of its number."""
-    number: int = 0
-    """Of this process among the workers."""
-    reread: Callable[[], Settings] = Settings
-    """Reads the settings anew, as they were read first. Raises SettingsError."""
-    hangup: Hangup = field(default_factory=Hangup)
-    handover: Handover = field(default_factory=Handover)
-    """What a supervisor gives to its workers when it has read the settings anew."""
-
-    async def prepare(self, store: Store) -> Demo | None:
-        """Goes on with deletions that broke off; seeds what is missing; starts the demo app where it was asked for."""
-        await store.people.finish_deletions()
-        if self.settings.seed:
-            with Bar(sys.stderr) as bar:
-                await seed(store, self.settings.seed, told=bar.count)
-        if self.settings.demo:
-            return await Demo.start(store, self.base_url)
-        await Demo.put_away(store)
-        return None
-
-    def announce(self, demo: Demo | None) -> None:
-        """The one line that says the server listens, and what to click in the demo."""
-        log.info("bound to %s", self.bound)
-        if self.ops_sockets:
-            log.info("operations on %s", _address(self.settings.ops_host, self.ops_sockets))
-        if self.metrics_sockets:
-            log.info("metrics on %s/metrics", _address(self.settings.metrics_host, self.metrics_sockets))
-        logs.announce(logs.Listens(self.base_url, demo.instructions() if demo else ""))
-        notify.notify_ready()
 
 
 def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
@@ -161,10 +100,6 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
 def start_embedded(settings: Settings) -> EmbeddedStore:
     """The private store, which takes no more memory than it may. Raises StartupError."""
     return EmbeddedStore.start(settings.data_dir, "server", limit=limit_of(settings.store_memory or default_memory()))
-
-
-def _address(host: str, sockets: Sequence[socket.socket]) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{sockets[0].getsockname()[1]}"
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ import sys
 import server
 from handlers.site import Site
 from outbound.webhooks import Webhooks
-from server import Runtime
 from serving import measuring, process
 from serving.listening import Listening
+from serving.process_state import Runtime
 from serving.room import RoomWatch
 
 OFF, ON = signal.SIGUSR1, signal.SIGUSR2

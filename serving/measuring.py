@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from handlers.site import Site
 from latchkey import __version__
@@ -13,11 +12,9 @@ from metrics.declared import Kept
 from metrics.keeping import keep
 from outbound.webhooks import Webhooks
 from serving.listening import Listening
+from serving.process_state import Runtime
 from serving.room import RoomWatch
 from settings.declared import LOOPBACK_HOSTS
-
-if TYPE_CHECKING:
-    from server import Runtime
 
 
 def measured(

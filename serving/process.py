@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING
 
 from handlers import make_application
 from handlers.application import Latchkey
@@ -20,15 +19,14 @@ from outbound.webhooks import Webhooks
 from serving import garbage, notify
 from serving.listening import Listening, drain
 from serving.measuring import measured
+from serving.process_state import Runtime
 from serving.reloading import Reloads, body_bounds, site_facts
 from serving.room import RoomWatch
+from serving.starting import announce, prepare
 from settings import Settings
 from store.errors import StartupError, StoreError
 from store.keyring import KeyRingError
 from store.opened import Store
-
-if TYPE_CHECKING:
-    from server import Runtime
 
 log = logging.getLogger("latchkey")
 
@@ -51,7 +49,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         store.hosting.flushing(),
         store.security.flushing(),
     ):
-        demo = await runtime.prepare(store) if alone else None
+        demo = await prepare(runtime, store) if alone else None
         webhooks = open_webhooks(settings, store)
         site = Site(
             store,
@@ -94,7 +92,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         store.app_sweep.fetch = lambda url, most: application.site.fetcher.fetch(url, most)
         await relaying.enter_async_context(store.app_sweep.sweeping())
         if alone:
-            runtime.announce(demo)
+            announce(runtime, demo)
         try:
             await stop.wait()
             follow.cancel()

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import pickle
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import logs
 from handlers.ops import Operations
@@ -27,13 +24,11 @@ from outbound.models import Models
 from serving.handover import Handover
 from serving.listening import Listening
 from serving.notify import notify_ready, notify_reloading
+from serving.process_state import Runtime
 from settings import SETTINGS, Settings, SettingsError, check
 from store.errors import StartupError, StoreError
 from store.keyring import KeyRing, KeyRingError
 from store.opened import Store
-
-if TYPE_CHECKING:
-    from server import Runtime
 
 log = logging.getLogger("latchkey.reload")
 
@@ -239,31 +234,3 @@ class Reloads:
         for task in retired:
             task.cancel()
         await asyncio.gather(*retired, return_exceptions=True)
-
-
-class Hangup:
-    """Tells the SIGHUP of a terminal that is gone, which ends the process as ever, from one that asks for a reload."""
-
-    def __init__(self) -> None:
-        # `nohup` has the process go on without its terminal.
-        self._ends = signal.getsignal(signal.SIGHUP) is signal.SIG_DFL and _has_terminal()
-        self.asked = False
-        """Whether a reload was asked for before there was anybody to do it."""
-
-    def note(self, number: int, frame: FrameType | None) -> None:
-        """Takes a SIGHUP until somebody else does. Raises KeyboardInterrupt where the terminal is gone."""
-        if self.is_meant():
-            raise KeyboardInterrupt
-        self.asked = True
-
-    def is_meant(self) -> bool:
-        """Whether the terminal is gone."""
-        return self._ends and not _has_terminal()
-
-
-def _has_terminal() -> bool:
-    try:
-        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True

@@ -18,18 +18,17 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from demo import Demo
 from opening import open_store
 from serving import event_loop, notify
 from serving.listening import for_each_worker, take_connections
+from serving.process_state import Runtime
 from serving.reloading import keep, read_anew, refuse, tell
+from serving.starting import announce, prepare
 from store.errors import StartupError
 from store.keyring import KeyRing, Keys
-
-if TYPE_CHECKING:
-    from demo import Demo
-    from server import Runtime
 
 log = logging.getLogger("latchkey.workers")
 
@@ -55,7 +54,7 @@ def supervise(runtime: Runtime, serve: Serve) -> int:
     try:
         supervisor = _Supervisor(runtime, serve)
         supervisor.start()
-        runtime.announce(demo)
+        announce(runtime, demo)
         return supervisor.watch()
     finally:
         if demo:
@@ -64,7 +63,7 @@ def supervise(runtime: Runtime, serve: Serve) -> int:
 
 async def _prepare(runtime: Runtime) -> Demo | None:
     async with open_store(runtime.settings, runtime.store_url, runtime.keys) as store:
-        return await runtime.prepare(store)
+        return await prepare(runtime, store)
 
 
 async def _check_keys(runtime: Runtime, ring: KeyRing) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 from tornado.httpserver import HTTPServer
 
-import server
 from front import FrontServer
 from handlers.ops import make_ops_application
 from handlers.site import Site
 from outbound.mail import SmtpServer
 from outbound.models import Models
 from serving.listening import Listening
+from serving.process_state import Runtime
 from serving.reloading import Reloads
 from settings import Settings
 from store.keyring import KeyRing, Keys
@@ -30,7 +30,7 @@ class Reloading:
 
     def __init__(self, site: Site, app: Any, http_server: HTTPServer, ring: Keys) -> None:
         self.wanted = PUBLIC
-        self.runtime = server.Runtime(PUBLIC, "memory", ring, [], "", site.base_url, None, Models(()))
+        self.runtime = Runtime(PUBLIC, "memory", ring, [], "", site.base_url, None, Models(()))
         self.runtime.reread = lambda: self.wanted
         self.store: Store = site.store
         self.main = Listening(app, http_server, [])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import server
 from outbound.models import Models
 from serving import process
+from serving.process_state import Runtime
 from settings import Settings
 from store import keys as spell
 from store.errors import StartupError
@@ -97,7 +97,7 @@ async def test_a_server_that_cannot_read_its_key_file_goes_on_noting_what_it_sea
     monkeypatch.setattr(process, "KEY_CHECK_SECONDS", 0.0)
     file = KeyFile.open_or_create(tmp_path / "keys")
     file.path.write_text("unreadable")
-    runtime = server.Runtime(Settings(), "memory", Keys(file), [], "", "", None, Models(()))
+    runtime = Runtime(Settings(), "memory", Keys(file), [], "", "", None, Models(()))
     watch = asyncio.ensure_future(process.watch_over(runtime, memory_store, asyncio.Event()))
     while not await memory_store.client.hexists(spell.KEYRING, "sealed_at:1"):
         await asyncio.sleep(0.01)
