@@ -18,7 +18,7 @@ from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
 from bench.measure import HOST
-from front import FrontServer
+from front.server import FrontServer
 from serving import event_loop, garbage
 from store.connect import connect
 

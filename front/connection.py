@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from tornado.concurrent import Future
 from tornado.httputil import HTTPInputError
@@ -20,9 +20,7 @@ from front.deadline import Deadline
 from front.exchange import Exchange
 from front.head import CHUNKED, Overlong, check_beginning, read_head
 from front.outgoing import Outgoing
-
-if TYPE_CHECKING:
-    from front.server import FrontServer
+from front.protocols import Server
 
 BACKLOG_BYTES = 65_536
 """What a client may send ahead; a little more arrives, since it comes in pieces."""
@@ -34,7 +32,7 @@ LINGER_BYTES = 2**20
 class Connection(Outgoing):
     """One connection. To the application it is what an IOStream is to Tornado's own server: something to close."""
 
-    def __init__(self, server: FrontServer, loop: asyncio.AbstractEventLoop, context: object) -> None:
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop, context: object) -> None:
         super().__init__(loop, server.slow, server.limits.stall_seconds)
         self.context = context
         """The client's address, as Tornado's requests take it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from tornado.concurrent import Future
 from tornado.escape import native_str
@@ -19,10 +19,7 @@ from tornado.httputil import (
 from tornado.iostream import IOStream
 
 from front.fields import lines_of
-
-if TYPE_CHECKING:
-    from front.connection import Connection
-    from front.head import Head
+from front.head import Head
 
 # Status lines by status and reason; bounded, since an application may make up reasons.
 _STATUS_LINES: dict[tuple[int, str], str] = {}
@@ -30,10 +27,37 @@ _MOST_STATUS_LINES = 500
 _DIGITS = re.compile("[0-9]+")
 
 
+class Stream(Protocol):
+    """The connection of an exchange, as that sees it, and the application an IOStream."""
+
+    @property
+    def context(self) -> object:
+        """`remote_ip` and `protocol`."""
+
+    @property
+    def socket(self) -> Any:
+        """The socket, to ask about the client; with TLS its `getpeercert` is the client's certificate."""
+
+    def closed(self) -> bool:
+        """Whether nothing more reaches the client."""
+
+    def close(self) -> None:
+        """Cuts the connection."""
+
+    def send(self, data: bytes) -> Future[None]:
+        """Sends. Returns a future that is done when more may be sent, or has StreamClosedError."""
+
+    def broken(self) -> Future[None]:
+        """What a write returns when nothing reaches the client any more."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """The answer is complete."""
+
+
 class Exchange(HTTPConnection):
     """What the application writes the answer to. After its end, or that of the connection, it is dead for good."""
 
-    def __init__(self, connection: Connection, head: Head, max_body_size: int, body_timeout: float | None) -> None:
+    def __init__(self, connection: Stream, head: Head, max_body_size: int, body_timeout: float | None) -> None:
         self.stream = connection
         """The connection: `close()`, `closed()` and `socket`, as an IOStream has them."""
         self.context = connection.context

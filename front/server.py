@@ -6,7 +6,6 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from tornado.concurrent import Future
@@ -18,6 +17,7 @@ from tornado.log import gen_log
 from tornado.netutil import ssl_options_to_context
 
 from front.connection import Connection
+from front.protocols import Limits, OpenConnection
 from front.slow import Slow
 
 ACCEPTED_AT_ONCE = 64
@@ -28,20 +28,6 @@ STALL_SECONDS = 60.0
 SLOW_BYTES = 2**27
 # One connection that makes room for another is sought among all: they go by the dozen.
 MOST_EVICTED = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Of one connection and request."""
-
-    head_bytes: int
-    body_bytes: int
-    piece_bytes: int
-    """Of a body, at once."""
-    idle_seconds: float
-    head_seconds: float
-    body_seconds: float | None
-    stall_seconds: float
 
 
 class FrontServer(HTTPServer):
@@ -83,7 +69,7 @@ class FrontServer(HTTPServer):
         self._listening: dict[socket.socket, bool] = {}
         # By the context of the connection that they become: not counted twice.
         self._arriving: dict[object, asyncio.Task[None]] = {}
-        self._open: set[Connection] = set()
+        self._open: set[OpenConnection] = set()
         self._empty: Future[None] | None = None
 
     def _limits(self, head_timeout: float | None, stall_timeout: float) -> Limits:
@@ -247,7 +233,7 @@ class FrontServer(HTTPServer):
         if self._full:
             self._accept_again()
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: OpenConnection) -> None:
         """A connection is there."""
         self._open.add(connection)
         self._arriving.pop(connection.context, None)

@@ -19,8 +19,8 @@ from typing import Any
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from front import FrontServer
 from front.files import room_for
+from front.server import FrontServer
 from handlers.application import Latchkey
 from serving.plain_server import PlainServer
 from settings import Settings

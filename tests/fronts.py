@@ -14,7 +14,7 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPServerConnectionDelegate
 from tornado.testing import bind_unused_port
 
-from front import FrontServer
+from front.server import FrontServer
 from serving.plain_server import PlainServer
 
 FRONTS: dict[str, type[HTTPServer]] = {"fast": FrontServer, "tornado": PlainServer}

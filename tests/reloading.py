@@ -7,7 +7,7 @@ from typing import Any
 
 from tornado.httpserver import HTTPServer
 
-from front import FrontServer
+from front.server import FrontServer
 from handlers.ops import make_ops_application
 from handlers.site import Site
 from outbound.mail import SmtpServer

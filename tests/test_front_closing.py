@@ -13,7 +13,7 @@ import tornado.test
 from tornado.testing import bind_unused_port
 from tornado.web import Application
 
-from front import FrontServer
+from front.server import FrontServer
 from serving import event_loop
 from tests import noting
 from tests.fronts import SECONDS, Client, request, running, statuses, until, within

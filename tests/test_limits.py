@@ -11,8 +11,8 @@ from contextlib import ExitStack, suppress
 import psutil
 import pytest
 
-from front import FrontServer
-from front.server import Limits
+from front.protocols import Limits
+from front.server import FrontServer
 from handlers import make_application
 from handlers.site import Site
 from serving.listening import Listening, make_server

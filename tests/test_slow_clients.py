@@ -12,8 +12,8 @@ from tornado.web import Application, RequestHandler
 
 import front.server
 import front.slow
-from front import FrontServer
 from front.outgoing import LEAST_TAKEN, Outgoing
+from front.server import FrontServer
 from front.slow import Slow
 from tests.fronts import Client, Running, request, running, until
 
