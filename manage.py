@@ -15,7 +15,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from commands.parser import PROGRAM, build_parser
-from settings import SettingsError, from_namespace
+from settings.reading import from_namespace
+from settings.types import SettingsError
 from terminal.parser import NoCommand, UsageError
 from terminal.streams import reopen
 from terminal.tables import coloured, show, word

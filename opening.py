@@ -10,8 +10,7 @@ from outbound.mail import Mailer, SmtpServer, Spool
 from outbound.posting import Poster
 from outbound.reachable import Reach
 from outbound.webhooks import Webhooks
-from settings import Settings
-from settings.declared import DAY
+from settings.declared import DAY, Settings
 from store.bounds import Bounds
 from store.credits import Bookkeeping
 from store.documents import PERSON_PART, Quotas

@@ -17,11 +17,13 @@ from metrics.memory import Memory
 from opening import open_keys
 from outbound.config import ConfigError, load_models
 from serving import event_loop, notify, workers
+from serving.arguments import load
 from serving.hangup import Hangup
 from serving.listening import bind, raise_open_files
 from serving.process import serve
 from serving.process_state import Runtime
-from settings import Settings, SettingsError, load
+from settings.declared import Settings
+from settings.types import SettingsError
 from store.connect import unix_url
 from store.embedded import EmbeddedStore
 from store.errors import StartupError, StoreError

@@ -20,7 +20,7 @@ from bench.ports import free_port
 from bench.processes import Process, started
 from bench.rows import Chained, Once, Replayed, Row, Source, bearer, http
 from outbound.echo import ECHO
-from settings import SETTINGS
+from settings.declared import SETTINGS
 from store.tokens import s256
 
 SYSTEM = "Latchkey"

@@ -10,7 +10,7 @@ from pathlib import Path
 from commands.acts import by_operator
 from commands.outcome import Context, Outcome
 from opening import KEY_FILE, open_keys, open_store
-from settings import Settings
+from settings.declared import Settings
 from settings.types import EMBEDDED
 from store import backup
 from store.connect import unix_url

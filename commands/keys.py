@@ -12,7 +12,7 @@ from itertools import chain
 
 from commands.outcome import Context, Outcome
 from opening import KEY_FILE
-from settings import Settings
+from settings.declared import Settings
 from settings.types import EMBEDDED
 from store.datadir import Lock
 from store.keyring import KeyFile, KeyRing, KeyRingError, SecretKey

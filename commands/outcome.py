@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from settings import Settings
+from settings.declared import Settings
 from store.keyring import KeyFile, KeyRing
 from store.opened import Store
 

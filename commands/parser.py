@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from latchkey import __version__
-from settings import SETTINGS, add_arguments
+from settings.declared import SETTINGS
+from settings.reading import add_arguments
 from terminal.parser import NoCommand, Parser, UsageError
 
 PROGRAM = "manage.py"
@@ -74,11 +75,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
         description="Latchkey, an identity server: runs it, and operates it while it runs or without it.",
         epilog=f"`{program} COMMAND --help` explains a command. Data is kept in ./data unless --data-dir or "
         "--redis-url says otherwise.",
-        examples=(
-            "serve --demo",
-            "user create --email ada@example.com --name Ada",
-            "app list",
-        ),
+        examples=("serve --demo", "user create --email ada@example.com --name Ada", "app list"),
         **given,
     )
     parser.add_argument("--version", action="version", version=f"latchkey {__version__}", help="print the version")

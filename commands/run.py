@@ -16,7 +16,7 @@ import logs
 from commands.acts import by_operator, note_act, note_failure
 from commands.outcome import Context, Outcome
 from opening import open_keys, open_store
-from settings import Settings
+from settings.declared import Settings
 from settings.types import EMBEDDED
 from store.connect import unix_url
 from store.embedded import open_for_manage

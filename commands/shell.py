@@ -6,7 +6,8 @@ from argparse import Namespace
 
 from commands.outcome import Outcome
 from commands.parser import build_parser
-from settings import Settings, add_arguments
+from settings.declared import Settings
+from settings.reading import add_arguments
 
 INSTALLED = "latchkey"
 """The command that is completed: of `python manage.py`, shells complete the file."""

@@ -23,8 +23,7 @@ import redis
 from bench.engines import wait_until
 from bench.ports import free_port
 from deploy.programs import HERE, ROOT, accepts, ran, tool
-from settings import Settings
-from settings.declared import DAY
+from settings.declared import DAY, Settings
 from tests.processes import QUICK, Server
 
 DCLINT = "dclint@3.1.0"

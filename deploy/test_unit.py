@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from deploy.programs import HERE, ROOT, changed, ran, tool
-from settings import Settings
+from settings.declared import Settings
 
 PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
 MOST_EXPOSED = 15

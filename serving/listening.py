@@ -23,7 +23,7 @@ from front.files import room_for
 from front.server import FrontServer
 from handlers.application import Latchkey
 from serving.plain_server import PlainServer
-from settings import Settings
+from settings.declared import Settings
 from store.errors import StartupError
 
 log = logging.getLogger("latchkey")

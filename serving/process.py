@@ -23,7 +23,7 @@ from serving.process_state import Runtime
 from serving.reloading import Reloads, body_bounds, site_facts
 from serving.room import RoomWatch
 from serving.starting import announce, prepare
-from settings import Settings
+from settings.declared import Settings
 from store.errors import StartupError, StoreError
 from store.keyring import KeyRingError
 from store.opened import Store

@@ -10,7 +10,7 @@ from metrics.memory import Memory
 from outbound.models import Models
 from serving.handover import Handover
 from serving.hangup import Hangup
-from settings import Settings
+from settings.declared import Settings
 from store.embedded import EmbeddedStore
 from store.keyring import Keys
 

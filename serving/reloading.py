@@ -25,7 +25,9 @@ from serving.handover import Handover
 from serving.listening import Listening
 from serving.notify import notify_ready, notify_reloading
 from serving.process_state import Runtime
-from settings import SETTINGS, Settings, SettingsError, check
+from settings.declared import SETTINGS, Settings
+from settings.reading import check
+from settings.types import SettingsError
 from store.errors import StartupError, StoreError
 from store.keyring import KeyRing, KeyRingError
 from store.opened import Store

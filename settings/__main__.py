@@ -1,5 +1,6 @@
 """`python -m settings` prints docs/settings.md."""
 
-from settings import document
+from settings.declared import SETTINGS
+from settings.page import rendered
 
-print(document(), end="")
+print(rendered(SETTINGS), end="")

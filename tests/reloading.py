@@ -15,7 +15,7 @@ from outbound.models import Models
 from serving.listening import Listening
 from serving.process_state import Runtime
 from serving.reloading import Reloads
-from settings import Settings
+from settings.declared import Settings
 from store.keyring import KeyRing, Keys
 from store.opened import Store
 from tests import fronts

@@ -11,7 +11,8 @@ import pytest
 
 from handlers.site import Site
 from outbound.breaches import AT_ONCE, MOST_BYTES, Breaches
-from settings import SettingsError, load
+from serving.arguments import load
+from settings.types import SettingsError
 from store.opened import Store
 from tests.driver import PASSWORD, Service, fields_of
 from tests.signing import sign_up

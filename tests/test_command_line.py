@@ -16,7 +16,7 @@ import pytest
 import manage
 from commands.parser import SECTIONS, build_parser
 from commands.run import named
-from settings import SETTINGS
+from settings.declared import SETTINGS
 from store.keyring import KeyRing
 from terminal.parser import HelpFormatter, Parser, folded
 from tests.engines import valkey
@@ -27,7 +27,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Every page of help, at the terminal that the process has.
 ALL_HELP = """
 from commands.parser import build_parser
-from settings import load
+from serving.arguments import load
 def pages(parser):
     yield parser
     for one in parser.commands.values():

@@ -18,7 +18,6 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from tornado.web import RequestHandler
 
-import settings
 from demo import CREDITS, EMAIL, NAME, PASSWORD
 from handlers import DELIVERY, ROUTES
 from handlers.errors import CATALOGUE
@@ -27,6 +26,9 @@ from handlers.ops import OPS_ROUTES
 from manage import build_parser
 from outbound.config import load_models
 from outbound.models import Limits
+from serving.arguments import load
+from settings.declared import SETTINGS
+from settings.reading import CONFIG, add_arguments
 from store import keys, lifetimes
 from store.names import SCOPES
 from testing.routes import TESTING_ROUTES
@@ -141,7 +143,7 @@ def _commands() -> set[str]:
 @documents
 def test_every_flag_that_is_named_exists(path: Path) -> None:
     server = argparse.ArgumentParser()
-    settings.add_arguments(server, "server")
+    add_arguments(server, "server")
     known = {*_options(server), *_options(build_parser())}
     # The flags of the proof and of the demo app stand in their own programs.
     known |= set(re.findall(r'"(--[a-z-]+)"', (ROOT / "proof" / "options.py").read_text()))
@@ -170,7 +172,7 @@ def test_every_command_and_target_that_is_named_exists(path: Path) -> None:
 
 @documents
 def test_every_environment_variable_that_is_named_exists(path: Path) -> None:
-    known = {item.environment for item in settings.SETTINGS} | {settings.CONFIG}
+    known = {item.environment for item in SETTINGS} | {CONFIG}
     assert set(re.findall(r"\bLATCHKEY_[A-Z_]+", path.read_text("utf-8"))) <= known
 
 
@@ -315,7 +317,7 @@ def test_the_configuration_file_of_the_readme_loads(tmp_path: Path) -> None:
     (block,) = blocks("First steps for an operator", "toml")
     file = tmp_path / "latchkey.toml"
     file.write_text(block)
-    found = settings.load(["--config", str(file)], {})
+    found = load(["--config", str(file)], {})
     assert (found.base_url, found.workers, found.signup) == ("https://id.example.org", 4, "invite")
 
 

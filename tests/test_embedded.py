@@ -17,7 +17,7 @@ import pytest
 import redis
 
 from server import start_embedded
-from settings import Settings
+from settings.declared import Settings
 from store.datadir import Files, Lock, connects
 from store.embedded import EmbeddedStore, open_for_manage, running_socket
 from store.errors import StartupError

@@ -15,7 +15,7 @@ import pytest
 from handlers.errors import cause_of, refusal_of
 from opening import document_quotas
 from serving.room import RoomWatch
-from settings import Settings
+from settings.declared import Settings
 from store.connect import connect
 from store.errors import StoreFull
 from store.keyring import Keys

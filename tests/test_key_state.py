@@ -10,7 +10,7 @@ import pytest
 from outbound.models import Models
 from serving import process
 from serving.process_state import Runtime
-from settings import Settings
+from settings.declared import Settings
 from store import keys as spell
 from store.errors import StartupError
 from store.keyring import KeyFile, KeyRing, Keys

@@ -17,7 +17,7 @@ from handlers import make_application
 from handlers.site import Site
 from serving.listening import Listening, make_server
 from serving.plain_server import PlainServer
-from settings import Settings
+from settings.declared import Settings
 from store.keyring import KeyRing, Keys
 from store.opened import Store
 from tests.driver import PASSWORD, Browser, Service

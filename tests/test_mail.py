@@ -19,7 +19,9 @@ from tornado.ioloop import IOLoop
 from opening import open_mailer
 from outbound import mail as module
 from outbound.mail import KEPT, Letter, SmtpServer, Spool, Undelivered, compose
-from settings import Settings, SettingsError, load
+from serving.arguments import load
+from settings.declared import Settings
+from settings.types import SettingsError
 from tests.mailbox import LETTER, Kept, Mailbox, login, mailer, tls, until
 from tests.test_check_store import certificate
 

@@ -11,7 +11,7 @@ import pytest
 from commands.credits import dollars, grant_credits, show_credits
 from commands.outcome import Context
 from opening import open_store
-from settings import Settings
+from settings.declared import Settings
 from store import keys as spell
 from store.errors import StoreUnavailable
 from store.keyring import KeyFile, Keys

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from opening import document_quotas
-from settings import Settings
+from settings.declared import Settings
 from store import keys
 from store.documents import Quotas
 from store.lifetimes import DAY, GRACE

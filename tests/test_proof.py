@@ -12,7 +12,7 @@ from proof.history import History
 from proof.options import STORES, Options, parse
 from proof.run import run
 from serving.process import HOLD_MARGIN_SECONDS
-from settings import Settings
+from settings.declared import Settings
 
 FAULTS = ("connections", "server", "store", "hang-up", "memory")
 """Each is done once, however long that takes."""

@@ -17,7 +17,8 @@ from handlers.site import Site
 from outbound.config import ConfigError
 from outbound.mail import SmtpServer
 from serving.reloading import read_anew
-from settings import SETTINGS, Settings, SettingsError
+from settings.declared import SETTINGS, Settings
+from settings.types import SettingsError
 from store.errors import StartupError
 from store.keyring import KeyRing, KeyRingError, Keys
 from tests.driver import Service, send

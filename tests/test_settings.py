@@ -9,13 +9,22 @@ from pathlib import Path
 
 import pytest
 
-import settings
-from settings import SETTINGS, Settings, SettingsError, load
-from settings.types import Command
+from serving.arguments import load
+from settings.declared import SETTINGS, Settings
+from settings.page import rendered
+from settings.reading import add_arguments, from_namespace
+from settings.types import Command, SettingsError
 
-ROOT = Path(settings.__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 SECRET = "correct-horse-battery"
 OPERATOR_KEY = f"{SECRET}-0123456789"
+
+
+def load_for_manage(argv: list[str], environ: dict[str, str]) -> Settings:
+    """The settings of `manage.py`."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser, "manage")
+    return from_namespace(parser.parse_args(argv), environ, "manage")
 
 
 @pytest.fixture
@@ -150,13 +159,13 @@ def test_errors_never_show_a_secret(config: Path, name: str, text: str) -> None:
 )
 def test_a_password_in_a_flag_is_refused_and_not_repeated(name: str, text: str, command: Command) -> None:
     parser = argparse.ArgumentParser()
-    settings.add_arguments(parser, command)
+    add_arguments(parser, command)
     flag = f"--{name.replace('_', '-')}"
     with pytest.raises(SettingsError, match=f"use LATCHKEY_{name.upper()}") as caught:
-        settings.from_namespace(parser.parse_args([flag, text]), {}, command)
+        from_namespace(parser.parse_args([flag, text]), {}, command)
     assert SECRET not in str(caught.value)
     without = text.partition("?")[0].replace(f":{SECRET}/x@", "@").replace(f":{SECRET}@", "@")
-    settings.from_namespace(parser.parse_args([flag, without]), {}, command)
+    from_namespace(parser.parse_args([flag, without]), {}, command)
 
 
 @pytest.mark.trap(24)
@@ -244,7 +253,7 @@ def test_a_call_that_waits_for_replicas_may_take_twice_its_time() -> None:
     shared = ["--redis-url=redis://h", "--redis-timeout=3"]
     assert load(shared, {}).call_seconds == 3
     assert load([*shared, "--wait-replicas=1"], {}).call_seconds == 6
-    found = load([*shared, "--wait-replicas=2", "--wait-timeout=0.25"], {}, "manage")
+    found = load_for_manage([*shared, "--wait-replicas=2", "--wait-timeout=0.25"], {})
     assert (found.wait_replicas, found.wait_timeout) == (2, 0.25)
 
 
@@ -258,12 +267,12 @@ def test_demo_on_a_loopback_host(host: str) -> None:
 
 
 def test_shared_store_requires_keys() -> None:
-    for command in ("server", "manage"):
-        shared = load(["--redis-url=redis://h"], {}, command)
+    for read in (load, load_for_manage):
+        shared = read(["--redis-url=redis://h"], {})
         assert shared.shared_store
         with pytest.raises(SettingsError, match=r"LATCHKEY_SECRET_KEYS.*manage\.py keys generate"):
             shared.require_keys()
-        load(["--redis-url=redis://h"], {"LATCHKEY_SECRET_KEYS": "1:abc"}, command).require_keys()
+        read(["--redis-url=redis://h"], {"LATCHKEY_SECRET_KEYS": "1:abc"}).require_keys()
     for url in ("embedded", "memory"):
         private = load(["--redis-url", url], {})
         assert not private.shared_store
@@ -272,15 +281,15 @@ def test_shared_store_requires_keys() -> None:
 
 def test_manage_refuses_memory() -> None:
     with pytest.raises(SettingsError, match=r"inside one server process \(redis_url from LATCHKEY_REDIS_URL\)$"):
-        load([], {"LATCHKEY_REDIS_URL": "memory"}, "manage")
+        load_for_manage([], {"LATCHKEY_REDIS_URL": "memory"})
 
 
 def test_manage_passes_over_what_only_the_server_reads(config: Path) -> None:
     config.write_text('data_dir = "elsewhere"\nport = 9')
-    found = load(["--config", str(config)], {"LATCHKEY_WORKERS": "nonsense"}, "manage")
+    found = load_for_manage(["--config", str(config)], {"LATCHKEY_WORKERS": "nonsense"})
     assert (found.data_dir, found.port, found.workers) == (Path("elsewhere"), 8080, 1)
     with pytest.raises(SystemExit):
-        load(["--port", "1"], {}, "manage")
+        load_for_manage(["--port", "1"], {})
 
 
 @pytest.mark.parametrize(
@@ -292,12 +301,12 @@ def test_manage_passes_over_what_only_the_server_reads(config: Path) -> None:
 )
 def test_settings_on_both_sides_of_a_subcommand(argv: list[str]) -> None:
     parser = argparse.ArgumentParser()
-    settings.add_arguments(parser, "manage")
+    add_arguments(parser, "manage")
     inner = parser.add_subparsers().add_parser("app")
-    settings.add_arguments(inner, "manage")
+    add_arguments(inner, "manage")
     inner.add_argument("action")
     namespace = parser.parse_args(argv)
-    assert settings.from_namespace(namespace, {"LATCHKEY_DATA_DIR": "y"}, "manage").data_dir == Path("x")
+    assert from_namespace(namespace, {"LATCHKEY_DATA_DIR": "y"}, "manage").data_dir == Path("x")
 
 
 def test_help_names_every_setting_and_its_variable(capsys: pytest.CaptureFixture[str]) -> None:
@@ -322,4 +331,4 @@ def test_settings_cannot_be_changed() -> None:
 
 def test_documentation_is_current() -> None:
     current = (ROOT / "docs" / "settings.md").read_text("utf-8")
-    assert current == settings.document(), "run `make docs`"
+    assert current == rendered(SETTINGS), "run `make docs`"

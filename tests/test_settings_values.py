@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from settings import Settings, SettingsError, load
+from serving.arguments import load
+from settings.declared import Settings
+from settings.types import SettingsError
 
 
 @pytest.mark.parametrize(

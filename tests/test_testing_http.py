@@ -17,7 +17,8 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from settings import SettingsError, load
+from serving.arguments import load
+from settings.types import SettingsError
 from testing.routes import TESTING_ROUTES
 from tests.driver import CALLBACK, VERIFIER, Browser, challenge
 from tests.processes import QUICK, ROOT, Server, refused

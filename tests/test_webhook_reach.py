@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from outbound.guarded import NO_ADDRESS
 from outbound.posting import Poster
 from outbound.reachable import Reach, Resolver, Unreachable
-from settings import Settings
+from settings.declared import Settings
 from tests.receiver import Receiver
 
 APPS = Settings().apps_per_person

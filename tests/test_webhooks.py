@@ -16,7 +16,7 @@ from opening import open_webhooks
 from outbound.guarded import NO_ADDRESS
 from outbound.retries import ATTEMPTS, PAUSES
 from outbound.webhooks import EACH_APP, LEASE_SECONDS, NO_TARGET, NOT_SIGNED, OWN_ERROR, Webhooks
-from settings import Settings
+from settings.declared import Settings
 from store import keys
 from store.deliveries import Delivery
 from store.lifetimes import WEBHOOK_OVERLAP

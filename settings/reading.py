@@ -1,0 +1,123 @@
+"""Settings, which `settings/declared.py` declares: read, checked, and held against each other.
+
+A value comes from the command line, else from the environment, else from the configuration file, else from the default.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from settings.declared import LOOPBACK_HOSTS, SETTINGS, Settings
+from settings.file import as_text, read_config
+from settings.types import MEMORY, PREFIX, Command, Setting, SettingsError
+
+CONFIG = PREFIX + "CONFIG"
+
+
+class _Refuse(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        name = self.dest.upper()
+        parser.error(f"{self.option_strings[0]} is not a flag (others can read it): use {PREFIX}{name} or --config")
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Add `--config` and the flags of `command`, in groups.
+
+    A flag that is not given leaves no trace in the namespace, so a parser and its subparsers can both have them.
+    """
+    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=f"TOML file of settings [{CONFIG}]")
+    groups = {name: parser.add_argument_group(name) for name in dict.fromkeys(item.group for item in _of(command))}
+    for item in _of(command):
+        options: dict[str, Any] = {"default": argparse.SUPPRESS, "dest": item.name}
+        if not item.flag:
+            options |= {"action": _Refuse, "nargs": "?", "help": argparse.SUPPRESS}
+        elif not item.metavar:
+            options |= {"action": argparse.BooleanOptionalAction, "help": _help(item)}
+        else:
+            options |= {"metavar": item.metavar, "help": _help(item)}
+        groups[item.group].add_argument(item.option, **options)
+
+
+def _of(command: Command) -> Iterator[Setting]:
+    return (item for item in SETTINGS if item.applies_to(command))
+
+
+def _help(item: Setting) -> str:
+    return f"{item.meaning} Default: {item.default or 'none'} [{item.environment}]".replace("%", "%%")
+
+
+def from_namespace(namespace: argparse.Namespace, environ: Mapping[str, str], command: Command) -> Settings:
+    """Return the settings of `command` from parsed arguments and the environment. Raises SettingsError."""
+    path = getattr(namespace, "config", None) or environ.get(CONFIG)
+    table = read_config(path, [item.name for item in SETTINGS]) if path else {}
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for item in _of(command):
+        if (flag := getattr(namespace, item.name, None)) is not None:
+            text, source = as_text(item, flag, item.option), item.option
+            _refuse_password(item, text)
+        elif environ.get(item.environment):
+            text, source = environ[item.environment], item.environment
+        elif item.name in table:
+            text, source = as_text(item, table[item.name], str(path)), str(path)
+        else:
+            continue
+        values[item.name], sources[item.name] = item.read(text, source), source
+    settings = Settings(**values)
+    _check(settings, sources, command)
+    return settings
+
+
+def _refuse_password(item: Setting, text: str) -> None:
+    """Raise SettingsError for a URL with a password in a flag: every user of the machine can read a command line."""
+    address, _, query = text.partition("://")[2].partition("?")
+    if item.secret and (":" in address.rpartition("@")[0] or "password=" in query):
+        raise SettingsError(
+            f"{item.name} must have no password where it comes from {item.option}, which others can read: "
+            f"use {item.environment} or --config"
+        )
+
+
+def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> None:
+    """Hold the settings against each other. Raises SettingsError, which says where each of them came from."""
+
+    def refuse(message: str, *names: str) -> None:
+        origins = ", ".join(f"{name} from {sources.get(name, 'its default')}" for name in names)
+        raise SettingsError(f"{message} ({origins})")
+
+    if settings.redis_url == MEMORY and command == "manage":
+        refuse("redis_url must not be memory here: that store lives inside one server process", "redis_url")
+    if settings.redis_url == MEMORY and settings.workers > 1:
+        refuse("workers must be 1 with redis_url memory: processes cannot share it", "workers", "redis_url")
+    if settings.wait_replicas and not settings.shared_store:
+        refuse(f"wait_replicas must be 0 here: the {settings.redis_url} store has none", "wait_replicas", "redis_url")
+    if settings.wait_replicas and settings.wait_timeout >= settings.redis_timeout:
+        refuse("wait_timeout must be below redis_timeout", "wait_timeout", "redis_timeout")
+    if settings.reuse_port and not settings.shared_store:
+        refuse(
+            f"reuse_port needs a store that both servers use, which {settings.redis_url} is not: the other one would "
+            "take connections, and lose them",
+            "reuse_port",
+            "redis_url",
+        )
+    if settings.demo and settings.host not in LOOPBACK_HOSTS:
+        refuse(f"demo needs one of the hosts {', '.join(LOOPBACK_HOSTS)}: its passwords are public", "demo", "host")
+    if settings.demo and settings.shared_store:
+        refuse("demo needs the embedded or the memory store: its passwords are public", "demo", "redis_url")
+    if settings.auto_consent and not settings.testable:
+        refuse(
+            f"auto_consent needs redis_url memory, one of the hosts {', '.join(LOOPBACK_HOSTS)}, no other base_url, no "
+            "trusted_proxies and no demo: whoever reaches the server would be that person",
+            *("auto_consent", "redis_url", "host", "base_url", "trusted_proxies", "demo"),
+        )
+    if settings.ops_port is not None and not settings.operator_keys:
+        refuse(f"ops_port needs operator_keys: set {PREFIX}OPERATOR_KEYS", "ops_port", "operator_keys")
+    if settings.session_lifetime < settings.session_idle:
+        refuse("session_lifetime must be at least session_idle", "session_lifetime", "session_idle")
+
+
+def check(settings: Settings) -> None:
+    """Hold settings of the server that came from several places against each other. Raises SettingsError."""
+    _check(settings, {}, "server")
