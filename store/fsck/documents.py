@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
 
 from store import keys
 from store.cipher import OVERHEAD_BYTES
 from store.errors import StoreError
 from store.fsck.desk import Desk
 from store.fsck.invariants import Finding, Mend, found
+from store.fsck.pair import Pair, Row
 from store.fsck.reading import Expected, Read, in_steps, in_words
-from store.scripts import Reply
-
-if TYPE_CHECKING:
-    from store.fsck.pairs import Pair
 
 AT_ONCE = 100
 _META = re.compile(rb"([0-9]+) ([0-9]+) [0-9]+ [0-9]+")
-
-
-class Row(NamedTuple):
-    """A name: the metadata (empty: none), the bytes of the sealed document (0: none), the score (None: not named)."""
-
-    meta: bytes
-    sealed: int
-    score: bytes | None
-
-
-def rows_of(reply: Reply) -> dict[bytes, Row]:
-    """A page."""
-    return {name: Row(meta, sealed, score) for name, meta, sealed, score in reply.rows("rows")}
 
 
 async def add_unnamed(desk: Desk, pair: Pair) -> bool:

@@ -4,46 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from store import keys
 from store.fsck import documents, telling
 from store.fsck.desk import Desk
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, MOST_REMEMBERED, REMEMBERED, SLACK, wrong_fields
+from store.fsck.pair import Pair, rows_of
 from store.fsck.reading import Expected, number, row_of
 from store.keys import Spelt
 from store.lifetimes import DAY, GRACE
 from store.scripts import Reply
 
 TRIES = 5
-
-
-@dataclass(slots=True)
-class Pair:
-    """What was seen of a pair, all of one moment: the store's time; ms left of the keys by noun (-2: not there); the
-    grant; whether there is the person, one who is being deleted, the app in the row, the person in the list of the
-    shard; documents, metadata and names; usage; and for each name metadata, bytes of what is sealed, score."""
-
-    user: str
-    client: str
-    now: int
-    lefts: dict[str, int]
-    grant: dict[str, bytes]
-    person: tuple[bool, ...]
-    counts: tuple[int, ...]
-    usage: dict[str, bytes]
-    rows: dict[bytes, documents.Row] = field(default_factory=dict)
-
-    @property
-    def stamp(self) -> tuple[object, ...]:
-        """Another one after every change of the documents: a write moves the sequence, a deletion their number."""
-        return self.usage.get("sequence"), self.usage.get("documents"), self.counts
-
-    @property
-    def named(self) -> dict[str, str]:
-        """The keys by noun."""
-        return {**keys.hosted(self.user, self.client), "grant": keys.grant(self.user, self.client)}
 
 
 def names(at: Spelt, nouns: Sequence[str]) -> list[str]:
@@ -99,7 +72,7 @@ async def _rest(desk: Desk, pair: Pair, reply: Reply) -> bool:
         reply = await desk.reader.look_at_pair(pair.user, pair.client, reply.rows("rows")[-1][0])
         if reply.word == "wrong_type" or _pair(pair.user, pair.client, reply).stamp != pair.stamp:
             return False
-        pair.rows |= documents.rows_of(reply)
+        pair.rows |= rows_of(reply)
     return await documents.add_unnamed(desk, pair)
 
 
@@ -114,7 +87,7 @@ def _pair(user: str, client: str, reply: Reply) -> Pair:
         tuple(bool(one) for one in reply.rows("person")),
         tuple(reply.rows("counts")),
         row_of(reply.rows("fields")),
-        documents.rows_of(reply),
+        rows_of(reply),
     )
 
 
