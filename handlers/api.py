@@ -11,11 +11,11 @@ from typing import Any, NoReturn, TypeVar
 from tornado.httputil import HTTPServerRequest
 from tornado.web import HTTPError
 
-from handlers.application import Latchkey
 from handlers.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
 from handlers.params import Params, decode_form
 from handlers.policy import Policy
 from handlers.reading import LONG_BODY
+from handlers.server_state import ServerState
 from store.refused import Refused
 from store.registration import Registration, secret_matches
 from store.results import Caller, Window
@@ -39,7 +39,7 @@ class ApiHandler(BaseHandler):
     lean = True
     gone = False
 
-    def __init__(self, application: Latchkey, request: HTTPServerRequest, *, policy: Policy) -> None:
+    def __init__(self, application: ServerState, request: HTTPServerRequest, *, policy: Policy) -> None:
         # What Tornado's own comes to for a handler that renders no template and takes no stream.
         self.application, self.request = application, request
         self.path_args: list[str] = []

@@ -7,16 +7,12 @@ what it costs. Pages and static files go Tornado's own way.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-import sys
-from collections.abc import Awaitable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Awaitable
 from time import time
 from typing import Any, cast
 
-from tornado.escape import url_unescape
 from tornado.httputil import (
     HTTPConnection,
     HTTPHeaders,
@@ -29,63 +25,18 @@ from tornado.httputil import (
 from tornado.web import Application, RequestHandler, _has_stream_request_body
 
 from handlers.access import Access
-from handlers.busy import SentAway, has_long_body, no_room, quick_answer, send_away
-from handlers.site import Site
-from metrics.measures import Measures
+from handlers.busy import has_long_body, no_room, quick_answer, send_away
+from handlers.server_state import MOST_PATH, ServerState
 from store.refused import Refused
 
 access_log = logging.getLogger("latchkey.access")
-log = logging.getLogger("latchkey.http")
 
 # RFC 9110 7.2: uri-host [ ":" port ], as far as it goes without taking names apart. Tornado reads the port as a number.
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]{1,64}\]|[A-Za-z0-9\-._~%!$&'()*+;=]{0,255})(?::[0-9]{0,5})?")
-MOST_PATH = 4096
-"""Characters of a path, at most. The longest of ours has some 1,200, with every character as an escape."""
 
 
-RESERVE = 4
-"""The reserve is one in so many."""
-
-Target = tuple[Any, dict[str, Any]]
-"""A handler, and what it is initialized with."""
-
-
-class Latchkey(Application):
-    """The Tornado application. `site` is what its handlers know of the server, `in_flight` the requests at work, of
-    which there may be `bound`: `most`, and as many as stepped aside. What finishes something that was begun has
-    `reserve` more. `literal` and `patterns` are its routes, those without and those with a pattern in them; `openapi`
-    is the document that describes them. `draining`: the process is about to stop."""
-
-    site: Site
-    openapi: bytes = b""
-    in_flight: int = 0
-    bound: int = sys.maxsize
-    most: int = sys.maxsize
-    reserve: int = 0
-    measures: Measures | None = None
-    """Counts what is answered, where somebody reads it."""
-    literal: Mapping[str, Target] = {}
-    patterns: Sequence[tuple[re.Pattern[str], Target]] = ()
-    files: frozenset[str] = frozenset()
-    """The names of static files."""
-    draining: bool = False
-    proxy_warned: bool = False
-
-    def warn_of_proxy(self) -> None:
-        """Says once in a process that X-Forwarded-For came from a peer that is no trusted proxy: behind a proxy that is
-        not named, all clients share the limits of one address. Whose address is said is not, as anybody can send it."""
-        if not self.proxy_warned:
-            self.proxy_warned = True
-            log.warning(
-                "ignored X-Forwarded-For from a peer that is no trusted proxy; if a proxy is in front of this server, "
-                "name its address in trusted_proxies"
-            )
-
-    def admit(self, most: int) -> None:
-        """From now on at most so many requests are at work at once; more are sent away."""
-        # What has stepped aside made room, and takes it back when it ends.
-        self.bound += most - self.most
-        self.most, self.reserve = most, max(1, most // RESERVE)
+class Latchkey(ServerState):
+    """The Tornado application, and the way of a request to its handler."""
 
     def turn_away(self, head: bytes) -> bytes | None:
         """The answer to a request that is sent away before its head was read; mostly None, at the cost of this
@@ -96,11 +47,6 @@ class Latchkey(Application):
         """The fields of an answer to what is no request that can be read."""
         hsts = self.site.hsts
         return f"Strict-Transport-Security: {hsts}\r\n".encode() if hsts else b""
-
-    @cached_property
-    def sent_away(self) -> SentAway:
-        """Those who were sent away."""
-        return SentAway()
 
     def log_request(self, handler: RequestHandler) -> None:
         """One line a request, which is counted, too."""
@@ -116,11 +62,6 @@ class Latchkey(Application):
             answered((seen.policy.route, request.method, status, seen.aside, seconds, seen.counted_app))
         if logged:
             access_log.log(level, Access(handler, seconds))
-
-    @cached_property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop. Asking for it costs a system call on Python 3.11."""
-        return asyncio.get_running_loop()
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         """What receives a request."""
@@ -142,19 +83,6 @@ class Latchkey(Application):
         if target is None:
             return super().find_handler(request, **kwargs)
         return self.get_handler_delegate(request, *target, path_args=cast(Any, args))
-
-    def target(self, path: str) -> tuple[Target | None, list[str | bytes]]:
-        """The route of a path, and the parts of the path that its pattern names."""
-        target = self.literal.get(path)
-        if target is not None:
-            return target, []
-        if len(path) > MOST_PATH:
-            return None, []
-        for pattern, candidate in self.patterns:
-            match = pattern.fullmatch(path)
-            if match:
-                return candidate, [_plain(part) for part in match.groups()]
-        return None, []
 
 
 class ApiRequest(HTTPServerRequest):
@@ -260,8 +188,3 @@ def _check_host(host: str) -> None:
     """Raises HTTPInputError."""
     if not _HOST.fullmatch(host):
         raise HTTPInputError(f"Invalid Host header: {host[:100]!r}")
-
-
-def _plain(part: str) -> str | bytes:
-    """A part of a path, without its percent signs. Tornado takes text as it is, and reads bytes as UTF-8."""
-    return url_unescape(part, encoding=None, plus=False) if "%" in part else part

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from functools import lru_cache
 from time import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import orjson
 from tornado.escape import json_encode
@@ -19,14 +19,12 @@ from handlers.agents import device_words
 from handlers.errors import CATALOGUE, PUBLIC_NAME, UNAVAILABLE, cause_of, is_defect, refusal_of
 from handlers.params import JSON, Params, parse_body
 from handlers.policy import Policy
+from handlers.server_state import ServerState
 from handlers.site import Site, client_address, window_address
 from store.opened import Store
 from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window
 from tracing import CURRENT, over, request_id
-
-if TYPE_CHECKING:
-    from handlers.application import Latchkey
 
 log = logging.getLogger("latchkey.http")
 
@@ -47,7 +45,7 @@ XSRF_WRONG = (
 class BaseHandler(RequestHandler):
     """One request. `policy` is the route's."""
 
-    application: Latchkey
+    application: ServerState
     policy: Policy
 
     def initialize(self, policy: Policy) -> None:

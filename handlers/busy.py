@@ -4,11 +4,10 @@ changed. So what is taken on is answered in time, however much is asked for."""
 from __future__ import annotations
 
 import html
-import logging
 import random
 import re
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from tornado.httputil import HTTPConnection, HTTPHeaders, ResponseStartLine
@@ -18,13 +17,8 @@ from handlers.base import BaseHandler, http_date
 from handlers.errors import CATALOGUE
 from handlers.params import JSON
 from handlers.places import BUSY, later
-from handlers.policy import NOWHERE
+from handlers.server_state import ServerState, Target
 from tracing import new_id, sent_id
-
-if TYPE_CHECKING:
-    from handlers.application import Latchkey, Target
-
-log = logging.getLogger("latchkey.overload")
 
 SHORT_BODY = 16_384
 """Bytes of a body that is passed over, so that its connection can be kept."""
@@ -53,32 +47,7 @@ _PAGE_HEADERS = (
 )
 
 
-class SentAway:
-    """Counts those who were sent away, and logs their number once a second."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._told = 0
-        self._waiting = False
-
-    def count(self, application: Latchkey, target: Target | None) -> None:
-        """One more, who asked for a route or for nothing that there is."""
-        self.total += 1
-        application.site.measures.unavailable((target[1]["policy"] if target else NOWHERE).route, "requests")
-        if not self._waiting:
-            self._waiting = True
-            application.loop.call_later(1.0, self._tell, application)
-
-    def _tell(self, application: Latchkey) -> None:
-        log.warning(
-            "overloaded: %d requests were sent away within a second, %d are at work",
-            self.total - self._told,
-            application.in_flight,
-        )
-        self._told, self._waiting = self.total, False
-
-
-def no_room(application: Latchkey, target: Target | None) -> bool:
+def no_room(application: ServerState, target: Target | None) -> bool:
     """Whether a request goes away, where as many are at work as may be. Health is always told; and what finishes
     something has a reserve, since all that led up to it would be lost."""
     if target is None:
@@ -96,7 +65,7 @@ def has_long_body(headers: HTTPHeaders) -> bool:
 
 
 def send_away(
-    application: Latchkey, target: Target | None, method: str, asked: HTTPHeaders, connection: HTTPConnection
+    application: ServerState, target: Target | None, method: str, asked: HTTPHeaders, connection: HTTPConnection
 ) -> None:
     """Answers 503 with Retry-After, in the form that the address has for errors."""
     application.sent_away.count(application, target)
@@ -115,7 +84,7 @@ def send_away(
     connection.finish()
 
 
-def _id_of(application: Latchkey, asked: HTTPHeaders, connection: HTTPConnection) -> str:
+def _id_of(application: ServerState, asked: HTTPHeaders, connection: HTTPConnection) -> str:
     """As a request that is taken on has it."""
     sent = asked.get_list("X-Request-Id")
     context: Any = connection.context  # type: ignore[attr-defined]  # of all connections of servers
@@ -127,7 +96,7 @@ _PLAIN = re.compile(rb"GET (/[!\"$-~]*) HTTP/1\.1\r\n(?:[!-9;-~]+:[\t !-~]*\r\n)
 _NOT_PLAIN = re.compile(rb"\n(?:content-length|transfer-encoding|connection|expect|upgrade):", re.IGNORECASE)
 
 
-def quick_answer(application: Latchkey, head: bytes) -> bytes | None:
+def quick_answer(application: ServerState, head: bytes) -> bytes | None:
     """What `send_away` answers, without a request being made of the head: half of what one that is sent away costs is
     its reading. None for whatever is not plain: that goes the usual way, where it may be refused as malformed."""
     plain = _PLAIN.fullmatch(head)

@@ -6,18 +6,16 @@ import logging
 import os
 from mimetypes import guess_type
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from tornado.web import HTTPError, StaticFileHandler
 
 from handlers.base import EXPOSED, log_failure
 from handlers.page import PageHandler
 from handlers.policy import Policy
+from handlers.server_state import ServerState
 from store.refused import Refused
 from tracing import CURRENT, over, request_id
-
-if TYPE_CHECKING:
-    from handlers.application import Latchkey
 
 
 class FallbackHandler(PageHandler):
@@ -57,7 +55,7 @@ class StaticHandler(StaticFileHandler):
         self.set_header(
             "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
         )
-        site = cast("Latchkey", self.application).site
+        site = cast(ServerState, self.application).site
         self.set_header("X-Request-Id", request_id(self.request, trusted=site.trusts(self.request.remote_ip)))
         if site.hsts:
             self.set_header("Strict-Transport-Security", site.hsts)
@@ -74,7 +72,7 @@ class StaticHandler(StaticFileHandler):
     def parse_url_path(self, url_path: str) -> str:
         """The name, if it is that of a file. Taking apart a path of 32,000 segments would take a quarter of a
         second."""
-        if url_path not in cast("Latchkey", self.application).files:
+        if url_path not in cast(ServerState, self.application).files:
             raise HTTPError(404)
         return url_path
 

@@ -9,7 +9,7 @@ import orjson
 
 import tracing
 from handlers.agents import device_words
-from handlers.application import Latchkey
+from handlers.server_state import ServerState
 from handlers.site import client_address, window_address
 from logs import Said
 from store.logged_event import Event
@@ -44,7 +44,7 @@ class SecurityLine(Said):
         line |= _fields(self._event)
 
 
-def tell_security(application: Latchkey) -> None:
+def tell_security(application: ServerState) -> None:
     """Gives the store's security log the origin of each event, and writes each event to the process's log. Asks the
     application for its site each time, since a reload replaces the site."""
     security = application.site.store.security
