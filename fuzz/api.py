@@ -24,10 +24,10 @@ from fuzz.cost import TRIES, Cost
 from fuzz.target import Target
 from fuzz.tokens import CALLBACK, Cast
 from fuzz.wire import Wrong
-from handlers import ROUTES
 from handlers.openapi import path_of
 from handlers.openapi_operations import OPERATIONS
 from handlers.policy import POLICIES
+from handlers.routes import ROUTES
 from outbound.echo import ECHO
 
 CHECKS = [

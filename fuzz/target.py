@@ -17,8 +17,8 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 
 from fuzz.cost import Meter
-from handlers import make_application
 from handlers.ops import make_ops_application
+from handlers.routes import make_application
 from handlers.site import Site
 from store import lifetimes
 from store.connect import connect

@@ -8,10 +8,10 @@ import os
 import signal
 from contextlib import AsyncExitStack, suppress
 
-from handlers import make_application
 from handlers.application import Latchkey
 from handlers.ops import make_ops_application
 from handlers.places import Places
+from handlers.routes import make_application
 from handlers.site import Site
 from metrics.measures import Measures
 from opening import open_fetcher, open_mailer, open_store, open_webhooks

@@ -9,8 +9,8 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator
 
-from handlers import ROUTES
 from handlers.openapi import document
+from handlers.routes import ROUTES
 
 _NUMBER = re.compile(r"-?[0-9]+")
 # What answers before an operation does: no such method, no such address.

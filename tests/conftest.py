@@ -15,8 +15,8 @@ import pytest
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
-from handlers import make_application
 from handlers.application import Latchkey
+from handlers.routes import make_application
 from handlers.site import Site
 from store.connect import connect
 from store.embedded import EmbeddedStore

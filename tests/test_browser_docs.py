@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from handlers import ROUTES
 from handlers.openapi import document
+from handlers.routes import ROUTES
 from tests.npm import packages
 from tests.touring import ALSO, BURST, LOOK, MODES, NARROWEST, Stand
 from tests.webdriver import ENTER, PATIENCE, TAB, Chromium

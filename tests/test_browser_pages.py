@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from handlers import ROUTES
 from handlers.page import PageHandler
+from handlers.routes import ROUTES
 from store.fsck.invariants import ERROR
 from tests.checking import checked, findings
 from tests.npm import packages

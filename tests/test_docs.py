@@ -19,10 +19,10 @@ import pytest
 from tornado.web import RequestHandler
 
 from demo import CREDITS, EMAIL, NAME, PASSWORD
-from handlers import DELIVERY, ROUTES
 from handlers.errors import CATALOGUE
 from handlers.metrics import METRICS_ROUTES
 from handlers.ops import OPS_ROUTES
+from handlers.routes import DELIVERY, ROUTES
 from manage import build_parser
 from outbound.config import load_models
 from outbound.models import Limits

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import logs
-from handlers import ROUTES
 from handlers.ops import OPS_ROUTES
+from handlers.routes import ROUTES
 from logs import ConsoleFormatter, JsonFormatter, Listens
 from store import keys
 from tests.driver import EMAIL, Service

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from tornado.routing import URLSpec
 
-import handlers
-from handlers import ROUTES, make_application, ops
+from handlers import ops, routes
 from handlers.base import BaseHandler
 from handlers.errors import CATALOGUE, PUBLIC_NAME
 from handlers.metrics import METRICS_ROUTES, make_metrics_application
@@ -28,6 +27,7 @@ from handlers.policy import (
     Policy,
     check_policies,
 )
+from handlers.routes import ROUTES, make_application
 from handlers.site import Site
 from metrics.exposition import Exposition
 from metrics.memory import Memory
@@ -215,7 +215,7 @@ def test_every_window_and_scope_of_a_policy_exists() -> None:
 
 
 def test_a_route_without_a_policy_stops_the_start(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handlers, "ROUTES", [*ROUTES, ("/forgotten", BaseHandler, "forgotten")])
+    monkeypatch.setattr(routes, "ROUTES", [*ROUTES, ("/forgotten", BaseHandler, "forgotten")])
     with pytest.raises(MissingPolicy, match="forgotten"):
         make_application(Site(memory_store, "http://localhost:8080"))
     monkeypatch.setattr(ops, "OPS_ROUTES", [*OPS_ROUTES, ("/ops/forgotten", BaseHandler, "forgotten")])

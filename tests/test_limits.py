@@ -13,7 +13,7 @@ import pytest
 
 from front.protocols import Limits
 from front.server import FrontServer
-from handlers import make_application
+from handlers.routes import make_application
 from handlers.site import Site
 from serving.listening import Listening, make_server
 from serving.plain_server import PlainServer

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from handlers import make_application
 from handlers.application import Latchkey
 from handlers.places import Places
+from handlers.routes import make_application
 from handlers.site import Site
 from metrics.exposition import Exposition
 from metrics.measures import Measures

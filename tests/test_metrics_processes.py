@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from tornado.ioloop import IOLoop
 
-from handlers import ROUTES
 from handlers.errors import CATALOGUE
 from handlers.ops import OPS_ROUTES
+from handlers.routes import ROUTES
 from latchkey import __version__
 from outbound.echo import ECHO
 from store.keyring import KeyRing

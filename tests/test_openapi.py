@@ -12,13 +12,13 @@ from jsonschema_rs import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from tornado.web import RequestHandler
 
-from handlers import ROUTES
 from handlers.application import Latchkey
 from handlers.errors import CATALOGUE, PUBLIC_NAME
 from handlers.openapi import document
 from handlers.openapi_operations import OPERATIONS
 from handlers.openapi_words import DESCRIPTIONS, TAGS
 from handlers.policy import POLICIES
+from handlers.routes import ROUTES
 from store import lifetimes
 from store.names import SCOPES
 from tests.conforming import Interface

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import pytest
 from tornado.httputil import HTTPHeaders
 
-from handlers import ROUTES, ai_call, ai_request, amounts, authorize
+from handlers import ai_call, ai_request, amounts, authorize
 from handlers.openapi import codes_of, document, operation_id
 from handlers.openapi_operations import OPERATIONS
 from handlers.params import Params
+from handlers.routes import ROUTES
 from tests.driver import ALL_SCOPES, Service, challenge, fields_of, send
 
 DOCUMENT = document(ROUTES, "http://localhost:8080")

@@ -13,10 +13,10 @@ from tornado.httpclient import HTTPResponse
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from handlers import ROUTES, make_application
 from handlers.application import Latchkey
 from handlers.errors import CATALOGUE
 from handlers.ops import Operations, make_ops_application
+from handlers.routes import ROUTES, make_application
 from handlers.security_line import tell_security
 from handlers.site import Site
 from store.keyring import Keys

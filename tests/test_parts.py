@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tornado import httputil
 
-from handlers import ROUTES
 from handlers.policy import POLICIES
+from handlers.routes import ROUTES
 from tests.driver import Service, send
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from handlers import ROUTES, guarded
+from handlers import guarded
 from handlers.guarded import check_posts
 from handlers.page import PageHandler
 from handlers.person_posts import ACTIVITY, OWNER, PERSON, POSTS, Confirm, PersonPost
 from handlers.policy import POLICIES, MissingPolicy
+from handlers.routes import ROUTES
 from store import keys
 from store.lifetimes import FACTOR, OWN_PASSWORDS
 from store.registration import secret_mark

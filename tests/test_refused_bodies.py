@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from handlers import ROUTES
 from handlers.policy import POLICIES
 from handlers.reading import LONG_BODY
+from handlers.routes import ROUTES
 from handlers.site import Site
 from store import keys
 from store.lifetimes import AI, AI_MODELS, DATA_WRITE, Group

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from handlers import ROUTES
 from handlers.format import ago, day, exact, initial, iso, web_link
 from handlers.person_posts import POSTS, Confirm
+from handlers.routes import ROUTES
 from handlers.scopes import SCOPE_WORDS
 from tests.pages import NOW, ROOT, pages, render
 

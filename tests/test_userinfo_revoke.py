@@ -10,7 +10,7 @@ from tornado.httpclient import HTTPResponse
 from tornado.ioloop import IOLoop
 from tornado.testing import bind_unused_port
 
-from handlers import make_application
+from handlers.routes import make_application
 from handlers.site import Site
 from tests import fronts
 from tests.conftest import OpenStore

@@ -21,7 +21,7 @@ from tornado.netutil import bind_sockets
 from tornado.template import Loader, Template
 
 import demo
-from handlers import ROUTES, make_application
+from handlers.routes import ROUTES, make_application
 from handlers.site import Site
 from store import keys
 from store.connect import connect
