@@ -174,7 +174,7 @@ def fields() -> dict[str, dict[str, str]]:
         "Host": {"dots": "a." * 29_000, "digits": "a:" + "9" * MOST, "brackets": "[" + "0:" * 29_000 + "]"},
         "Origin": {"dots": "http://" + "a." * 29_000},
         "Referer": {"segments": "http://a/" + "a/" * 29_000},
-        "X-Forwarded-For": {"many": "10.0.0.1, " * 5_500, "colons": ":" * MOST},
+        "X-Forwarded-For": {"many": "10.0.0.1, " * 5_500, "proxies": "::1" + ",::1" * 14_900, "colons": ":" * MOST},
         "X-Request-Id": {"long": "a" * MOST},
         "Traceparent": {"long": "00-" + "0" * MOST, "zeros": f"00-{'0' * 31}1-{'0' * 15}1-01" + "-" + "a" * 50_000},
         "Tracestate": {"many": "a=b," * 14_000, "long": "a=" + "b" * MOST},

@@ -10,6 +10,7 @@ import logging
 import sys
 import threading
 from collections.abc import Coroutine, Iterator
+from ipaddress import ip_network
 from typing import Any, Self, TypeVar
 
 import redis
@@ -36,6 +37,9 @@ PATIENCE = 120.0
 OPERATOR_KEY = "operator-key_0123456789-abcdefgh"
 LARGEST_BODY = 2 * 2**20
 """Bytes of a body beyond which a connection is cut, as with the default settings of `server.py`."""
+
+PROXIES = (ip_network("127.0.0.1"), ip_network("::1"))
+"""Whoever asks counts as a proxy, so what it forwards is read."""
 
 # What may differ in the store though nothing was done: when somebody was last seen.
 SEEN = {b"seen_at", b"last_used_at"}
@@ -94,7 +98,7 @@ class Target:
         self.store.apps.settle = 0
         socket, self.port = bind_unused_port()
         self.base_url = f"http://localhost:{self.port}"
-        self.site = Site(self.store, self.base_url, signup=self._signup)
+        self.site = Site(self.store, self.base_url, signup=self._signup, trusted_proxies=PROXIES)
         self.application = make_application(self.site)
         options: dict[str, Any] = {"max_body_size": LARGEST_BODY, "body_timeout": 60.0, "idle_connection_timeout": 75.0}
         operations, self.ops_port = bind_unused_port()

@@ -20,7 +20,7 @@ from handlers.errors import CATALOGUE, PUBLIC_NAME, UNAVAILABLE, cause_of, is_de
 from handlers.params import JSON, Params, parse_body
 from handlers.policy import Policy
 from handlers.server_state import ServerState
-from handlers.site import Site, client_address, window_address
+from handlers.site import Site, window_address
 from store.opened import Store
 from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window
@@ -102,10 +102,10 @@ class BaseHandler(RequestHandler):
     @property
     def address(self) -> str:
         """The client's address, through trusted proxies only."""
-        forwarded = ",".join(self.request.headers.get_list("X-Forwarded-For"))
-        if forwarded and not self.site.trusts(self.request.remote_ip):
+        request, site = self.request, self.site
+        if "X-Forwarded-For" in request.headers and not site.trusts(request.remote_ip):
             self.application.warn_of_proxy()
-        return client_address(self.request.remote_ip or "", forwarded, self.site.trusted_proxies)
+        return site.address(request)
 
     @property
     def counted_address(self) -> str:

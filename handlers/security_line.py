@@ -10,7 +10,7 @@ import orjson
 import tracing
 from handlers.agents import device_words
 from handlers.server_state import ServerState
-from handlers.site import client_address, window_address
+from handlers.site import window_address
 from logs import Said
 from store.logged_event import Event
 from store.security_events import EVENTS
@@ -53,10 +53,8 @@ def tell_security(application: ServerState) -> None:
         request = tracing.current()
         if request is None:
             return Origin()
-        headers = request.headers
-        forwarded = ",".join(headers.get_list("X-Forwarded-For"))
-        address = client_address(request.remote_ip or "", forwarded, application.site.trusted_proxies)
-        agent = device_words(headers.get("User-Agent", ""))
+        address = application.site.address(request)
+        agent = device_words(request.headers.get("User-Agent", ""))
         return Origin(address, agent, tracing.request_id(request), network=window_address(address))
 
     security.origin, security.tell = origin, tell

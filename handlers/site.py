@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
+from tornado.httputil import HTTPServerRequest
+
 from handlers.places import Places
 from handlers.reading import Readers
 from handlers.studio import Studio
@@ -29,6 +31,10 @@ Network = IPv4Network | IPv6Network
 
 # Of which is known whether they are proxies: strangers are many.
 _MOST_PEERS = 1000
+MOST_HOPS = 20
+"""Addresses of `X-Forwarded-For` that are read, from its end: no chain of proxies is longer."""
+# Characters of an address, with the name of an interface behind it.
+_LONGEST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,15 @@ class Site:
                 self.peers[peer] = found
         return found
 
+    def address(self, request: HTTPServerRequest) -> str:
+        """The client's address, through trusted proxies only. It is found once for each request."""
+        found: str | None = getattr(request, "latchkey_address", None)
+        if found is None:
+            forwarded = ",".join(request.headers.get_list("X-Forwarded-For"))
+            found = client_address(request.remote_ip or "", forwarded, self.trusted_proxies)
+            request.latchkey_address = found  # type: ignore[attr-defined]  # a place of our own
+        return found
+
     def cookie(self, name: str) -> str:
         """The name of a cookie: over TLS with the prefix that keeps other hosts from setting it (RFC 6265bis)."""
         return f"__Host-latchkey_{name}" if self.secure else f"latchkey_{name}"
@@ -130,11 +145,12 @@ class Site:
 
 def client_address(peer: str, forwarded_for: str, trusted: tuple[Network, ...]) -> str:
     """The address a request comes from: the socket's, or the last one in `X-Forwarded-For` that no trusted proxy
-    wrote. The header of anybody else counts for nothing."""
+    wrote. The header of anybody else counts for nothing, and so does what stands before its last MOST_HOPS addresses:
+    where trusted proxies wrote all of those, it is the first of them."""
     address = _parse(peer)
-    hops = [hop.strip() for hop in forwarded_for.split(",")] if forwarded_for else []
+    hops = forwarded_for.rsplit(",", MOST_HOPS)[-MOST_HOPS:] if forwarded_for else []
     while address is not None and hops and any(address in network for network in trusted):
-        hop = _parse(hops.pop())
+        hop = _parse(hops.pop().strip())
         if hop is None:
             break
         address = hop
@@ -150,6 +166,8 @@ def window_address(address: str) -> str:
 
 
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
+    if len(text) > _LONGEST:
+        return None
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

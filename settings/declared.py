@@ -25,7 +25,8 @@ class Settings:
         "Origin that browsers and apps see; empty is http://localhost:PORT. Over http:// to any host but loopback, "
         "everybody on the way can read passwords and tokens: put TLS in front and name the https:// origin.", "both")
     trusted_proxies: tuple[Network, ...] = declare("Listening", "NETWORKS", "", to.networks,
-        "Addresses and networks, by commas, of the proxies whose forwarded headers are believed.", many=True, live=True)
+        "Addresses and networks, by commas, of the proxies whose forwarded headers are believed; of X-Forwarded-For "
+        "the last 20 addresses are read.", many=True, live=True)
     hsts_include_subdomains: bool = declare("Listening", "", "false", to.boolean,
         "Tell browsers to reach the subdomains of the base URL's host over https only, too (HSTS includeSubDomains); "
         "every answer under an https base URL says it for that host.", live=True)

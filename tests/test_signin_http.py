@@ -230,6 +230,7 @@ async def test_forms_are_taken_from_the_origin_the_server_is_known_by(
 
 
 PROXY = (ip_network("127.0.0.0/8"),)
+FAR = "203.0.113.9"
 CHAIN = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
 
@@ -249,6 +250,8 @@ CHAIN = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"), ip_network("fd00::
         pytest.param({"trusted_proxies": PROXY}, "203.0.113.9:4711", "127.0.0.1", id="an address with a port"),
         pytest.param({"trusted_proxies": PROXY}, "::ffff:203.0.113.9", "203.0.113.9", id="an IPv4 address as IPv6"),
         pytest.param({"trusted_proxies": PROXY}, "2001:db8::9", "2001:db8::9", id="an IPv6 address"),
+        pytest.param({"trusted_proxies": CHAIN}, f"{FAR}{', 10.0.0.2' * 19}", FAR, id="a long chain"),
+        pytest.param({"trusted_proxies": CHAIN}, f"{FAR}{', 10.0.0.2' * 20}", "10.0.0.2", id="a chain too long"),
     ],
 )
 async def test_the_address_comes_from_the_socket_or_from_a_trusted_proxy(
