@@ -28,6 +28,8 @@ TEXTS: dict[str, str] = {
     "a dollar and spaces": "$" + " " * MOST + "x",
     "lines": "\n" * MOST,
     "lines of addresses": "https://a.example/cb\n" * 2_800,
+    "long paths": "".join(f"https://a.example/{number}/{'a/' * 950}\n" for number in range(20)),
+    "long queries": "".join(f"https://a.example/{number}/?{'%2520&' * 49}{'a' * 1700}\n" for number in range(20)),
     "words": "a " * (MOST // 2),
     "dots": "a." * (MOST // 2),
     "segments": "/a" * (MOST // 2),

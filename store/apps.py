@@ -153,7 +153,8 @@ class Apps:
 
     async def create(self, registration: Registration, secret: str | None = None) -> tuple[Registration, str | None]:
         """Registers an app. Returns it with its secret, which is shown this once and never stored (None for a public
-        app). Raises Refused("invalid_request") when the client id is taken."""
+        app). Raises Refused("invalid_request") when the client id is taken, InvalidRedirectURI."""
+        registration.check_redirect_uris()
         now = await self.now()
         with wrapped():
             # First the list: cut behind this step, a name stands in it for nothing, which the next attempt passes over.
@@ -207,6 +208,7 @@ class Apps:
             if present is None or by not in (None, present.owner):
                 raise Refused("not_found", "No such app.")
             changed = change(present).after(present, by_owner=by is not None)
+            changed.check_redirect_uris(present)
             if by is not None:
                 changed = changed.stamped(present, await self.now())
             if await self._save(client_id, packed, changed.pack()):

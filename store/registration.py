@@ -79,8 +79,6 @@ class Registration:
         check_homepage(self.homepage)
         if not 1 <= len(self.redirect_uris) <= MAX_REDIRECT_URIS:
             raise InvalidRegistration(f"an app registers 1 to {MAX_REDIRECT_URIS} redirect URIs")
-        for uri in self.redirect_uris:
-            check_redirect_uri(uri, self.public)
         if not self.scopes:
             raise InvalidRegistration("an app registers at least one scope")
         if tuple(parse_scope(" ".join(self.scopes))) != self.scopes:
@@ -100,6 +98,13 @@ class Registration:
             raise InvalidRegistration("a proven domain is a name such as example.com")
         if self.webhook_url:
             check_webhook_url(self.webhook_url, loopback=True)  # whether loopback may be is the server's to say
+
+    def check_redirect_uris(self, before: Registration | None = None) -> None:
+        """Raises InvalidRedirectURI unless all of them may register. Asked where a registration is written, unless the
+        one `before` has the same. Nobody else asks: 20 long ones take 2 to 10 ms, and lists of apps read hundreds."""
+        if before is None or (before.redirect_uris, before.public) != (self.redirect_uris, self.public):
+            for uri in self.redirect_uris:
+                check_redirect_uri(uri, self.public)
 
     @staticmethod
     def data_scopes(scopes: Iterable[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ LOOPBACK_HOSTS = frozenset({"127.0.0.1", "[::1]", "localhost"})
 
 _URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?(?:[/?][!-~]*)?")
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_FORBIDDEN = re.compile(r'[^!-~]|[\\"<>^`{|}#]')
+_FORBIDDEN = re.compile(r"[^!$-;=?-\[\]_a-z~]")
 
 
 class InvalidWebhookUrl(ValueError):

@@ -99,7 +99,7 @@ def registration_of(params: Params) -> tuple[Registration, str | None]:
     try:
         if signing is not None:
             check_webhook_secret(signing)
-        return Registration(
+        made = Registration(
             client_id=params.get("client_id") or new_client_id(),
             name=params.get("name") or "An app in a test",
             redirect_uris=tuple(params.texts("redirect_uris") or ()),
@@ -112,6 +112,8 @@ def registration_of(params: Params) -> tuple[Registration, str | None]:
             refresh_lifetime_days=given.get("refreshLifetimeDays", 0),
             homepage=params.get("homepage") or "",
             webhook_url=params.get("webhookUrl") or "",
-        ), secret
+        )
+        made.check_redirect_uris()
+        return made, secret
     except ValueError as error:
         raise Refused("invalid_request", str(error)) from None

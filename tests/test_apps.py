@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from store import keys as spell
+from store import registration
 from store.apps import new_client_id
 from store.names import check_client_id
 from store.opened import Store
+from store.redirect_uris import InvalidRedirectURI
 from store.registration import Registration, new_secret
 from tests.world import CALLBACK, World, refusal_of
 
@@ -45,7 +47,36 @@ ANY = Registration("an-app", "An App", (CALLBACK,), ("profile",))
 )
 def test_what_breaks_a_rule_does_not_register(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        replace(ANY, **fields)
+        replace(ANY, **fields).check_redirect_uris()
+
+
+@pytest.mark.gen_test
+async def test_redirect_uris_are_checked_when_they_are_written_and_never_when_they_are_read(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check of 20 long ones takes milliseconds, and pages read hundreds of apps."""
+    checked: list[str] = []
+    monkeypatch.setattr(registration, "check_redirect_uri", lambda uri, public: checked.append(uri))
+    await memory_store.apps.create(ANY)
+    assert checked == [CALLBACK]
+    await memory_store.apps.list()
+    await memory_store.apps.update("an-app", name="Another Name")
+    await memory_store.apps.rotate_secret("an-app")
+    assert checked == [CALLBACK]
+    await memory_store.apps.update("an-app", redirect_uris=("https://two.example/cb",))
+    assert checked == [CALLBACK, "https://two.example/cb"]
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("changes", [{"redirect_uris": ("http://app.example/cb",)}, {"public": False}])
+async def test_an_address_that_may_not_register_is_not_written(memory_store: Store, changes: dict[str, Any]) -> None:
+    kept = replace(ANY, redirect_uris=("com.example.app:/cb",), public=True)
+    with pytest.raises(InvalidRedirectURI):
+        await memory_store.apps.create(replace(kept, public=False))
+    await memory_store.apps.create(kept)
+    with pytest.raises(InvalidRedirectURI):
+        await memory_store.apps.update("an-app", **changes)
+    assert (await memory_store.apps.list())[0].redirect_uris == kept.redirect_uris
 
 
 @pytest.mark.spec("2.4.rule")

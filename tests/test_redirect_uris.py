@@ -219,6 +219,7 @@ def test_dangerous_schemes_and_characters_never_register(uri: str) -> None:
         pytest.param("https://a.example/?code=1", "code", id="a query with a parameter of the response"),
         pytest.param("https://a.example/?x=1&state", "state", id="a query with state"),
         pytest.param("https://a.example/?%69ss=1", "iss", id="a query with an escaped iss"),
+        pytest.param("https://a.example/?" + "%20&" * 50, "50 parameters", id="a query of 51 parameters"),
     ],
 )
 def test_addresses_that_could_be_read_in_two_ways_never_register(uri: str, reason: str) -> None:
