@@ -105,7 +105,7 @@ def uploads() -> dict[str, bytes]:
     """Forms with a picture, of parts."""
     files = {
         "a large PNG": png(4_000, 4_000),
-        "a PNG as large as may be": png(2_400, 2_400),
+        "a PNG as large as may be": png(2_040, 2_040),
         "text in a PNG": png(60, 60, [chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(10**6)))] * 40),
         "a profile in a PNG": png(60, 60, [chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(10**7)))]),
         "many chunks in a PNG": png(60, 60, [chunk(b"tEXt", b"a\0b")] * 3_000),

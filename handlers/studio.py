@@ -27,10 +27,10 @@ ROOM = 4
 MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 9_000_000, "WEBP": 9_000_000, "GIF": 9_000_000}
 MOST_SIDE = 20_000
 """Pixels in width or height, as a panorama has. Decoding rows of one pixel takes longer than their number says."""
-# Time to decode grows with the bytes that are inflated and those that they become, some 5 ns for each. A file of one
-# colour has thousands of them for each of its own, so a small file may have few: a logo of 1024 by 1024 pixels with
-# transparency fits, and 64 KiB are decoded in less than 50 ms. Screenshots and photographs have 4 to 120 for each byte.
-WORK_IN_ANY = 2**23
+# Time to decode grows with the bytes that are inflated and those that they become, some 5 ns for each. A file of few
+# colours has thousands of them for each of its own, so a small file may have few: a logo of 2000 by 2000 pixels with
+# transparency fits, and 64 KiB are decoded in less than 200 ms. Screenshots and photographs have 4 to 120 a byte.
+WORK_IN_ANY = 2**25
 WORK_PER_BYTE = 128
 # Pillow reads the parts of a file one by one, in Python. Cameras write some 30 segments before a JPEG's first scan, and
 # encoders 8 KiB and more of pixels into each chunk of a PNG.
