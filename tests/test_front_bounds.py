@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tornado.web import Application
 
-import front.server
+from front import server as front_server
 from front.files import room_for
 from tests import noting
 from tests.fronts import Client, request, running, until
@@ -133,7 +133,7 @@ async def test_without_a_file_to_open_it_waits_for_one(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(front.server, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(front_server, "RETRY_SECONDS", 0.01)
     notes.go_on.set()
     async with running(site) as server:
         asking = socket.socket()

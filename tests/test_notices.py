@@ -24,13 +24,13 @@ NEW_PASSWORD = "another horse battery"
 
 
 @pytest.fixture
-def mails() -> Kept:
+def box() -> Kept:
     return Kept()
 
 
 @pytest.fixture
-def site(memory_store: Store, base_url: str, mails: Kept) -> Site:
-    return Site(memory_store, base_url, mail=mailer(mails))
+def site(memory_store: Store, base_url: str, box: Kept) -> Site:
+    return Site(memory_store, base_url, mail=mailer(box))
 
 
 async def settled(site: Site) -> None:
@@ -46,7 +46,7 @@ async def change_password(ada: Person) -> str:
     return text_of(await ada.browser.get(done.headers["Location"]))
 
 
-async def test_each_change_of_the_second_step_is_mailed(service: Service, site: Site, mails: Kept) -> None:
+async def test_each_change_of_the_second_step_is_mailed(service: Service, site: Site, box: Kept) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     await ada.add_passkey("Visit https://evil.example")
@@ -55,7 +55,7 @@ async def test_each_change_of_the_second_step_is_mailed(service: Service, site: 
         done = await ada.browser.submit(await ada.browser.get(SECURITY), path)
         ada.codes = recovery_codes(done) or ada.codes
     await settled(site)
-    told = [mail for mail in mails.to(EMAIL) if mail["Subject"] != "New sign-in to your account"]
+    told = [mail for mail in box.to(EMAIL) if mail["Subject"] != "New sign-in to your account"]
     assert sorted(mail["Subject"] for mail in told) == [
         "A passkey was added to your account",
         "A passkey was removed from your account",
@@ -70,17 +70,17 @@ async def test_each_change_of_the_second_step_is_mailed(service: Service, site: 
         assert "evil.example" not in text
 
 
-async def test_what_was_refused_is_not_mailed(service: Service, site: Site, mails: Kept) -> None:
+async def test_what_was_refused_is_not_mailed(service: Service, site: Site, box: Kept) -> None:
     ada = await Person.arrive(service)
     await ada.add_app()
     await settled(site)
-    mails.mails.clear()
+    box.mails.clear()
     page = await ada.browser.get(SECURITY)
     assert (await ada.browser.submit(page, f"{SECURITY}/confirm", password=PASSWORD, code="000000")).code == 400
     for path in (f"{SECURITY}/recovery", f"{APP}/remove"):
         assert (await ada.browser.send(path, "POST", form={"_xsrf": fields_of(page, "/signout")["_xsrf"]})).code == 403
     await settled(site)
-    assert mails.mails == []
+    assert box.mails == []
 
 
 async def test_after_a_change_of_password_the_page_asks_whose_the_passkeys_are(service: Service) -> None:
@@ -97,20 +97,20 @@ async def test_who_has_no_second_step_is_not_asked(service: Service) -> None:
 
 
 async def test_what_to_do_about_a_stranger_names_what_a_new_password_does_not_end(
-    service: Service, site: Site, mails: Kept
+    service: Service, site: Site, box: Kept
 ) -> None:
     ada = await Person.arrive(service)
     advice = text_of(await ada.browser.get(SECURITY)).partition("Recent activity")[2]
     await change_password(ada)
     await settled(site)
     subjects = ("New sign-in to your account", "Your password was changed")
-    for text in (advice, *[(await mails.newest(EMAIL, subject)).get_content() for subject in subjects]):
+    for text in (advice, *[(await box.newest(EMAIL, subject)).get_content() for subject in subjects]):
         assert "passkey" in text
         assert "authenticator app" in text
     browser = service.browser()
     await browser.submit(await browser.get("/forgot"), "/forgot", email=EMAIL)
     await settled(site)
-    link = link_in(await mails.newest(EMAIL, "Set a new password"))
+    link = link_in(await box.newest(EMAIL, "Set a new password"))
     done = await browser.submit(await browser.get(link), "/reset", new_password="a third horse battery")
     assert says(done, "passkey")
     assert says(done, "authenticator app")
@@ -119,8 +119,8 @@ async def test_what_to_do_about_a_stranger_names_what_a_new_password_does_not_en
 # New sign-ins
 
 
-def seen_elsewhere(mails: Kept, email: str = EMAIL) -> int:
-    return sum(mail["Subject"] == "New sign-in to your account" for mail in mails.to(email))
+def seen_elsewhere(box: Kept, email: str = EMAIL) -> int:
+    return sum(mail["Subject"] == "New sign-in to your account" for mail in box.to(email))
 
 
 async def sign_in(service: Service, agent: str) -> Browser:
@@ -130,16 +130,16 @@ async def sign_in(service: Service, agent: str) -> Browser:
     return browser
 
 
-async def test_sign_ins_at_the_same_moment_are_told_once(service: Service, site: Site, mails: Kept) -> None:
+async def test_sign_ins_at_the_same_moment_are_told_once(service: Service, site: Site, box: Kept) -> None:
     await asyncio.gather(*(sign_in(service, "Thief/1.0") for _ in range(8)))
     await settled(site)
-    assert seen_elsewhere(mails) == 1
+    assert seen_elsewhere(box) == 1
     await sign_in(service, "Thief/1.1")
     await settled(site)
-    assert seen_elsewhere(mails) == 1
+    assert seen_elsewhere(box) == 1
 
 
-async def test_a_sign_in_is_told_though_its_session_is_over_at_once(service: Service, site: Site, mails: Kept) -> None:
+async def test_a_sign_in_is_told_though_its_session_is_over_at_once(service: Service, site: Site, box: Kept) -> None:
     """As that of a thief, who has what was wanted, and signs out before anything else is looked at."""
     credentials = await service.store.people.credentials(EMAIL)
     assert credentials is not None
@@ -148,7 +148,7 @@ async def test_a_sign_in_is_told_though_its_session_is_over_at_once(service: Ser
     await service.store.operator.set_status(service.ada, "disabled")
     letters.new_sign_in(site, found, thief)
     await settled(site)
-    assert seen_elsewhere(mails) == 1
+    assert seen_elsewhere(box) == 1
 
 
 async def test_the_scripts_say_what_came_before(store: Store) -> None:

@@ -142,8 +142,8 @@ async def test_each_handler_reads_the_parameters_of_its_operation_and_no_others(
     for identity, requests in asked.items():
         reads.parameters.clear()
         reads.headers.clear()
-        for request in requests:
-            await request()
+        for ask in requests:
+            await ask()
         expected = described(identity)
         if identity == "authorize":  # of the pairs of the query, before they are parameters
             reads.parameters.add("client_id")

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 from tornado.web import Application, RequestHandler
 
-import front.server
-import front.slow
+from front import server as front_server
+from front import slow as slow_module
 from front.outgoing import LEAST_TAKEN, Outgoing
 from front.server import FrontServer
 from front.slow import Slow
@@ -84,7 +84,7 @@ async def test_who_has_just_begun_to_be_slow_makes_no_room(monkeypatch: pytest.M
     slow.holds(one, 1)
     slow.make_room(5)
     assert not one.cut
-    monkeypatch.setattr(front.slow, "PATIENCE", 0.0)
+    monkeypatch.setattr(slow_module, "PATIENCE", 0.0)
     slow.make_room(5)
     assert one.cut
 
@@ -227,8 +227,8 @@ async def test_who_takes_enough_is_not_cut(site: Application) -> None:
 
 async def test_slow_clients_give_their_connections_up(site: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an idle one among them, those that have been slow for a while make room for new ones."""
-    monkeypatch.setattr(front.slow, "PATIENCE", 0.1)
-    monkeypatch.setattr(front.server, "RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(slow_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(front_server, "RETRY_SECONDS", 0.02)
     async with running(site, connections=4) as server, AsyncExitStack() as stack:
         for _ in range(4):
             slow = await stack.enter_async_context(await server.connect())
