@@ -20,6 +20,10 @@ Edit = tuple[int, int, list[str]]
 """First and last line of an import, and the lines that stand for them."""
 
 
+EXAMPLES = Path("examples")
+"""Programs, of which each is started as a file."""
+
+
 def dotted(path: str) -> str:
     """The name by which a Python file is imported."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -49,10 +53,12 @@ class Mover:
             subprocess.check_call(["git", "mv", old, f"{new}.moving{step}"])
         for step, new in enumerate(self.moves.values()):
             subprocess.check_call(["git", "mv", f"{new}.moving{step}", new])
-        for new in self.moves.values():
+        for old, new in self.moves.items():
             if new.endswith(".py"):
+                _deepen(Path(new), len(Path(new).parents) - len(Path(old).parents))
                 for folder in list(Path(new).parents)[:-1]:
-                    (folder / "__init__.py").touch()
+                    if folder != EXAMPLES:
+                        (folder / "__init__.py").touch()
 
     def rewrite(self, path: Path) -> None:
         """Sets right what a file says of others."""
@@ -109,6 +115,14 @@ class Mover:
         if package and "." not in alias.name:
             return f"from {package} import {name} as {alias.asname or alias.name}"
         return f"import {new}" + (f" as {alias.asname}" if alias.asname else "")
+
+
+def _deepen(path: Path, by: int) -> None:
+    """Sets right how a file finds the top of the tree: it lies so many folders deeper now."""
+    depth = len(path.parents) - by
+    text = path.read_text(encoding="utf-8")
+    top = re.compile(rf"(Path\(__file__\)(?:\.resolve\(\))?(?:\.parent){{{depth}}})(?!\.parent)")
+    path.write_text(top.sub(rf"\1{'.parent' * by}", text), encoding="utf-8")
 
 
 def _used(text: str, renamed: dict[str, str]) -> str:
