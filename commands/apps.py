@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from commands.outcome import SHOWN_ONCE, SIGNING_ONCE, Context, Outcome, shown_time
+from commands.outcome import SHOWN_ONCE, SIGNING_ONCE, Context, Outcome
 from commands.parser import PURGED
 from store.apps import new_client_id
-from store.grants import at
 from store.lookalikes import check_honest_name
+from store.moments import at, timestamp
 from store.names import check_app_name, parse_scope
 from store.opened import Store
 from store.operations import person_named
@@ -156,4 +156,4 @@ def _check_redirect_uris(context: Context, uris: tuple[str, ...], public: bool) 
 
 
 def _app(registration: Registration) -> dict[str, Any]:
-    return {**registration.record(), "createdAt": shown_time(at(registration.created_at))}
+    return {**registration.record(), "createdAt": timestamp(at(registration.created_at))}

@@ -10,10 +10,10 @@ from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from commands.outcome import Context, Outcome, shown_time
+from commands.outcome import Context, Outcome
 from settings.types import EMBEDDED
-from store.grants import at
 from store.logged_event import Event
+from store.moments import at, timestamp
 from store.names import is_user_id, normalise_email
 from store.opened import Store
 from store.refused import Refused
@@ -67,7 +67,7 @@ def _print(event: Event, as_json: bool) -> None:
 
 
 def _record(event: Event) -> dict[str, Any]:
-    return {"at": shown_time(at(event.at_ms)), **event.shown()}
+    return {"at": timestamp(at(event.at_ms)), **event.shown()}
 
 
 async def _wanted(store: Store, who: str | None) -> Wanted:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from settings.declared import Settings
@@ -39,8 +38,3 @@ class Outcome:
 
 
 Command = Callable[[Context, Namespace], Awaitable[Outcome]]
-
-
-def shown_time(moment: datetime) -> str:
-    """A moment as the API writes them."""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

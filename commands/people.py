@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
-from commands.outcome import SHOWN_ONCE, Context, Outcome, shown_time
+from commands.outcome import SHOWN_ONCE, Context, Outcome
 from outbound.breaches import Breaches
 from store.lifetimes import DAY, INVITE
+from store.moments import timestamp
 from store.names import check_person_name, normalise_email
 from store.operations import Person, person_named
 from store.passwords import check_password
@@ -53,7 +54,7 @@ async def show_user(context: Context, args: Namespace) -> Outcome:
     }
     activity = [
         {
-            "at": shown_time(entry.at),
+            "at": timestamp(entry.at),
             "event": entry.event,
             "client_id": entry.client,
             "address": entry.address,
@@ -125,5 +126,5 @@ def _user(person: Person) -> dict[str, Any]:
         "email_verified": person.email_verified,
         "name": person.name,
         "status": person.status,
-        "createdAt": shown_time(person.created_at),
+        "createdAt": timestamp(person.created_at),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from commands.outcome import SIGNING_ONCE, Context, Outcome
 from store.deliveries import Delivery
-from store.grants import at
+from store.moments import at, timestamp
 from store.refused import Refused
 
 
@@ -47,7 +47,7 @@ def _delivery(one: Delivery) -> dict[str, Any]:
         "sub": one.sub,
         "state": one.state,
         "attempts": one.attempts,
-        "occurredAt": at(one.occurred_at).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "occurredAt": timestamp(at(one.occurred_at)),
         "lastStatus": "" if one.last_status is None else one.last_status,
         "lastError": one.last_error,
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
+from store.moments import timestamp
+
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
@@ -64,7 +66,7 @@ def exact(at: datetime) -> str:
 
 def iso(at: datetime) -> str:
     """`at` as RFC 3339 in UTC with milliseconds, for the `datetime` attribute. Raises ValueError for a naive time."""
-    return _utc(at).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return timestamp(_utc(at))
 
 
 def web_link(address: str | None) -> str | None:

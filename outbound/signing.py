@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from store.moments import timestamp as written
+
 PREFIX = "whsec_"
 
 
@@ -16,8 +18,7 @@ def body_of(type: str, occurred_at: int, client_id: str, sub: str, details: Mapp
     the event is about nobody."""
     data = {"client_id": client_id, **({"sub": sub} if sub else {}), **details}
     moment = datetime.fromtimestamp(occurred_at // 1000, UTC).replace(microsecond=occurred_at % 1000 * 1000)
-    timestamp = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return json.dumps({"type": type, "timestamp": timestamp, "data": data}, separators=(",", ":")).encode()
+    return json.dumps({"type": type, "timestamp": written(moment), "data": data}, separators=(",", ":")).encode()
 
 
 def signed(message_id: str, timestamp: int, body: bytes, secrets: Sequence[str]) -> dict[str, str]:

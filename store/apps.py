@@ -21,6 +21,7 @@ from store.deliveries import Deliveries
 from store.errors import StoreUnavailable, wrapped
 from store.hints import Hints
 from store.lifetimes import APP_BEGUN
+from store.moments import epoch_ms
 from store.names import check_client_id
 from store.refused import Refused
 from store.registration import (
@@ -175,8 +176,7 @@ class Apps:
     async def now(self) -> int:
         """The store's time, in epoch milliseconds."""
         with wrapped():
-            seconds, micros = await self._client.time()
-        return int(seconds) * 1000 + int(micros) // 1000
+            return epoch_ms(*await self._client.time())
 
     async def update(self, client_id: str, by: str | None = None, /, **changes: Any) -> Registration:
         """Changes fields of a registration, where `by` is given only of one that this person owns. Raises

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from store.documents import Metadata
+from store.moments import timestamp
 
 COMPRESSION = 3
 _CHUNK = 64 * 2**10
@@ -37,11 +38,6 @@ def described(found: Metadata, *, with_collection: bool = True) -> dict[str, obj
         "createdAt": timestamp(found.created_at),
         "updatedAt": timestamp(found.updated_at),
     }
-
-
-def timestamp(moment: datetime) -> str:
-    """RFC 3339, in UTC, with milliseconds."""
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def document_path(found: Metadata) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from store import keys
-from store.grants import at
 from store.guard import admitted
 from store.lifetimes import CREDIT_KEY, CREDITS_READ, PROOF, SPENDING_MAIL, UNDO_LINK
+from store.moments import at
 from store.refused import Refused, refuse_signed_out, refuse_unproved
 from store.results import Allowance, Caller, Profile, Visitor, Window, allowance_of, profile_of
 from store.scripts import Reply, Scripts

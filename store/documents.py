@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from store import keys
 from store.cipher import Cipher
-from store.grants import at
 from store.guard import admitted, check_token
 from store.hosting import Hosting
 from store.lifetimes import DATA_LIST, DATA_READ, DATA_WRITE, Group
+from store.moments import at
 from store.refused import Refused
 from store.results import Caller, Window
 from store.room import ROW, Headroom

@@ -8,9 +8,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from store.archive import Packed, ZipWriter, described, document_path, json_line, timestamp
+from store.archive import Packed, ZipWriter, described, document_path, json_line
 from store.documents import Metadata
 from store.grants import Grant
+from store.moments import timestamp
 from store.operations import Person
 from store.records import balance_record, entry_record, holds_record, opening_record, pages
 from store.security import security_record

@@ -11,9 +11,9 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.errors import StoreError, wrapped
-from store.grants import at
 from store.lifetimes import CHALLENGE, PROOF, UNDO_LINK
 from store.links import FIRST_FACTOR, Link
+from store.moments import at, epoch_ms
 from store.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of, renamed
 from store.refused import Refused, Unproved, refuse_signed_out, refuse_unproved
 from store.results import Visitor, warned_of
@@ -95,8 +95,7 @@ class Challenges:
     async def issue(self, user: str, purpose: str) -> str:
         """A challenge for a person (or for nobody yet), good for 5 minutes."""
         with wrapped():
-            seconds, micros = await self._client.time()
-        issued = seconds * 1000 + micros // 1000
+            issued = epoch_ms(*await self._client.time())
         return self._sealer.seal(Token(Kind.CHALLENGE, user, f"{purpose} {issued}", new_id(), 0))
 
     def open(self, user: str, purpose: str, text: str | None) -> Challenge:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from store import keys
 from store.authorizations import fresh_epoch
 from store.guard import admitted
 from store.hints import Hints
 from store.lifetimes import APPS_READ, GRACE
+from store.moments import at
 from store.refused import Refused, refuse_signed_out
 from store.results import Caller, Profile, Visitor, Window, profile_of
 from store.scripts import Scripts
@@ -154,11 +155,6 @@ class Grants:
             raise Refused("not_found", "This app is not connected.")
         self._hints.add(session.user)
         return at(reply.number("until"))
-
-
-def at(milliseconds: int) -> datetime:
-    """A time of the store, in UTC."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _at(value: bytes) -> datetime | None:

@@ -10,9 +10,9 @@ from datetime import datetime
 from store import keys
 from store.cipher import Cipher
 from store.documents import Metadata, Usage, metadata_of, usage_of
-from store.grants import at
 from store.hints import Hints
 from store.lifetimes import PROOF
+from store.moments import at
 from store.refused import Refused, refuse_signed_out, refuse_unproved
 from store.results import Profile, Visitor, profile_of
 from store.scripts import Reply, Scripts, Value

@@ -11,8 +11,9 @@ from redis.asyncio import Redis
 from store import keys
 from store.credits import Credits, Granted
 from store.errors import wrapped
-from store.grants import Grant, at
+from store.grants import Grant
 from store.lifetimes import GRACE
+from store.moments import at
 from store.names import is_user_id, normalise_email
 from store.passkeys import passkeys_of
 from store.people import People

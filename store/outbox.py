@@ -29,6 +29,7 @@ from store.beside import beside
 from store.deliveries import Deliveries, Event, event_id_of
 from store.errors import StoreError, StoreUnavailable, wrapped
 from store.hints import Hints
+from store.moments import epoch_ms
 from store.pairwise import KNOWS, Pairwise
 from store.scripts import Scripts
 from store.seal import new_id
@@ -85,8 +86,7 @@ class Outbox:
             if not some:
                 continue
             with wrapped():
-                seconds, micros = await self._client.time()
-            now = seconds * 1000 + micros // 1000
+                now = epoch_ms(*await self._client.time())
             waiting = await self._batch([("EXISTS", keys.telling(shard)["outbox"]) for shard in some])
             firsts = await self._batch([("ZRANGE", keys.telling(shard)["due"], 0, 0, "WITHSCORES") for shard in some])
             for shard, events, first in zip(some, waiting, firsts, strict=True):

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -21,6 +21,7 @@ from store.apps import Apps, client_id_of
 from store.domains import proven
 from store.errors import wrapped
 from store.lifetimes import APP_BEGUN, PROOF, REGISTER_APP
+from store.moments import at
 from store.refused import Refused, let_in, refuse_signed_out, refuse_unproved
 from store.registration import Registration, changed_by_owner, rotated, without_secret
 from store.results import Profile, Visitor, profile_of
@@ -92,7 +93,7 @@ class OwnedApps:
                     apps.append(known)
                 elif known.until:
                     name = known.app.name if known.app else client
-                    deleted.append(Deleted(client, name, datetime.fromtimestamp(known.until / 1000, UTC)))
+                    deleted.append(Deleted(client, name, at(known.until)))
                 else:
                     deleting.append(client)
             elif began + APP_BEGUN < now:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from webauthn.registration.verify_registration_response import verify_registrati
 
 from store.cbor import NotCanonical, read_item
 from store.lifetimes import CHALLENGE
+from store.moments import at
 from store.refused import Refused
 
 MOST = 20  # passkeys of one person
@@ -266,8 +267,8 @@ def passkeys_of(fields: list[bytes]) -> tuple[Passkey, ...]:
     for credential in credentials_of(fields[::2]):
         _, name, transports = msgpack.unpackb(rows[f"k:{credential}"])
         used = int(rows[f"n:{credential}"].split()[1])
-        created = _at(int(rows[f"c:{credential}"]))
-        found.append(Passkey(credential, name, created, _at(used) if used else None, tuple(transports)))
+        created = at(int(rows[f"c:{credential}"]))
+        found.append(Passkey(credential, name, created, at(used) if used else None, tuple(transports)))
     return tuple(sorted(found, key=lambda passkey: passkey.created_at))
 
 
@@ -291,10 +292,6 @@ def decode(text: str) -> bytes:
 
 def _described(credentials: Iterable[str]) -> list[dict[str, str]]:
     return [{"type": "public-key", "id": credential} for credential in credentials]
-
-
-def _at(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _refused() -> Refused:

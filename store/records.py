@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from store.archive import timestamp
 from store.credits import CURRENCY, ENTRIES_AT_ONCE, SCALE, Account, Balance, Credits, Entry
+from store.moments import timestamp
 
 
 async def pages(credits: Credits, user: str, most: int | None = None) -> AsyncIterator[Account]:

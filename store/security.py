@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from store.archive import timestamp
+from store.moments import timestamp
 from store.passkeys import Passkey
 from store.sessions import LiveSession
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
-from store import keys
+from store import keys, moments
 from store.bounds import Bounds
 from store.devices import Device, Devices
 from store.lifetimes import MISTYPED, PROOF
@@ -251,7 +251,7 @@ def activity_of(entry: bytes) -> Activity:
     """An entry of a trail: the millisecond it was written, event, client, address, and the agent, which alone may hold
     spaces."""
     at, *words = entry.decode("utf-8", "replace").split(" ", 4)
-    return Activity(_at(at), *words)
+    return Activity(moments.at(int(at)), *words)
 
 
 def activities(reply: Reply, most: int) -> list[Activity]:
@@ -267,8 +267,10 @@ def activities(reply: Reply, most: int) -> list[Activity]:
 def live_session(row: list[bytes]) -> LiveSession:
     """A session in the answer of a script."""
     one, created, seen, address, agent = row
-    return LiveSession(one.decode(), _at(created), _at(seen), address.decode(), agent.decode("utf-8", "replace"))
-
-
-def _at(milliseconds: str | bytes) -> datetime:
-    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+    return LiveSession(
+        one.decode(),
+        moments.at(int(created)),
+        moments.at(int(seen)),
+        address.decode(),
+        agent.decode("utf-8", "replace"),
+    )

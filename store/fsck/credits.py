@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from store import keys
+from store import keys, moments
 from store.errors import StoreError
 from store.fsck.desk import Desk
 from store.fsck.invariants import Finding, found
@@ -136,7 +135,7 @@ async def _spending(desk: Desk, user: str, books: Books) -> list[Finding]:
 
 def month_of(ms: int) -> int:
     """The number of a month (UTC), as lua/include/spending.lua counts them: years begin in March."""
-    day = datetime.fromtimestamp(ms / 1000, UTC)
+    day = moments.at(ms)
     return (day.year - (day.month < 3)) * 12 + (day.month - 3) % 12
 
 
