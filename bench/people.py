@@ -12,7 +12,6 @@ from bench.filling import document, name_of
 from bench.pipes import Call, Pipe
 from store import keys
 from store.apps import new_client_id
-from store.authorizations import fresh_epoch
 from store.cipher import Cipher
 from store.connect import unix_url
 from store.credits import Bookkeeping
@@ -21,7 +20,7 @@ from store.lifetimes import CREDIT_KEY, DAY, REFRESH_TOKEN
 from store.opened import Store
 from store.passwords import PasswordHasher
 from store.registration import Registration
-from store.seal import Kind, Sealer, Token, fingerprint, new_id, new_user_id
+from store.seal import Kind, Sealer, Token, fingerprint, fresh_epoch, new_id, new_user_id
 from store.tokens import s256
 
 CALLBACK = "https://app.example.com/callback"

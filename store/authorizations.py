@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +13,7 @@ from store.refused import Refused, let_in, refuse_signed_out
 from store.registration import Registration
 from store.results import Allowance, Profile, Visitor, Window, allowance_of, profile_of
 from store.scripts import Scripts
-from store.seal import Kind, Sealer, Token, new_id
+from store.seal import Kind, Sealer, Token, fresh_epoch, new_id
 from store.sessions import Session
 
 
@@ -67,12 +66,6 @@ TOO_MANY_APPS = (
     "You have as many apps as one account may have. Disconnect one you no longer use and delete the documents it has "
     "kept. Then go back and allow this one."
 )
-
-
-def fresh_epoch() -> str:
-    """An epoch that was never used before: 63 random bits, which the store keeps as a number. It is no secret: nobody
-    presents one."""
-    return str(random.getrandbits(63))
 
 
 class Authorizations:

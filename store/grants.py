@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from store import keys
-from store.authorizations import fresh_epoch
 from store.guard import admitted
 from store.hints import Hints
 from store.lifetimes import APPS_READ, GRACE
@@ -14,6 +13,7 @@ from store.moments import at
 from store.refused import Refused, refuse_signed_out
 from store.results import Caller, Profile, Visitor, Window, profile_of
 from store.scripts import Scripts
+from store.seal import fresh_epoch
 from store.sessions import Session
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from store import keys, lifetimes
 from store.addresses import Addresses
-from store.authorizations import fresh_epoch
 from store.hints import Hints
 from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, DAY, FACTOR_LEFT, GRACE, PROOF, RESET_LINK, UNDO_LINK
 from store.numbers import Numbers
@@ -20,7 +19,7 @@ from store.people import TAKEN
 from store.refused import Refused, SignedOut, let_in, refuse_signed_out, refuse_unproved
 from store.results import Visitor, warned_of
 from store.scripts import Scripts
-from store.seal import Kind, Sealer, Token, new_id
+from store.seal import Kind, Sealer, Token, fresh_epoch, new_id
 from store.sessions import Session
 
 # What each kind is called in its key, and how long it works, in ms.

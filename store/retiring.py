@@ -15,13 +15,13 @@ from dataclasses import replace
 from redis.asyncio import Redis
 
 from store import keys
-from store.authorizations import fresh_epoch
 from store.deliveries import Deliveries, Event, event_id_of
 from store.errors import StoreUnavailable, wrapped
 from store.hints import Hints
 from store.lifetimes import GRACE
 from store.results import unheard
 from store.scripts import Scripts
+from store.seal import fresh_epoch
 from store.tombstones import BY_OWNER, LASTS, Tombstone
 
 PURGE_STEP = 100

@@ -10,6 +10,7 @@ from __future__ import annotations
 import binascii
 import enum
 import hashlib
+import random
 import re
 import secrets
 import struct
@@ -132,6 +133,12 @@ class Sealer:
 def new_id() -> str:
     """Return 16 random bytes as 22 characters of base64url."""
     return secrets.token_urlsafe(16)
+
+
+def fresh_epoch() -> str:
+    """An epoch that was never used before: 63 random bits, which the store keeps as a number. It is no secret: nobody
+    presents one."""
+    return str(random.getrandbits(63))
 
 
 def new_user_id() -> str:

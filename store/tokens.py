@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from store import keys
-from store.authorizations import fresh_epoch
 from store.bounds import Bounds
 from store.hints import Hints
 from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
@@ -18,7 +17,7 @@ from store.refused import Refused, let_in
 from store.registration import Registration
 from store.results import Window
 from store.scripts import Scripts
-from store.seal import Kind, Sealer, Token, fingerprint, new_id
+from store.seal import Kind, Sealer, Token, fingerprint, fresh_epoch, new_id
 
 MS_PER_SECOND = 1000
 

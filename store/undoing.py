@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from store import keys, lifetimes
 from store.addresses import Addresses
-from store.authorizations import fresh_epoch
 from store.errors import StoreUnavailable
 from store.hints import Hints
 from store.lifetimes import GRACE, UNDO_LINK
@@ -25,7 +24,7 @@ from store.people import TAKEN
 from store.refused import Refused
 from store.results import Visitor, decoded, warned_of
 from store.scripts import Scripts
-from store.seal import Kind, Sealer, Token
+from store.seal import Kind, Sealer, Token, fresh_epoch
 
 log = logging.getLogger("latchkey.accounts")
 
