@@ -12,8 +12,7 @@ import orjson
 from handlers.api import ApiHandler
 from handlers.base import http_date
 from handlers.params import once, parse_pairs
-from store.archive import described
-from store.documents import Conditions, Page
+from store.documents import Conditions, Page, document_record
 from store.json_text import NotJSON, check_json
 from store.refused import Refused
 from store.results import Caller
@@ -77,7 +76,7 @@ class DocumentHandler(ApiHandler):
         )
         self.write_window(window)
         self.set_header("ETag", f'"{found.etag}"')
-        self.write_json(described(found), 201 if created else 200)
+        self.write_json(document_record(found), 201 if created else 200)
 
     async def check_content(self, caller: Caller, body: bytes) -> bool:
         """Whether the window has counted this request; as `read_body`. Raises Refused."""
@@ -150,7 +149,7 @@ class CollectionHandler(ApiHandler):
         self.write_window(window)
         cursor = _cursor(page.items[-1][0].document_id) if page.more else None
         if include is None:
-            items = [described(found, with_collection=False) for found, _ in page.items]
+            items = [document_record(found, with_collection=False) for found, _ in page.items]
             self.write_json({"items": items, "nextCursor": cursor})
         else:
             self.write_whole(_spliced(page, cursor), {})
@@ -182,7 +181,7 @@ def _spliced(page: Page, cursor: str | None) -> bytes:
     items = []
     for found, content in page.items:
         assert content is not None
-        head = orjson.dumps(described(found, with_collection=False))
+        head = orjson.dumps(document_record(found, with_collection=False))
         items.append(b'%b,"data":%b}' % (head[:-1], content))
     return b'{"items":[%b],"nextCursor":%b}' % (b",".join(items), orjson.dumps(cursor))
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from store.documents import Metadata
-from store.moments import timestamp
+from store.documents import Metadata, document_record
 
 COMPRESSION = 3
 _CHUNK = 64 * 2**10
@@ -26,18 +25,6 @@ _MOST16, _MOST32 = 0xFFFF, 0xFFFFFFFF
 _UNIX_ZIP64 = 3 << 8 | 45
 _DEFLATED = 8
 _PRIVATE_FILE = 0o100600 << 16
-
-
-def described(found: Metadata, *, with_collection: bool = True) -> dict[str, object]:
-    """A document without its content, as the HTTP interface names the fields."""
-    return {
-        **({"collection": found.collection} if with_collection else {}),
-        "id": found.document_id,
-        "etag": f'"{found.etag}"',
-        "size": found.size,
-        "createdAt": timestamp(found.created_at),
-        "updatedAt": timestamp(found.updated_at),
-    }
 
 
 def document_path(found: Metadata) -> str:
@@ -167,7 +154,7 @@ class LinesOfDocuments:
 
     def add(self, found: Metadata, content: bytes) -> bytes:
         """The line of one more document."""
-        return json_line(described(found), content)
+        return json_line(document_record(found), content)
 
     def end(self) -> Iterator[bytes]:
         """Nothing: the last line is the end."""

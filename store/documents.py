@@ -11,7 +11,7 @@ from store.cipher import Cipher
 from store.guard import admitted, check_token
 from store.hosting import Hosting
 from store.lifetimes import DATA_LIST, DATA_READ, DATA_WRITE, Group
-from store.moments import at
+from store.moments import at, timestamp
 from store.refused import Refused
 from store.results import Caller, Window
 from store.room import ROW, Headroom
@@ -78,6 +78,18 @@ class Metadata(NamedTuple):
     def name(self) -> str:
         """`collection/id`, under which the store keeps it."""
         return f"{self.collection}/{self.document_id}"
+
+
+def document_record(found: Metadata, *, with_collection: bool = True) -> dict[str, object]:
+    """A document without its content, with the field names of the interface."""
+    return {
+        **({"collection": found.collection} if with_collection else {}),
+        "id": found.document_id,
+        "etag": f'"{found.etag}"',
+        "size": found.size,
+        "createdAt": timestamp(found.created_at),
+        "updatedAt": timestamp(found.updated_at),
+    }
 
 
 class Page(NamedTuple):

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from store.archive import Packed, ZipWriter, described, document_path, json_line
-from store.documents import Metadata
+from store.archive import Packed, ZipWriter, document_path, json_line
+from store.documents import Metadata, document_record
 from store.grants import Grant
 from store.moments import timestamp
 from store.operations import Person
@@ -61,7 +61,7 @@ async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, 
     async for line in _credits(store, person):
         yield json_line(line), 0
     async for client, found, content in _documents(store, person):
-        yield json_line({"type": "document", "client_id": client, **described(found)}, content), 1
+        yield json_line({"type": "document", "client_id": client, **document_record(found)}, content), 1
 
 
 async def _documents(store: Store, person: Person) -> AsyncIterator[tuple[str, Metadata, bytes]]:

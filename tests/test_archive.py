@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from handlers.documents import described as described_over_http
+from handlers.documents import document_record as described_over_http
 from handlers.pretty import MAX_CHARACTERS, indented
-from store.archive import ZipWriter, described, document_path, json_line
-from store.documents import Metadata
+from store.archive import ZipWriter, document_path, json_line
+from store.documents import Metadata, document_record
 
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
@@ -75,7 +75,7 @@ def test_a_path_is_a_file_name_everywhere() -> None:
     ],
 )
 def test_a_document_is_one_line_with_the_same_value(content: bytes) -> None:
-    line = json_line(described(document(size=len(content))), content)
+    line = json_line(document_record(document(size=len(content))), content)
     assert line.count(b"\n") == 1
     assert line.endswith(b"}\n")
     assert b"\r" not in line
