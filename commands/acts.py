@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Final
 
-from commands.outcome import Outcome
 from store.opened import Store
 from store.security_log import Origin
+from terminal.outcome import Outcome
 
 ACTS: Final[Mapping[str, str]] = {
     "apps.create_app": "app_created_by_operator",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from commands.outcome import SHOWN_ONCE, SIGNING_ONCE, Context, Outcome
+from commands.context import SHOWN_ONCE, SIGNING_ONCE, Context
 from commands.parser import PURGED
 from store.apps import new_client_id
 from store.lookalikes import check_honest_name
@@ -20,6 +20,7 @@ from store.redirect_uris import InvalidRedirectURI, check_redirect_uri
 from store.refused import Refused
 from store.registration import Registration
 from store.webhook_urls import check_webhook_url, is_loopback_url
+from terminal.outcome import Outcome
 from terminal.progress import Bar
 
 # The options of `app create` and `app update` are named like the fields they set; one that is not given is absent.

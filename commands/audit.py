@@ -10,7 +10,7 @@ from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from commands.outcome import Context, Outcome
+from commands.context import Context
 from settings.types import EMBEDDED
 from store.logged_event import Event
 from store.moments import at, timestamp
@@ -18,6 +18,7 @@ from store.names import is_user_id, normalise_email
 from store.opened import Store
 from store.refused import Refused
 from store.security_reading import Wanted
+from terminal.outcome import Outcome
 from terminal.tables import word
 
 SHOWN = 100

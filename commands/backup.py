@@ -8,7 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from commands.acts import by_operator
-from commands.outcome import Context, Outcome
+from commands.context import Context
 from opening import KEY_FILE, open_keys, open_store
 from settings.declared import Settings
 from settings.types import EMBEDDED
@@ -17,6 +17,7 @@ from store.connect import unix_url
 from store.keyring import KeyFile, Keys
 from store.refused import Refused
 from store.restored import end_access
+from terminal.outcome import Outcome
 from terminal.progress import Bar
 
 ELSEWHERE = (

@@ -6,11 +6,12 @@ import secrets
 from argparse import Namespace
 from typing import Any
 
-from commands.outcome import Context, Outcome
+from commands.context import Context
 from store.credits import CURRENCY, SCALE
 from store.errors import StoreUnavailable
 from store.operations import person_named
 from store.records import balance_record, entry_record, holds_record, opening_record, pages
+from terminal.outcome import Outcome
 
 AMOUNTS = ("amount", "paid", "held", "spendable", "opening")
 COLUMNS = ("at", "kind", "amount", "paid", "client_id", "model", "inputTokens", "outputTokens", "reason", "endsAt")

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from commands.outcome import Context, Outcome
+from commands.context import Context
 from store.export import WRITERS
 from store.operations import person_named
 from store.refused import Refused
 from store.sessions import ACTIVITY_KEPT
+from terminal.outcome import Outcome
 from terminal.progress import Bar
 
 STANDARD_OUTPUT = "-"

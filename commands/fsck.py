@@ -6,10 +6,11 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from commands.outcome import Context, Outcome
+from commands.context import Context
 from store import keys
 from store.fsck.invariants import ERROR, INVARIANTS, NOTE
 from store.fsck.walk import Report
+from terminal.outcome import Outcome
 from terminal.progress import Bar
 
 COLUMNS = ("invariant", "severity", "found", "mended", "says", "key", "what")

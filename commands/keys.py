@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Collection, Iterator
 from itertools import chain
 
-from commands.outcome import Context, Outcome
+from commands.context import Context
 from opening import KEY_FILE
 from settings.declared import Settings
 from settings.types import EMBEDDED
@@ -19,6 +19,7 @@ from store.keyring import KeyFile, KeyRing, KeyRingError, SecretKey
 from store.keystate import NOTES_LOST
 from store.reencryption import Progress
 from store.refused import Refused
+from terminal.outcome import Outcome
 from terminal.progress import Bar
 
 RELOAD_SECONDS = 3.0

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
-from commands.outcome import SHOWN_ONCE, Context, Outcome
+from commands.context import SHOWN_ONCE, Context
 from outbound.breaches import Breaches
 from store.lifetimes import DAY, INVITE
 from store.moments import timestamp
@@ -18,6 +18,7 @@ from store.operations import Person, person_named
 from store.passwords import check_password
 from store.refused import Refused
 from store.results import Visitor
+from terminal.outcome import Outcome
 from terminal.progress import Bar
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import logs
 from commands.acts import by_operator, note_act, note_failure
-from commands.outcome import Context, Outcome
+from commands.context import Context
 from opening import open_keys, open_store
 from settings.declared import Settings
 from settings.types import EMBEDDED
@@ -24,6 +24,7 @@ from store.errors import StartupError, StoreError, StoreUnavailable
 from store.keyring import KeyRingError, Keys
 from store.names import UnknownScope
 from store.refused import Refused
+from terminal.outcome import Outcome
 from terminal.parser import UsageError
 from terminal.tables import word
 

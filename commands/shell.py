@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from commands.outcome import Outcome
 from commands.parser import build_parser
 from settings.declared import Settings
 from settings.reading import add_arguments
+from terminal.outcome import Outcome
 
 INSTALLED = "latchkey"
 """The command that is completed: of `python manage.py`, shells complete the file."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 
 from commands.apps import find_app
-from commands.outcome import Context, Outcome
+from commands.context import Context
 from store.names import normalise_email, parse_scope
 from store.refused import Refused
 from store.registration import Registration
+from terminal.outcome import Outcome
 
 
 async def mint_token(context: Context, args: Namespace) -> Outcome:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from commands.outcome import SIGNING_ONCE, Context, Outcome
+from commands.context import SIGNING_ONCE, Context
 from store.deliveries import Delivery
 from store.moments import at, timestamp
 from store.refused import Refused
+from terminal.outcome import Outcome
 
 
 async def rotate_secret(context: Context, args: Namespace) -> Outcome:

@@ -9,10 +9,10 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, TextIO
 
+from terminal.outcome import Outcome
+
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from commands.outcome import Outcome
 
 GAP = 2
 LEAST_PROSE = 16

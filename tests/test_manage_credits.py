@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from commands.context import Context
 from commands.credits import dollars, grant_credits, show_credits
-from commands.outcome import Context
 from opening import open_store
 from settings.declared import Settings
 from store import keys as spell

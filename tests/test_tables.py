@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from commands.outcome import Outcome
+from terminal.outcome import Outcome
 from terminal.tables import in_words, show
 from tests.operating import ROOT, Home, at_terminal
 
