@@ -10,6 +10,7 @@ import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from store import keys, lifetimes
 from store.addresses import Addresses
@@ -18,7 +19,6 @@ from store.hints import Hints
 from store.lifetimes import GRACE, UNDO_LINK
 from store.links import FIRST_FACTOR, over
 from store.numbers import Numbers
-from store.owned import OwnedApps
 from store.passwords import PasswordHasher
 from store.people import TAKEN
 from store.refused import Refused
@@ -48,6 +48,14 @@ class Undo:
     own: Mapping[str, str] = field(default_factory=dict)
 
 
+class OwnApps(Protocol):
+    """The apps that people have registered."""
+
+    async def take_back(self, user: str, since: int) -> dict[str, str]:
+        """Takes back those of a person, with whom somebody else was from `since` on (epoch ms). Returns what was done,
+        by client id. Raises StoreUnavailable."""
+
+
 class Undoing:
     """Looks at such links, and does what they say."""
 
@@ -59,7 +67,7 @@ class Undoing:
         addresses: Addresses,
         numbers: Numbers,
         hints: Hints,
-        owned: OwnedApps,
+        owned: OwnApps,
     ) -> None:
         self._scripts = scripts
         self._sealer = sealer
