@@ -16,11 +16,12 @@ from tornado.web import HTTPError, RequestHandler
 from front.fields import headers_of, put_fields
 from handlers.access import method_of, shown
 from handlers.agents import device_words
+from handlers.client_address import window_address
 from handlers.errors import CATALOGUE, PUBLIC_NAME, UNAVAILABLE, cause_of, is_defect, refusal_of
 from handlers.params import JSON, Params, parse_body
 from handlers.policy import Policy
 from handlers.server_state import ServerState
-from handlers.site import Site, window_address
+from handlers.site import Site
 from store.opened import Store
 from store.refused import Refused, SignedOut, Unproved
 from store.results import Visitor, Window

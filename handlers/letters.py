@@ -14,8 +14,9 @@ from pathlib import Path
 
 from tornado.template import Loader
 
+from handlers.client_address import window_address
 from handlers.format import exact, money
-from handlers.site import Site, window_address
+from handlers.site import Site
 from outbound.mail import Letter
 from store.guesses import Told
 from store.links import Changed, Link

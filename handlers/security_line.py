@@ -9,8 +9,8 @@ import orjson
 
 import tracing
 from handlers.agents import device_words
+from handlers.client_address import window_address
 from handlers.server_state import ServerState
-from handlers.site import window_address
 from logs import Said
 from store.logged_event import Event
 from store.security_events import EVENTS

@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from tornado.httputil import HTTPServerRequest
 
+from handlers.client_address import Network, client_address, parse_address
 from handlers.places import Places
 from handlers.reading import Readers
 from handlers.studio import Studio
@@ -27,14 +27,8 @@ from store.opened import Store
 from store.passkeys import Party, party_of
 from store.webhook_urls import is_loopback_url
 
-Network = IPv4Network | IPv6Network
-
 # Of which is known whether they are proxies: strangers are many.
 _MOST_PEERS = 1000
-MOST_HOPS = 20
-"""Addresses of `X-Forwarded-For` that are read, from its end: no chain of proxies is longer."""
-# Characters of an address, with the name of an interface behind it.
-_LONGEST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +117,7 @@ class Site:
             return False
         found = self.peers.get(peer)
         if found is None:
-            address = _parse(peer)
+            address = parse_address(peer)
             found = address is not None and any(address in network for network in self.trusted_proxies)
             if len(self.peers) < _MOST_PEERS:
                 self.peers[peer] = found
@@ -141,35 +135,3 @@ class Site:
     def cookie(self, name: str) -> str:
         """The name of a cookie: over TLS with the prefix that keeps other hosts from setting it (RFC 6265bis)."""
         return f"__Host-latchkey_{name}" if self.secure else f"latchkey_{name}"
-
-
-def client_address(peer: str, forwarded_for: str, trusted: tuple[Network, ...]) -> str:
-    """The address a request comes from: the socket's, or the last one in `X-Forwarded-For` that no trusted proxy
-    wrote. The header of anybody else counts for nothing, and so does what stands before its last MOST_HOPS addresses:
-    where trusted proxies wrote all of those, it is the first of them."""
-    address = _parse(peer)
-    hops = forwarded_for.rsplit(",", MOST_HOPS)[-MOST_HOPS:] if forwarded_for else []
-    while address is not None and hops and any(address in network for network in trusted):
-        hop = _parse(hops.pop().strip())
-        if hop is None:
-            break
-        address = hop
-    return str(address) if address is not None else "unknown"
-
-
-def window_address(address: str) -> str:
-    """What an address is counted as: itself, or its /64, of which one person has them all."""
-    parsed = _parse(address)
-    if isinstance(parsed, IPv6Address):
-        return str(ip_network((parsed, 64), strict=False))
-    return address
-
-
-def _parse(text: str) -> IPv4Address | IPv6Address | None:
-    if len(text) > _LONGEST:
-        return None
-    try:
-        address = ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from commands import audit
-from handlers.site import window_address
+from handlers.client_address import window_address
 from store import keys, security_log, security_reading
 from store.lifetimes import DAY
 from store.logged_event import Event
