@@ -12,17 +12,14 @@ import http.client
 import re
 import threading
 import time
-from asyncio.events import Handle
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
+from fuzz.corpus import Message
+from fuzz.target import Target
 from fuzz.wire import BOUND, Heard, Wrong, check, converse
-
-if TYPE_CHECKING:
-    from fuzz.corpus import Message
-    from fuzz.target import Target
 
 LOOP = 0.05
 """Seconds of the event loop's processor that a request of up to `SIZE` bytes may take, and the store's."""
@@ -58,36 +55,6 @@ class Cost:
             ("store", self.store, held),
         )
         return ", ".join(f"{name} {1000 * spent:.0f} ms" for name, spent, bound in parts if spent > bound)
-
-
-class Meter:
-    """Processor time of what runs on an event loop: `total`, and `longest`, the longest turn of one callback since it
-    was last set to 0. Use as a context manager, from the start of the loop on."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.total = self.longest = 0.0
-
-    def __enter__(self) -> Self:
-        self._run: Callable[[Handle], Any] = Handle._run
-        ours, run = self._loop, self._run
-
-        def measured(handle: Handle) -> None:
-            if handle._loop is not ours:  # type: ignore[attr-defined]  # of all handles
-                return run(handle)
-            begun = time.thread_time()
-            try:
-                run(handle)
-            finally:
-                spent = time.thread_time() - begun
-                self.total += spent
-                self.longest = max(self.longest, spent)
-
-        Handle._run = measured  # type: ignore[method-assign, assignment]
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        Handle._run = self._run  # type: ignore[method-assign]
 
 
 class Watch:

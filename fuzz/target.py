@@ -17,7 +17,7 @@ import redis
 from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 
-from fuzz.cost import Meter
+from fuzz.meter import Meter
 from handlers.ops import make_ops_application
 from handlers.routes import make_application
 from handlers.site import Site

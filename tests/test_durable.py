@@ -14,7 +14,7 @@ from store.keyring import Keys
 from store.refused import Refused, SignedOut, Unproved
 from store.scripts import LUA
 from store.tokens import UnknownUser
-from tests.calls import CALLS
+from tests.calls.every import CALLS
 from tests.engines import Engine
 from tests.losing import SCRIPTS, store_on
 from tests.test_scripts import code_of, own_body

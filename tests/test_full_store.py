@@ -23,7 +23,7 @@ from store.opened import Store
 from store.refused import Refused
 from store.room import DOCUMENTS_PART, LEAST_RESERVE, PORTION, Headroom, Room, default_memory, limit_of
 from store.tokens import UnknownUser
-from tests.calls import CALLS
+from tests.calls.every import CALLS
 from tests.engines import Engine
 from tests.hosted import Keeper
 from tests.losing import store_on

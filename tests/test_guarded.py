@@ -11,7 +11,7 @@ from store import keys
 from store.opened import Store
 from store.refused import Unproved
 from tests import mailing
-from tests.calls import CALLS
+from tests.calls.every import CALLS
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
 from tests.engines import FakeClock
 from tests.factoring import App, confirm

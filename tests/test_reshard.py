@@ -14,7 +14,8 @@ from store import cluster as module
 from store import keys as spell
 from store.connect import connect
 from store.keyring import Keys
-from tests.calls import CALLS, Call
+from tests.calls.every import CALLS
+from tests.calls.prepared import Call
 from tests.clusters import Cluster, Node
 from tests.conftest import OpenStore
 from tests.driver import Service

@@ -21,7 +21,8 @@ from store.keyring import Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
 from store.scripts import LUA, Script, ScriptError, Scripts, load_scripts
-from tests.calls import CALLS, methods_of
+from tests.calls.every import CALLS
+from tests.calls.prepared import methods_of
 from tests.conftest import OpenStore
 from tests.engines import Engine
 from tests.world import World

@@ -12,7 +12,8 @@ from store import keys as spell
 from store.connect import connect
 from store.errors import StoreUnavailable
 from store.keyring import Keys
-from tests.calls import CALLS, Call, Prepared, methods_of
+from tests.calls.every import CALLS
+from tests.calls.prepared import Call, Prepared, methods_of
 from tests.engines import Engine, valkey
 from tests.losing import SCRIPTS, Armed, losing, store_on
 from tests.world import VISITOR, World, refusal_of

@@ -1,6 +1,1 @@
-"""Every call a process makes of the store, prepared so that it succeeds: for tests that must leave none out."""
-
-from tests.calls import accounts, apps, factors, grants, hooks, operating, paid, security  # noqa: F401  # each enters its calls
-from tests.calls.prepared import CALLS, Call, Prepared, methods_of
-
-__all__ = ["CALLS", "Call", "Prepared", "methods_of"]
+"""Calls of the store, prepared so that each succeeds: `every.py` has them all."""
