@@ -2,6 +2,7 @@
 
 Nobody waits for a mail, and none that fails makes a request fail. What waits is bounded and stays in the process; a
 temporary failure is tried again, then it is one line in the log, which names neither the person nor what was written.
+One address has few of the places, so that mails to one person never keep those to others from being sent.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +31,8 @@ import aiosmtplib
 log = logging.getLogger("latchkey.mail")
 
 MOST_WAITING = 1000
+MOST_TO_ONE = 20
+"""Mails to one address that wait at a time: more than all windows let an honest person cause at once."""
 AT_ONCE = 4
 RETRIES = (2.0, 15.0)
 """Seconds before the second try and the third."""
@@ -148,6 +152,7 @@ class Mailer:
         self._sender = sender
         self._retries = retries
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: Counter[str] = Counter()  # by address; what is at zero is not in it
         self._places = asyncio.Semaphore(AT_ONCE)
         self._closing = asyncio.Event()
         self.watch: Callable[[str, str], None] = _nobody
@@ -162,14 +167,26 @@ class Mailer:
         self.confirms, self._transport, self._sender = other.confirms, other._transport, other._sender
 
     def post(self, letter: Letter) -> None:
-        """Takes a letter, and returns at once. Where too many wait already it is dropped, with a line in the log."""
+        """Takes a letter, and returns at once. Where too many wait already, in all or to this address, it is dropped,
+        with a line in the log."""
         if len(self._tasks) >= MOST_WAITING:
-            log.warning("mail %s dropped: %d wait already", letter.what, MOST_WAITING)
-            self.watch(letter.what, "dropped")
-            return
+            return self._drop(letter, f"{MOST_WAITING} wait already")
+        if self._waiting[letter.to] >= MOST_TO_ONE:
+            return self._drop(letter, f"{MOST_TO_ONE} to this address wait already")
+        self._waiting[letter.to] += 1
         task = asyncio.get_running_loop().create_task(self._deliver(letter))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda done: self._leave(done, letter.to))
+
+    def _drop(self, letter: Letter, reason: str) -> None:
+        log.warning("mail %s dropped: %s", letter.what, reason)
+        self.watch(letter.what, "dropped")
+
+    def _leave(self, task: asyncio.Task[None], to: str) -> None:
+        self._tasks.discard(task)
+        self._waiting[to] -= 1
+        if not self._waiting[to]:
+            del self._waiting[to]
 
     async def close(self, seconds: float) -> None:
         """Gives what waits one more try, and so many seconds; the rest is lost."""

@@ -18,7 +18,7 @@ from tornado.ioloop import IOLoop
 
 from opening import open_mailer
 from outbound import mail as module
-from outbound.mail import KEPT, Letter, SmtpServer, Spool, Undelivered, compose
+from outbound.mail import KEPT, MOST_TO_ONE, Letter, SmtpServer, Spool, Undelivered, compose
 from serving.arguments import load
 from settings.declared import Settings
 from settings.types import SettingsError
@@ -211,6 +211,27 @@ async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: py
     await sender.close(1)
     assert len(kept.mails) == 3
     assert caplog.messages == ["mail reset dropped: 3 wait already"] * 2
+
+
+@pytest.mark.gen_test
+async def test_one_address_fills_few_places_and_has_them_again_once_its_mails_are_sent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kept = Kept()
+    sender = mailer(kept)
+    outcomes: list[str] = []
+    sender.watch = lambda what, outcome: outcomes.append(outcome)
+    for _ in range(2):
+        outcomes.clear()
+        for _ in range(MOST_TO_ONE + 2):
+            sender.post(LETTER)
+        sender.post(replace(LETTER, to="grace@example.com"))
+        await until(lambda: not sender._tasks)
+        assert (outcomes.count("dropped"), outcomes.count("sent")) == (2, MOST_TO_ONE + 1)
+        assert not sender._waiting, "an address without mails takes no memory"
+    assert len(kept.to("grace@example.com")) == 2
+    assert caplog.messages == [f"mail reset dropped: {MOST_TO_ONE} to this address wait already"] * 4
+    await sender.close(1)
 
 
 @pytest.fixture
