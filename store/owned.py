@@ -157,12 +157,13 @@ class OwnedApps:
         await self._apps.update(client_id, session.user, **changes)
 
     async def prove_domain(self, session: Session, seen: Registration, domain: str, visitor: Visitor) -> None:
-        """Notes that a domain names the app, as it was when the domain was asked. Raises SignedOut,
+        """Notes that a domain names the app, as it was when the domain was asked. That takes no confirmation: it shows
+        people what the domain says, which whoever stole the session cannot change. Raises SignedOut,
         Refused("not_found", or "invalid_request" where the app was changed meanwhile)."""
         _, present = await self.find(session, seen.client_id)
         now = await self._apps.now()
         proven(present, domain, seen, now)
-        await self._note(session, seen.client_id, "app_domain_verified", visitor)
+        await self._note(session, seen.client_id, "app_domain_verified", visitor, confirmed=False)
         await self._apps.change(seen.client_id, lambda app: proven(app, domain, seen, now), session.user)
 
     async def rotate(self, session: Session, client_id: str, visitor: Visitor) -> tuple[Registration, str]:

@@ -243,6 +243,18 @@ async def test_domains_are_checked_for_the_owner_and_not_too_often(service: Serv
     assert domain.receiver.posted == []
 
 
+async def test_a_domain_is_proven_in_a_session_that_confirmed_nothing_for_long(
+    clock: FakeClock, service: Service, domain: Domain
+) -> None:
+    """The mark says what the file at the domain says, and a thief of the session cannot write that."""
+    _, browser = await own(service)
+    clock.advance(601)
+    domain.says("own")
+    answer = await prove(browser)
+    assert (answer.code, answer.headers.get("Location")) == (303, f"{PAGE}?verified")
+    assert await proven(service) == "app.example"
+
+
 async def test_a_name_like_a_brand_is_called_so_until_the_operator_has_verified_it(
     service: Service, domain: Domain
 ) -> None:
