@@ -161,12 +161,15 @@ class UsageHandler(ApiHandler):
     async def get(self) -> None:
         """Answers with use and limits."""
         usage, window = await self.store.documents.usage(await self.caller(), self.needed)
-        quotas = self.store.documents.quotas
+        documents = self.store.documents
+        quotas = documents.quotas
+        # One app alone keeps no more than all apps together may.
+        most, most_bytes = min(quotas.documents, quotas.person_documents), min(quotas.bytes, documents.person_bytes)
         self.write_window(window)
         self.write_json(
             {
-                "documents": {"used": usage.documents, "limit": quotas.documents},
-                "bytes": {"used": usage.bytes, "limit": quotas.bytes},
+                "documents": {"used": usage.documents, "limit": most},
+                "bytes": {"used": usage.bytes, "limit": most_bytes},
                 "maxDocumentBytes": quotas.document_bytes,
                 "collections": [
                     {"name": name, "documents": number, "bytes": size} for name, number, size in usage.collections

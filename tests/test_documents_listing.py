@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from store.documents import Quotas
+from store.room import Room
 from tests.driver import Service, json_of
 from tests.storing import Client, assert_refused
 
@@ -98,3 +99,22 @@ async def test_usage_tells_use_and_limits(service: Service) -> None:
     }
     write_only = await Client.make(service, "data:write")
     assert (await write_only.get("_meta/usage")).code == 200
+
+
+@pytest.mark.parametrize(
+    ("person", "limits"),
+    [
+        pytest.param(
+            Quotas(person_documents=7, person_bytes=2**20, person_part=0), (7, 2**20), id="set by the operator"
+        ),
+        pytest.param(Quotas(), (10_000, 4 * 2**20), id="on a small server"),
+    ],
+)
+async def test_usage_promises_no_more_than_all_apps_of_the_person_may_keep(
+    service: Service, person: Quotas, limits: tuple[int, int]
+) -> None:
+    client = await Client.make(service)
+    service.store.documents.quotas = person
+    service.store.headroom.note(Room(0, 2**26))
+    usage = json_of(await client.get("_meta/usage"))
+    assert (usage["documents"]["limit"], usage["bytes"]["limit"]) == limits
