@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from tornado.httputil import HTTPHeaders
+from tornado.httputil import HTTPHeaders, HTTPInputError
 
 Lines = dict[str, list[str]]
 """The values by name, the name as `Header-Case`, in the order they came."""
 
-# Names as they were sent, and as HTTPHeaders spells them. Those of the table cost a look-up. It is bounded: names come
-# from strangers.
+LONGEST_NAME = 256
+"""Bytes of a name, at most: Tornado keeps the last thousand too."""
+# Names as they were sent, and as HTTPHeaders spells them. Those of the table cost a look-up. It is bounded, and so are
+# they: names come from strangers.
 _SEEN: dict[bytes, str] = {}
-_MOST_SEEN = 1000
+_MOST_SEEN, _LONGEST_SEEN = 1000, 64
+_LONG_NAME = re.compile(rb"\n[^:\r\n]{%d}" % (LONGEST_NAME + 1))
+
+
+def has_long_name(head: bytes) -> bool:
+    """Whether a line of the head has a name of more than LONGEST_NAME bytes."""
+    return _LONG_NAME.search(head) is not None
 
 
 def spelled(name: bytes) -> str:
-    """The name as HTTPHeaders spells it: `Header-Case`."""
+    """The name as HTTPHeaders spells it: `Header-Case`. Raises HTTPInputError for one beyond LONGEST_NAME bytes."""
     found = _SEEN.get(name)
     if found is None:
+        if len(name) > LONGEST_NAME:
+            raise HTTPInputError("A long name in a head")
         found = next(iter(HTTPHeaders({name.decode("latin-1"): ""})))
-        if len(_SEEN) < _MOST_SEEN:
+        if len(_SEEN) < _MOST_SEEN and len(name) <= _LONGEST_SEEN:
             _SEEN[name] = found
     return found
 

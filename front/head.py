@@ -13,7 +13,7 @@ from typing import NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from tornado.httputil import HTTPHeaders, HTTPInputError, RequestStartLine, parse_request_start_line
 
-from front.fields import Lines, headers_of, spelled
+from front.fields import Lines, has_long_name, headers_of, spelled
 
 MOST_FIELDS = 200
 CHUNKED = -1
@@ -80,6 +80,9 @@ def read_head(data: bytes) -> Head:
     try:
         fields.feed(data if method in _PLAIN_METHODS else b"POST" + data[line.end(1) :])
     except HttpParserError as error:
+        # Also what `spelled` refuses comes here.
+        if has_long_name(data):
+            raise Overlong(TOO_LARGE) from None
         raise HTTPInputError(_in_words(data, error)) from None
     start_line = RequestStartLine(method.decode(), target.decode(), _VERSIONS[version])
     lines = fields.lines

@@ -247,12 +247,13 @@ class Stage:
                 yield _named(f"GET {path}: {what}", message("GET", f"{path}?{query}", live))
 
     def framed(self) -> Iterator[Message]:
-        """A body in chunks of a byte."""
+        """A body in chunks of a byte: as long as other requests here, and as long as may be."""
         head = message("POST", "/api/oauth/token", {"Content-Type": JSON, "Transfer-Encoding": "chunked"})
         fields = tuple(one for one in head.fields if one[0] != b"Content-Length")
         for target in (b"/api/oauth/token", b"/api/v1/ai/messages", b"/signin", b"/account/picture"):
             sent = replace(head, target=target, fields=fields, body=b"1\r\na\r\n" * (MOST // 6) + b"0\r\n\r\n")
             yield _named(f"POST {target.decode()}: chunks of a byte", sent)
+            yield _named(f"POST {target.decode()}: two megabytes of them", replace(sent, body=sent.body[:-5] * 35))
 
     def heads(self) -> Iterator[Message]:
         """Fields of a request."""
@@ -281,6 +282,8 @@ class Stage:
                 "many fields": [b"a%d" % number for number in room],
                 "one field many times": [b"a"] * len(room),
                 "many cookies": [b"Cookie"] * len(room),
+                "long names": [b"a%d" % number + b"-a" * 130 for number in room],
+                "a long name": [b"a-" * (MOST // 2) + b"a"],
             }.items():
                 more = tuple((name, b"a=b") for name in names)
                 yield _named(f"{method} {target}: {what}", replace(made, fields=(*made.fields, *more)))

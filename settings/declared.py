@@ -52,7 +52,8 @@ class Settings:
         live=True)
 
     max_head: int = declare("Limits", "BYTES", "65536", to.whole(4096, 2**20),
-        "Largest head of a request (its line and its headers, of which there may be 200), in bytes.", live=True)
+        "Largest head of a request (its line and its headers, of which there may be 200, with names of 256 bytes at "
+        "most), in bytes.", live=True)
     max_body: int = declare("Limits", "BYTES", "65536", to.whole(1024, 2**26), "Largest request body, in bytes.",
         live=True)
     idle_timeout: float = declare("Limits", "SECONDS", "75", to.seconds(1, 3600),

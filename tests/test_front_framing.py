@@ -10,6 +10,9 @@ from dataclasses import dataclass
 import pytest
 from tornado.web import Application, RequestHandler
 
+from front.body import BYTES_EACH, MOST_CHUNKS
+from front.fields import LONGEST_NAME
+from serving.plain_server import MOST_CHUNKS as MOST_PLAIN
 from tests.fronts import request, running, statuses
 
 
@@ -106,7 +109,7 @@ LENGTHS = [
     ),
     case("a length beyond all bounds", post("Content-Length: " + "9" * 40)),
     case("a length beyond 64 bits", post("Content-Length: 18446744073709551621", body=b"hello")),
-    case("a length beyond the limit", post("Content-Length: 1001", body=b"x" * 1001)),
+    case("a length beyond the limit", post("Content-Length: 5001", body=b"x" * 5001)),
     case("NUL before a length", post("Content-Length: \x005", body=b"hello")),
 ]
 
@@ -142,7 +145,7 @@ CHUNKS = [
     case("a chunk that ends in LF", chunked(b"5\r\nhello\n0\r\n\r\n")),
     case("a chunk size beyond all bounds", chunked(b"f" * 17 + b"\r\n")),
     case("a chunk size of zeros", chunked(b"0" * 80 + b"5\r\nhello\r\n0\r\n\r\n"), REFUSED, CUT),
-    case("chunks beyond the limit", chunked(b"1f4\r\n" + b"x" * 500 + b"\r\n1f5\r\n" + b"x" * 501 + b"\r\n")),
+    case("chunks beyond the limit", chunked(b"9c4\r\n" + b"x" * 2500 + b"\r\n9c5\r\n" + b"x" * 2501 + b"\r\n")),
     case("a trailer", chunked(b"5\r\nhello\r\n0\r\nX-Trailer: a\r\n\r\n", "Trailer: X-Trailer")),
     case("a trailer that frames", chunked(b"0\r\nContent-Length: 5\r\n\r\nhello")),
 ]  # fmt: skip
@@ -218,12 +221,38 @@ HOSTS = [
     case("a Host with a user", b"GET / HTTP/1.1\r\nHost: ada@localhost\r\n\r\n"),
 ]
 
+LONG_NAME = "X-" + "x" * (LONGEST_NAME - 2)
+
+
+def short_chunks(number: int) -> bytes:
+    """A body in chunks of a byte."""
+    return b"1\r\nx\r\n" * number + b"0\r\n\r\n"
+
+
+KEPT = request("POST", "/", "Transfer-Encoding: chunked")
 SIZES = [
     case("a head that is too large", request("GET", "/", "X-A: " + "a" * 4000, CLOSE), Outcome((431,)), CUT),
     case("a head without an end", b"GET / HTTP/1.1\r\nX-A: " + b"a" * 4000, Outcome((431,)), CUT),
     case("a request line that is too long", line(b"GET /" + b"a" * 4000 + b" HTTP/1.1"), Outcome((414,)), CUT),
     case("a request line without an end", b"GET /" + b"a" * 4000, Outcome((414,)), CUT),
     case("too many fields", request("GET", "/", CLOSE, *["A:"] * 300), Outcome((431,)), REFUSED),
+    case("a name that is too long", request("GET", "/", CLOSE, LONG_NAME + "x: a"), Outcome((431,)), REFUSED),
+    case("a name as long as may be", request("GET", "/", CLOSE, LONG_NAME + ": a"), GOT),
+    case(
+        "a name that is too long behind a broken line",
+        request("GET", "/", CLOSE, "X-A : a", LONG_NAME + "x: a"),
+        Outcome((431,)),
+        REFUSED,
+    ),
+    case("too many chunks", chunked(short_chunks(MOST_CHUNKS + MOST_CHUNKS // BYTES_EACH + 1))),
+    case("many chunks", chunked(short_chunks(MOST_CHUNKS)), POSTED, REFUSED),
+    case(
+        "many chunks in each of two bodies",
+        request("POST", "/", "Transfer-Encoding: chunked")
+        + short_chunks(MOST_PLAIN)
+        + chunked(short_chunks(MOST_PLAIN)),
+        Outcome((200, 200), ("POST /", "POST /")),
+    ),
     case("too many fields that end in LF alone", request("GET", "/", CLOSE, "A:\n" * 300), Outcome((431,)), REFUSED),
 ]
 
@@ -236,6 +265,6 @@ ALL = [*FINE, *LENGTHS, *CODINGS, *CHUNKS, *LINES, *REQUEST_LINES, *HOSTS, *SIZE
 async def test_framing(sent: bytes, expected: dict[str, Outcome], front: str) -> None:
     seen: list[str] = []
     app = Application([("/.*", Echo)], seen=seen, log_function=lambda handler: None)
-    async with running(app, front, max_body_size=1000, max_header_size=2000) as server:
+    async with running(app, front, max_body_size=5000, max_header_size=2000) as server:
         received = await server.ask(sent)
     assert Outcome(statuses(received), tuple(seen)) == expected[front], received

@@ -111,6 +111,9 @@ def test_names_of_strangers_fill_no_memory() -> None:
     for number in range(2 * fields._MOST_SEEN):
         assert fields.spelled(b"x-%d" % number) == f"X-{number}"
     assert len(fields._SEEN) <= fields._MOST_SEEN
+    fields._SEEN.clear()
+    assert fields.spelled(b"x" * fields.LONGEST_NAME) == "X" + "x" * (fields.LONGEST_NAME - 1)
+    assert not fields._SEEN
 
 
 @pytest.mark.parametrize("size", [1, BYTES_EACH // 2])
