@@ -58,8 +58,8 @@ def _once(text: str) -> str:
 
 def _parts(email: str, name: str) -> list[str]:
     """The letters of each word in the person's name and address and in the service's name, and of words together."""
-    local, _, domain = _fold(email).partition("@")
-    words = [*_SIGNS.split(_fold(name)), *_SIGNS.split(local), *domain.split(".")[:-1], local, SERVICE]
+    local, _, domain = fold(email).partition("@")
+    words = [*_SIGNS.split(fold(name)), *_SIGNS.split(local), *domain.split(".")[:-1], local, SERVICE]
     letters = {_NO_LETTERS.sub("", word) for word in words}
     enough = (part for part in letters if len(part) >= (_LEAST_PART if part.isascii() else 2))
     return sorted(enough, key=len)[:_MOST_PARTS]
@@ -74,5 +74,6 @@ def _is_made_of(text: str, parts: list[str]) -> bool:
     return len(text) in reached
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
+    """Text as it is compared: whatever its case, and in whichever of equal characters it is written."""
     return unicodedata.normalize("NFKC", text).casefold()

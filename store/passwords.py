@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
-from store.guessable import check_guessable
+from store.guessable import check_guessable, fold
 
 MIN_PASSWORD_LENGTH = 10
 MAX_PASSWORD_LENGTH = 256
@@ -166,13 +166,9 @@ def check_password(password: str, email: str = "", name: str = "") -> None:
     """Raise ValueError, with a reason for people, unless the person with this address and name may set the password
     (NIST SP 800-63B, 5.1.1.2)."""
     folded = check_length(password).casefold()
-    if email and folded in (_fold(email), _fold(email.rpartition("@")[0])):
+    if email and folded in (fold(email), fold(email.rpartition("@")[0])):
         raise ValueError("A password must not be your e-mail address.")
     check_guessable(folded, email, name)
-
-
-def _fold(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def _encode(password: str) -> bytes:
