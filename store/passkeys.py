@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 import msgpack
 from webauthn.authentication.verify_authentication_response import verify_authentication_response
-from webauthn.helpers.cose import COSEAlgorithmIdentifier
 from webauthn.registration.verify_registration_response import verify_registration_response
 
 from store.cbor import NotCanonical, read_item
 from store.lifetimes import CHALLENGE
 from store.moments import at
+from store.passkey_keys import ALGORITHMS, check_key, check_new_key
 from store.refused import Refused
 
 MOST = 20  # passkeys of one person
@@ -30,11 +30,6 @@ MOST_ANSWER = 16_384  # characters of an answer: real ones have 600 to 2,000, wi
 _MOST_CLIENT_DATA = 4096  # bytes
 _MOST_KEY = 1024  # bytes
 _MOST_ID = 1023  # bytes, WebAuthn 5.8.3
-_ALGORITHMS = [
-    COSEAlgorithmIdentifier.EDDSA,
-    COSEAlgorithmIdentifier.ECDSA_SHA_256,
-    COSEAlgorithmIdentifier.RSASSA_PKCS1_v1_5_SHA_256,
-]
 _ATTESTED, _EXTENDED = 0x40, 0x80  # flags, WebAuthn 6.1
 _TRANSPORTS = ("ble", "hybrid", "internal", "nfc", "smart-card", "usb")
 
@@ -95,7 +90,7 @@ def options_for_new(
         "rp": {"id": party.rp_id, "name": product},
         "user": {"id": encode(bytes.fromhex(user)), "name": email, "displayName": name},
         "challenge": encode(challenge.encode()),
-        "pubKeyCredParams": [{"type": "public-key", "alg": int(algorithm)} for algorithm in _ALGORITHMS],
+        "pubKeyCredParams": [{"type": "public-key", "alg": int(algorithm)} for algorithm in ALGORITHMS],
         "timeout": CHALLENGE,
         "excludeCredentials": _described(present),
         "authenticatorSelection": {
@@ -162,8 +157,9 @@ def check_new(party: Party, challenge: str, answer: Answer, name: str) -> Made:
             expected_rp_id=party.rp_id,
             expected_origin=party.origin,
             require_user_verification=True,
-            supported_pub_key_algs=_ALGORITHMS,
+            supported_pub_key_algs=ALGORITHMS,
         )
+        check_new_key(made.credential_public_key)
         said = response.get("transports") or ()
         transports = sorted({item for item in said if item in _TRANSPORTS})
     except Exception:
@@ -182,7 +178,7 @@ def check_use(party: Party, challenge: str, answer: Answer, facts: bytes) -> int
     try:
         response = answer.sent["response"]
         _check_data(decode(response["authenticatorData"]))
-        _check_key(public_key)  # releases before this check have stored what came
+        check_key(public_key)  # earlier releases have stored keys that are refused today
         found = verify_authentication_response(
             credential={
                 "id": answer.credential,
@@ -233,11 +229,6 @@ def _check_data(data: bytes) -> None:
     if flags & _EXTENDED:
         at = _end_of_map(data, at)
     if at != len(data):
-        raise NotCanonical("bytes behind the end")
-
-
-def _check_key(raw: bytes) -> None:
-    if _end_of_map(raw, 0) != len(raw):
         raise NotCanonical("bytes behind the end")
 
 

@@ -10,6 +10,9 @@ from typing import Any
 import cbor2
 import msgpack
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from store import keys
 from store.opened import PASSKEYS_WAITING, Store
@@ -75,6 +78,73 @@ async def test_a_stored_key_with_a_tag_is_refused(memory_store: Store) -> None:
     tagged = cbor2.dumps({**cbor2.loads(public_key), "x": PATTERN})
     await memory_store.client.hset(row, f"k:{device.credential}", msgpack.packb([tagged, *rest]))
     assert await outcome(use_passkey(world, device)) == "access_denied"
+
+
+def rsa_cose(modulus: int, exponent: int) -> dict[int, Any]:
+    """An RS256 key as an authenticator sends it."""
+    n, e = (one.to_bytes((one.bit_length() + 7) // 8) for one in (modulus, exponent))
+    return {1: 3, 3: -257, -1: n, -2: e}
+
+
+class RsaKey:
+    """A private key in the place of the device's own."""
+
+    def __init__(self, bits: int, exponent: int) -> None:
+        self.key = rsa.generate_private_key(exponent, bits)
+
+    def sign(self, data: bytes, _: object) -> bytes:
+        return self.key.sign(data, PKCS1v15(), SHA256())
+
+    @property
+    def cose(self) -> dict[int, Any]:
+        numbers = self.key.public_key().public_numbers()
+        return rsa_cose(numbers.n, numbers.e)
+
+
+POINT = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
+X, Y, OFF = POINT.x.to_bytes(32), POINT.y.to_bytes(32), (POINT.y ^ 1).to_bytes(32)
+KEYS: dict[str, tuple[str, dict[int, Any]]] = {
+    "RSA of 2048 bits": ("in", rsa_cose(2**2048 - 1, 65_537)),
+    "RSA of 4096 bits": ("in", rsa_cose(2**4096 - 1, 65_537)),
+    "RSA of 2047 bits": ("access_denied", rsa_cose(2**2047 - 1, 65_537)),
+    "RSA of 4097 bits": ("access_denied", rsa_cose(2**4097 - 1, 65_537)),
+    "RSA with a long exponent": ("access_denied", rsa_cose(2**3072 - 1, 2**3071 - 1)),
+    "RSA with another short exponent": ("access_denied", rsa_cose(2**2048 - 1, 3)),
+    "RSA whose modulus is no bytes": ("access_denied", {1: 3, 3: -257, -1: 5, -2: b"\1\0\1"}),
+    "a point on P-256": ("in", {1: 2, 3: -7, -1: 1, -2: X, -3: Y}),
+    "a point beside P-256": ("access_denied", {1: 2, 3: -7, -1: 1, -2: X, -3: OFF}),
+    "a compressed point": ("access_denied", {1: 2, 3: -7, -1: 1, -2: X, -3: True}),
+    "a point on another curve": ("access_denied", {1: 2, 3: -7, -1: 2, -2: X, -3: Y}),
+    "a point as an RSA key": ("access_denied", {1: 2, 3: -257, -1: 1, -2: X, -3: Y}),
+    "Ed25519 of 33 bytes": ("access_denied", {1: 1, 3: -8, -1: 6, -2: bytes(33)}),
+}
+
+
+@pytest.mark.trap(39)
+@pytest.mark.parametrize("key", KEYS)
+async def test_a_passkey_has_a_key_that_is_cheap_to_check(memory_store: Store, key: str) -> None:
+    world = await World.make(memory_store)
+    expected, cose = KEYS[key]
+    assert await create(world, Authenticator(ORIGIN), cose=cose) == expected
+    assert len((await memory_store.factors.of(world.session)).passkeys) == (expected == "in")
+
+
+@pytest.mark.trap(39)
+@pytest.mark.parametrize(
+    ("bits", "exponent", "expected"),
+    [(2048, 65_537, "in"), (2048, 3, "access_denied"), (1024, 65_537, "access_denied")],
+)
+async def test_a_stored_key_that_none_may_add_is_refused(
+    memory_store: Store, bits: int, exponent: int, expected: str
+) -> None:
+    world = await World.make(memory_store)
+    device = await add_passkey(world)
+    key = RsaKey(bits, exponent)
+    device.key = key  # type: ignore[assignment]
+    row, field = keys.person(world.user)["passkeys"], f"k:{device.credential}"
+    _, *rest = msgpack.unpackb(await memory_store.client.hget(row, field))
+    await memory_store.client.hset(row, field, msgpack.packb([cbor2.dumps(key.cose), *rest]))
+    assert await outcome(use_passkey(world, device)) == expected
 
 
 REAL: dict[str, dict[str, Any]] = {
