@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from handlers.api import ApiHandler
 from handlers.format import iso
 from store.credits import CURRENCY, SCALE
@@ -35,9 +37,10 @@ class ConnectedAppsHandler(ApiHandler):
         """Answers with those that are registered still, newest first."""
         rows, window = await self.store.grants.connected(await self.caller(), self.needed)
         self.write_window(window)
+        # The store is asked for all that are not cached at once, and there are MOST_CONNECTED of them at most.
+        found = await asyncio.gather(*(self.store.apps.active(row.client) for row in rows))
         apps = []
-        for row in rows:
-            app = await self.store.apps.active(row.client)
+        for row, app in zip(rows, found, strict=True):
             if app is not None:
                 apps.append(
                     {

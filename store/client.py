@@ -49,8 +49,8 @@ def pool_options(timeout: float, max_connections: int) -> dict[str, Any]:
 
 
 class Client(Redis):
-    """redis-py's client, but for scripts: those travel on a lane, and those that wait for replicas on lanes of their
-    own."""
+    """redis-py's client, but for scripts and GET: those travel on a lane, many at once in one write. Scripts that wait
+    for replicas have lanes of their own."""
 
     lane: Lane
     waiting: WaitingLanes | None = None
@@ -84,6 +84,10 @@ class Client(Redis):
     def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
         """The script's reply."""
         return self.lane.call(b"EVAL", script, numkeys, *keys_and_args)
+
+    def get(self, name: Any) -> Awaitable[Any]:
+        """The value of a key."""
+        return self.lane.call(b"GET", name)
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
         """Closes the lanes too."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -156,3 +158,24 @@ async def test_another_app_is_shown_the_newest_two_hundred(service: Service) -> 
     assert token is not None
     shown, _ = await service.store.grants.connected(Caller.of(token, ALL_SCOPES), "apps:read")
     assert [app.client for app in shown] == [f"many-{number}" for number in range(MOST_CONNECTED, 0, -1)]
+
+
+async def test_the_apps_of_a_person_are_read_together(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, access = await connected(service)
+    await connect_many(service, live=30, ended=0)
+    apps, read = service.store.apps, service.store.apps._read
+    apps.forget()
+    asked: list[str] = []
+    all_asked = asyncio.Event()
+
+    async def noted(client_id: str) -> Any:
+        asked.append(client_id)
+        if len(asked) == 31:  # with the app that asks
+            all_asked.set()
+        if len(asked) > 1:
+            await asyncio.wait_for(all_asked.wait(), 5)
+        return await read(client_id)
+
+    monkeypatch.setattr(apps, "_read", noted)
+    answer = await send(f"{service.base_url}/api/v1/apps", headers={"Authorization": f"Bearer {access}"})
+    assert (answer.code, len(set(asked))) == (200, 31)

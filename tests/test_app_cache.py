@@ -115,6 +115,16 @@ async def test_requests_that_miss_together_share_one_read(valkey_engine: Engine,
 
 
 @pytest.mark.gen_test
+async def test_apps_that_are_read_together_share_a_connection(valkey_engine: Engine, open_new: OpenNew) -> None:
+    async with open_new(valkey_engine.url) as store:
+        assert await store.apps.find("unknown") is None
+        before = await store.client.info("stats")
+        assert await asyncio.gather(*[store.apps.find(f"unknown-{number}") for number in range(100)]) == [None] * 100
+        after = await store.client.info("stats")
+        assert after["total_connections_received"] == before["total_connections_received"]
+
+
+@pytest.mark.gen_test
 async def test_one_who_stops_waiting_does_not_stop_the_others(cached: Apps, memory_store: Store) -> None:
     await memory_store.apps.create(ANY)
     waiting = [asyncio.ensure_future(cached.find("an-app")) for _ in range(3)]
