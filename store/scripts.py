@@ -30,7 +30,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import cycle
@@ -141,9 +141,29 @@ class Script:
 
 
 def load_scripts(folder: Path = LUA) -> dict[str, Script]:
-    """Every `*.lua` of the folder by name. Raises ScriptError for an unknown or circular include or a bad header."""
-    includes = {path.stem: path.read_text(encoding="utf-8") for path in (folder / "include").glob("*.lua")}
-    return {path.stem: _load(path, includes) for path in sorted(folder.glob("*.lua"))}
+    """Every script of the folder by name. Raises ScriptError for an unknown or circular include, a bad header, or a
+    name that two files have."""
+    includes = {name: path.read_text(encoding="utf-8") for name, path in include_files(folder).items()}
+    return {name: _load(path, includes) for name, path in script_files(folder).items()}
+
+
+def script_files(folder: Path = LUA) -> dict[str, Path]:
+    """The files of the scripts by name: every `*.lua` of the folder and its folders, except in `include/`. Raises
+    ScriptError for a name that two files have."""
+    return _by_name(path for path in folder.rglob("*.lua") if "include" not in path.relative_to(folder).parts)
+
+
+def include_files(folder: Path = LUA) -> dict[str, Path]:
+    """The files of the includes by name: every `*.lua` in `include/` and its folders. Raises as `script_files`."""
+    return _by_name((folder / "include").rglob("*.lua"))
+
+
+def _by_name(paths: Iterable[Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in sorted(paths):
+        if found.setdefault(path.stem, path) is not path:
+            raise ScriptError(f"{path.name}: {found[path.stem]} has this name too")
+    return found
 
 
 @cache

@@ -31,6 +31,7 @@ from settings.declared import SETTINGS
 from settings.reading import CONFIG, add_arguments
 from store import keys, lifetimes
 from store.names import SCOPES
+from store.scripts import script_files
 from testing.routes import TESTING_ROUTES
 from tests.driver import Browser, answer_of
 from tests.processes import QUICK, Server
@@ -180,7 +181,7 @@ def test_the_picture_names_scripts_and_routes_that_exist() -> None:
     picture = (ROOT / "docs" / "flow.svg").read_text("utf-8")
     scripts = re.findall(r'class="code"[^>]*>([a-z_]+)<', picture)
     assert scripts
-    assert [name for name in scripts if not (ROOT / "lua" / f"{name}.lua").is_file()] == []
+    assert [name for name in scripts if name not in script_files()] == []
     routes = re.findall(r">(?:GET|POST) (/[a-z/]+)", picture)
     assert set(routes) <= {pattern for pattern, _, _ in ROUTES}
 

@@ -12,7 +12,7 @@ from store.connect import connect
 from store.errors import StoreError
 from store.keyring import Keys
 from store.refused import Refused, SignedOut, Unproved
-from store.scripts import LUA
+from store.scripts import include_files
 from store.tokens import UnknownUser
 from tests.calls.every import CALLS
 from tests.engines import Engine
@@ -85,7 +85,7 @@ DENIALS = {
 def writing_functions() -> set[str]:
     """The functions of `lua/include/` that write something that is not passing."""
     bodies = {}
-    for path in (LUA / "include").glob("*.lua"):
+    for path in include_files().values():
         bodies.update(re.findall(r"local function (\w+)\([^)]*\)(.*?)\nend", code_of(path.read_text()), re.S))
     found = {name for name, body in bodies.items() if WRITES.search(body)} - set(PASSING)
     while True:

@@ -20,7 +20,7 @@ from store.errors import StoreError
 from store.keyring import Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
-from store.scripts import LUA, Script, ScriptError, Scripts, load_scripts
+from store.scripts import Script, ScriptError, Scripts, include_files, load_scripts, script_files
 from tests.calls.every import CALLS
 from tests.calls.prepared import methods_of
 from tests.conftest import OpenStore
@@ -28,7 +28,7 @@ from tests.engines import Engine
 from tests.world import World
 
 SCRIPTS = load_scripts()
-ALL_FILES = [*sorted(LUA.glob("*.lua")), *sorted((LUA / "include").glob("*.lua"))]
+ALL_FILES = [*script_files().values(), *include_files().values()]
 
 # fakeredis has none of the libraries; tostring() keeps 14 digits; random numbers and `#!lua` differ between engines.
 BARRED = [
@@ -50,7 +50,7 @@ def code_of(source: str) -> str:
 
 def own_body(script: Script) -> str:
     """The script's own code, without its includes."""
-    return code_of((LUA / f"{script.name}.lua").read_text())
+    return code_of(script_files()[script.name].read_text())
 
 
 def assigned(body: str) -> Iterator[tuple[str, str]]:
@@ -133,7 +133,7 @@ def test_keys_are_built_only_from_what_the_header_says_derives_them(script: Scri
 
 
 def test_the_shared_functions_touch_only_the_keys_they_are_given() -> None:
-    for path in (LUA / "include").glob("*.lua"):
+    for path in include_files().values():
         text = code_of(path.read_text())
         assert not re.search(r"\b(KEYS|ARGV)\b", text)
         functions = re.findall(r"local function \w+\(([\w, ]*)\)(.*?)\nend", text, re.S)
@@ -158,7 +158,7 @@ def test_time_is_the_stores(path: Path) -> None:
 
 @each_script
 def test_a_header_says_what_the_script_does(script: Script) -> None:
-    first = (LUA / f"{script.name}.lua").read_text().splitlines()[0]
+    first = script_files()[script.name].read_text().splitlines()[0]
     assert re.fullmatch(r"--- [A-Z].*[.)]", first)
 
 
@@ -182,6 +182,18 @@ def test_the_loader_refuses(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "include" / "self.lua").write_text('--- @include "self"\n')
     (tmp_path / "bad.lua").write_text(text)
     with pytest.raises(ScriptError, match=message):
+        load_scripts(tmp_path)
+
+
+def test_scripts_lie_in_folders_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
+    for folder in ("include/deep", "one", "two"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "include" / "deep" / "shared.lua").write_text("local function shared() end\n")
+    script = tmp_path / "one" / "same.lua"
+    script.write_text('--- @reply ok\n--- @include "shared"\nreturn {}')
+    assert list(load_scripts(tmp_path)) == ["same"]
+    (tmp_path / "two" / "same.lua").write_text(script.read_text())
+    with pytest.raises(ScriptError, match=r"same\.lua has this name too"):
         load_scripts(tmp_path)
 
 

@@ -111,7 +111,7 @@ def test_the_table_has_every_event_and_every_reason() -> None:
             announced.add(reason)
     assert announced - {""} <= told | {"reason"}
     for reason in told:
-        written = [*(ROOT / "lua").glob("**/*.lua"), *(ROOT / "store").glob("*.py")]
+        written = [*(ROOT / "lua").glob("**/*.lua"), *(ROOT / "store").rglob("*.py")]
         assert any(f"'{reason}'" in one.read_text() or f'"{reason}"' in one.read_text() for one in written), reason
 
 
