@@ -180,9 +180,8 @@ class OwnedAppHandler(DeveloperPage):
         profile, app = await self.store.owned.find(session, client_id)
         form = AppForm.read(params, app.public, self.site.base_url, app.name)
         if not form.errors:
-            await self.store.limits.change_app(session.user)
             try:
-                await self.store.owned.update(session, client_id, "app_changed", self.visitor, **form.fields())
+                app = await self.store.owned.update(session, client_id, "app_changed", self.visitor, **form.fields())
             except ValueError as error:
                 form.errors["scopes"] = [f"This cannot be: {error}."]  # an app with hosted storage, set by the operator
         if form.errors:
@@ -232,8 +231,8 @@ class StatusHandler(DeveloperPage):
         if status not in ("active", "off"):
             raise Refused("invalid_request", "status is active or off.")
         event = "app_enabled" if status == "active" else "app_disabled"
-        profile, app = await self.store.owned.find(session, client_id)
-        await self.store.owned.update(session, client_id, event, self.visitor, status=status)
+        profile, _ = await self.store.owned.find(session, client_id)
+        app = await self.store.owned.update(session, client_id, event, self.visitor, status=status)
         if status != app.status:
             self.tell_owner(profile, app, "It was switched on" if status == "active" else "It was switched off")
         self.see_done(f"/developer/apps/{client_id}?{'on' if status == 'active' else 'off'}")

@@ -64,7 +64,8 @@ FACTOR_MOST = 100  # then no code counts until there is another password
 FACTOR_LEFT = FACTOR_MOST - FACTOR.limit  # that count after a reset by mail, at most
 SIGN_UP_ADDRESS = Group("signup-address", 20, 60 * MINUTE)
 REGISTER_APP = Group("register-app", 30, 60 * MINUTE)  # deleting one is work in every shard
-CHANGE_APP = Group("change-app", 60, 60 * MINUTE)  # saved forms of apps, per person: every process reads the app again
+# Changes of apps, per person: each is mailed to the owner, and every process reads the app again.
+CHANGE_APP = Group("change-app", 60, 60 * MINUTE)
 RENAME = Group("rename", 20, 60 * MINUTE)  # names that a person takes
 FORGOT_ADDRESS = Group("forgot-address", 20, 60 * MINUTE)
 # Mails to an address that somebody typed, with an account or without: asked for in one network, and in all of them.

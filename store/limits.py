@@ -12,7 +12,6 @@ from store import keys
 from store.errors import StoreError
 from store.lifetimes import (
     ADDRESS,
-    CHANGE_APP,
     FORGOT_ADDRESS,
     MAIL_TO,
     MAIL_TO_ALL,
@@ -169,10 +168,6 @@ class Limits:
     async def picture(self, user: str) -> None:
         """A picture that a person uploads."""
         await self._take_key(PICTURE, keys.limit(user, PICTURE.name))
-
-    async def change_app(self, user: str) -> None:
-        """A form of an app that its owner saves."""
-        await self._take_key(CHANGE_APP, keys.limit(user, CHANGE_APP.name))
 
     async def verify_domain(self, user: str) -> None:
         """A domain of an app that a person has checked."""

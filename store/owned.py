@@ -20,7 +20,7 @@ from store import keys
 from store.apps import Apps, client_id_of
 from store.domains import proven
 from store.errors import wrapped
-from store.lifetimes import APP_BEGUN, PROOF, REGISTER_APP
+from store.lifetimes import APP_BEGUN, CHANGE_APP, PROOF, REGISTER_APP
 from store.moments import at
 from store.refused import Refused, let_in, refuse_signed_out, refuse_unproved
 from store.registration import Registration, changed_by_owner, rotated, without_secret
@@ -66,7 +66,9 @@ class Owned:
 class OwnedApps:
     """What a person does with apps of their own. Apps of others are not there: Refused("not_found"). What changes an
     app that could be turned against people who use it raises Unproved unless the person confirmed within 10 minutes;
-    a confirmation is good for several such changes. `idle` is the idle lifetime of a session in ms."""
+    a confirmation is good for several such changes. Each change takes a place in one window of the person's, or raises
+    Refused("rate_limited") and does nothing; to switch an app off, to end a secret and to delete an app take none, so
+    that a thief who fills the window keeps no owner from that. `idle` is the idle lifetime of a session in ms."""
 
     def __init__(
         self, client: Redis, scripts: Scripts, apps: Apps, webhooks: Webhooks, idle: int, headroom: Headroom
@@ -147,19 +149,31 @@ class OwnedApps:
         refuse_signed_out(reply)
         return reply
 
-    async def update(self, session: Session, client_id: str, event: str, visitor: Visitor, **changes: Any) -> None:
-        """Changes fields of an app; to switch it off takes no confirmation. Raises SignedOut, Unproved, ValueError for
-        what may not register, Refused("not_found", or "access_denied" for the status of one that the operator has
+    async def update(
+        self, session: Session, client_id: str, event: str, visitor: Visitor, **changes: Any
+    ) -> Registration:
+        """Changes fields of an app, and returns the app as it was before; to switch it off takes no confirmation. What
+        changes nothing is not noted. Raises SignedOut, Unproved, ValueError for what may not register,
+        Refused("not_found", "rate_limited", or "access_denied" for the status of one that the operator has
         disabled)."""
-        _, present = await self.find(session, client_id)
-        changed_by_owner(present, **changes)
-        await self._note(session, client_id, event, visitor, confirmed=changes != {"status": "off"})
-        await self._apps.update(client_id, session.user, **changes)
+        _, before = await self.find(session, client_id)
+        if changed_by_owner(before, **changes) == before:
+            return before
+        ends = changes == {"status": "off"}
+        await self._note(session, client_id, event, visitor, confirmed=not ends, counted=not ends)
+
+        def change(present: Registration) -> Registration:
+            nonlocal before
+            before = present  # of requests that arrive at once, one alone finds the app unchanged
+            return changed_by_owner(present, **changes)
+
+        await self._apps.change(client_id, change, session.user)
+        return before
 
     async def prove_domain(self, session: Session, seen: Registration, domain: str, visitor: Visitor) -> None:
         """Notes that a domain names the app, as it was when the domain was asked. That takes no confirmation: it shows
         people what the domain says, which whoever stole the session cannot change. Raises SignedOut,
-        Refused("not_found", or "invalid_request" where the app was changed meanwhile)."""
+        Refused("not_found", "rate_limited", or "invalid_request" where the app was changed meanwhile)."""
         _, present = await self.find(session, seen.client_id)
         now = await self._apps.now()
         proven(present, domain, seen, now)
@@ -167,8 +181,8 @@ class OwnedApps:
         await self._apps.change(seen.client_id, lambda app: proven(app, domain, seen, now), session.user)
 
     async def rotate(self, session: Session, client_id: str, visitor: Visitor) -> tuple[Registration, str]:
-        """Gives an app a second secret beside the one it has. Raises SignedOut, Unproved, Refused("not_found", or
-        "invalid_request" where it has two, or is public)."""
+        """Gives an app a second secret beside the one it has. Raises SignedOut, Unproved, Refused("not_found",
+        "rate_limited", or "invalid_request" where it has two, or is public)."""
         _, present = await self.find(session, client_id)
         rotated(present, "", spare=True)
         await self._note(session, client_id, "app_secret_made", visitor)
@@ -179,12 +193,12 @@ class OwnedApps:
         last one)."""
         _, present = await self.find(session, client_id)
         without_secret(present, mark)
-        await self._note(session, client_id, "app_secret_ended", visitor)
+        await self._note(session, client_id, "app_secret_ended", visitor, counted=False)
         await self._apps.drop_secret(client_id, mark, by=session.user)
 
     async def set_webhook(self, session: Session, client_id: str, url: str, visitor: Visitor) -> Changed:
         """Names the URL that events of an app are posted to, or none with an empty one. Raises SignedOut, Unproved,
-        ValueError for a URL that may not be, Refused("not_found")."""
+        ValueError for a URL that may not be, Refused("not_found" or "rate_limited")."""
         _, present = await self.find(session, client_id)
         replace(present, webhook_url=url)
         await self._note(session, client_id, "app_webhook_changed", visitor)
@@ -194,8 +208,8 @@ class OwnedApps:
         self, session: Session, client_id: str, visitor: Visitor, *, mark: str, ends: str | None
     ) -> Changed:
         """Gives the webhook of an app a new signing secret, if the newest still has this mark; of two that sign one
-        `ends` ("newer" or "older"). Raises SignedOut, Unproved, Refused("not_found", or "invalid_request" as
-        `Webhooks.rotated`)."""
+        `ends` ("newer" or "older"). Raises SignedOut, Unproved, Refused("not_found", "rate_limited",
+        or "invalid_request" as `Webhooks.rotated`)."""
         _, present = await self.find(session, client_id)
         self._webhooks.rotated(present, await self._apps.now(), mark, ends)
         await self._note(session, client_id, "app_webhook_secret_made", visitor)
@@ -208,7 +222,8 @@ class OwnedApps:
         if session.user not in (registration.owner if registration else None, left_by):
             raise Refused("not_found", "You have no such app.")
         # Of a deletion that broke off and goes on, the confirmation was given when it began.
-        await self._note(session, client_id, "app_deleted", visitor, confirmed=registration is not None)
+        confirmed = registration is not None
+        await self._note(session, client_id, "app_deleted", visitor, confirmed=confirmed, counted=False)
         await self._apps.begin_deletion(client_id, by=session.user)
 
     async def take_back(self, user: str, since: int) -> dict[str, str]:
@@ -241,20 +256,32 @@ class OwnedApps:
             raise Refused("not_found", "No such person.")
 
     async def _note(
-        self, session: Session, client_id: str, event: str, visitor: Visitor, *, confirmed: bool = True
+        self,
+        session: Session,
+        client_id: str,
+        event: str,
+        visitor: Visitor,
+        *,
+        confirmed: bool = True,
+        counted: bool = True,
     ) -> None:
         """Before it is done, so that nothing is done unseen. `confirmed`: only where the person confirmed within 10
-        minutes. Raises SignedOut, Unproved."""
+        minutes; `counted`: only where the window has a place. What ends something needs none: it ends at most what was
+        begun with a place. Raises SignedOut, Unproved, Refused("rate_limited")."""
         known = session.keys()
         known["audit"] = known["activity" if is_ordinary(event) else "audit"]
         reply = await self._scripts.run(
             "note_app",
-            known,
+            {**known, "window": keys.limit(session.user, CHANGE_APP.name)},
             event=event,
             client=client_id,
             idle=self._idle,
             proof=PROOF if confirmed else "",
+            limit=CHANGE_APP.limit if counted else "",
+            period=CHANGE_APP.period,
             **visitor.fields(),
         )
         refuse_signed_out(reply)
         refuse_unproved(reply)
+        if reply.word == "rate_limited":
+            let_in(CHANGE_APP, reply)

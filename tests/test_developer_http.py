@@ -10,7 +10,6 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.site import Site
-from store.lifetimes import CHANGE_APP
 from store.opened import Store
 from tests.driver import App, Browser, Service, fields_of, json_of, send
 
@@ -230,21 +229,6 @@ async def test_an_app_is_changed_and_it_shows_at_once(service: Service) -> None:
     assert registration.name == "Other"
     del form["scope:profile"]
     assert "at least one thing" in text_of(await browser.send(where, "POST", form={**form, "redirect_uris": new}))
-
-
-@pytest.mark.gen_test
-async def test_an_app_is_changed_so_often_in_an_hour(service: Service) -> None:
-    browser = await service.confirmed()
-    app = await own_app(service, browser)
-    where = f"/developer/apps/{app.client_id}"
-    form = fields_of(await browser.get(where), where)
-    registration, _ = await service.store.apps.fresh(app.client_id)
-    assert registration is not None
-    for _ in range(CHANGE_APP.limit):
-        await service.store.limits.change_app(registration.owner)
-    refused = await browser.send(where, "POST", form={**form, "name": "Other", "redirect_uris": URI})
-    assert refused.code == 429
-    assert (await service.store.apps.fresh(app.client_id))[0] == registration
 
 
 @pytest.mark.gen_test

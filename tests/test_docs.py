@@ -235,8 +235,8 @@ def test_limits_and_lifetimes_are_those_of_the_code() -> None:
     hourly = (lifetimes.FORGOT_ADDRESS, lifetimes.MAIL_TO, lifetimes.MAIL_TO_ALL, lifetimes.MAIL, *devices)
     assert {group.period for group in hourly} == {60 * lifetimes.MINUTE}
     assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
-    assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most, and" in HTTP
-    assert f"saves the form of an app {lifetimes.CHANGE_APP.limit} times an hour at most." in HTTP
+    assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most." in HTTP
+    assert f"| {lifetimes.CHANGE_APP.limit} an hour; switching an app off, ending" in HTTP
     assert f"with another name | {lifetimes.RENAME.limit} an hour | the person" in HTTP
     assert {group.period for group in (lifetimes.CHANGE_APP, lifetimes.RENAME)} == {60 * lifetimes.MINUTE}
     assert lifetimes.REGISTER_APP.period == 60 * lifetimes.MINUTE

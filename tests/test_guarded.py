@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
 from store import keys
+from store.lifetimes import CHANGE_APP
 from store.opened import Store
 from store.refused import Unproved
 from tests import mailing
@@ -17,7 +19,7 @@ from tests.engines import FakeClock
 from tests.factoring import App, confirm
 from tests.mailing import Post
 from tests.securing import SECURITY, Person, says
-from tests.world import World
+from tests.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -176,3 +178,53 @@ async def test_no_change_of_an_app_passes_once_the_confirmation_has_ended(memory
     await confirm(world)
     await change()
     assert await memory_store.client.get(keys.app(client)) != before
+
+
+async def fill_window(world: World) -> None:
+    """No change of an app is left for this hour."""
+    window = keys.limit(world.user, CHANGE_APP.name)
+    while await refusal_of(world.store.limits._take_key(CHANGE_APP, window)) is None:
+        pass
+
+
+@pytest.mark.parametrize("name", ["update", "rotate", "set_webhook", "rotate_webhook", "prove_domain"])
+async def test_no_change_of_an_app_passes_once_its_owner_made_so_many_in_an_hour(
+    memory_store: Store, clock: FakeClock, name: str
+) -> None:
+    world = await World.make(memory_store)
+    change = await CALLS[f"owned.{name}"].prepare(world)
+    client = (await memory_store.owned.list(world.session)).apps[0].client_id
+    await fill_window(world)
+    before, noted = await memory_store.client.get(keys.app(client)), await world.events()
+    assert await refusal_of(change()) == "rate_limited"
+    assert await memory_store.client.get(keys.app(client)) == before
+    assert await world.events() == noted
+    clock.advance(CHANGE_APP.period // 1000)
+    await confirm(world)
+    await change()
+    assert await memory_store.client.get(keys.app(client)) != before
+
+
+@pytest.mark.parametrize("name", ["drop_secret", "delete", "switched off"])
+async def test_a_full_window_keeps_no_owner_from_ending_something(memory_store: Store, name: str) -> None:
+    world = await World.make(memory_store)
+    change = await CALLS["owned.update" if name == "switched off" else f"owned.{name}"].prepare(world)
+    client = (await memory_store.owned.list(world.session)).apps[0].client_id
+    await fill_window(world)
+    before = await memory_store.client.get(keys.app(client))
+    if name == "switched off":
+        await memory_store.owned.update(world.session, client, "app_disabled", VISITOR, status="off")
+    else:
+        await change()
+    assert await memory_store.client.get(keys.app(client)) != before
+
+
+async def test_of_many_requests_that_switch_an_app_off_one_alone_is_mailed(post: Post) -> None:
+    ada = await Person.arrive(post.service)
+    await post.service.add_app("mine", owner=post.service.ada)
+    form = {**fields_of(await ada.browser.get(OWN), f"{OWN}/status"), "status": "off"}
+    await post.settled()
+    before = len(post.mails.to(EMAIL))
+    await asyncio.gather(*(ada.browser.send(f"{OWN}/status", "POST", form=form) for _ in range(10)))
+    await post.settled()
+    assert [mail["Subject"] for mail in post.mails.to(EMAIL)[before:]] == ["Your app Mine was changed"]

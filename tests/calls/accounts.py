@@ -180,11 +180,6 @@ async def _(w: World) -> Call:
     return lambda: w.store.limits.webhook_sent(w.user)
 
 
-@call("limits.change_app", "take_window")
-async def _(w: World) -> Call:
-    return lambda: w.store.limits.change_app(w.user)
-
-
 @call("limits.verify_domain", "take_window")
 async def _(w: World) -> Call:
     return lambda: w.store.limits.verify_domain(w.user)
