@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from types import FrameType
 
 from commands.parser import PROGRAM, build_parser
 from settings.reading import from_namespace
@@ -30,12 +31,18 @@ def start(argv: Sequence[str], program: str = PROGRAM) -> int:
         import server
 
         return server.main(argv[1:], f"{program} serve")
-    # An embedded store that was started for the command is stopped on the way out.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _end)
     reopen()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # the streams of a command are text
     return main(argv, program=program)
+
+
+def _end(signum: int, frame: FrameType | None) -> None:
+    """Ends the command by KeyboardInterrupt, so that an embedded store started for it is stopped on the way out."""
+    # `timeout` sends the signal to the command and then to its group. The second one must not interrupt the closing.
+    signal.signal(signum, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ, *, program: str = PROGRAM) -> int:

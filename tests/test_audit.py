@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,22 @@ def test_what_comes_is_printed_a_line_each_until_ctrl_c_or_until_the_pipe_is_clo
         finally:
             one.kill()
             other.kill()
+
+
+def test_a_second_sigterm_while_it_closes_changes_nothing(home: Home, lived: str) -> None:
+    with follow(home) as one:
+        assert one.stdout is not None
+        assert one.stderr is not None
+        try:
+            assert one.stdout.readline()
+            ends = time.monotonic() + 10
+            while one.poll() is None and time.monotonic() < ends:
+                one.send_signal(signal.SIGTERM)
+                time.sleep(0.001)
+            assert one.poll() == 130
+            assert one.stderr.read() == ""
+        finally:
+            one.kill()
 
 
 def test_the_embedded_store_is_followed_beside_a_server_only(data_dir: Path) -> None:
