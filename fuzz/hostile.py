@@ -138,6 +138,14 @@ class Stage:
             "/account/security/authenticator": {"secret": "a", "code": "a"},
             "/account/security/passkeys/rename": {"credential": "a", "name": "a"},
             "/account/security/sessions/end": {"session": "a"},
+            "/account/security/passkeys/remove": {"credential": "a"},
+            "/account/email": {"email": "a@example.com", "current_password": PASSWORD},
+            "/account/email/confirm": {"next": "/"},
+            "/account/email/undo": {"link": "a"},
+            "/confirm": {"link": "a"},
+            f"{app}/verify": {"domain": "a.example"},
+            f"{app}/end-secret": {"mark": "a"},
+            f"{app}/webhooks/rotate": {"mark": "a", "ends": "a"},
         }
         for one in corpus(self.cast):
             known = {name: value for name, value in parse_qsl(one.body.decode("latin-1")) if name != "_xsrf"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
@@ -16,7 +17,9 @@ from fuzz.run import Case, Wire
 from fuzz.target import Target
 from fuzz.tokens import Cast
 from fuzz.wire import Wrong
+from handlers.person_posts import POSTS
 from handlers.revoke import RevokeHandler
+from handlers.routes import ROUTES
 from tests import fronts
 
 STEP = 61
@@ -37,6 +40,33 @@ def test_what_was_made_to_be_dear_is_not(stage: Stage) -> None:
     few = chain(islice(stage.passkeys(), 3), islice(stage.pictures(), 0, None, 2), islice(rest, 0, None, STEP))
     assert weigh_all(stage.target, few).loop <= LOOP
     assert weigh_all(stage.target, chain(stage.large(), stage.framed())).loop <= LOOP
+
+
+NO_FIELD = "its form has no field of its own"
+OPTIONS = "a script asks for a challenge, and sends no field"
+NOT_HOSTILE = {
+    **dict.fromkeys((name for name in POSTS if name.endswith("-options")), OPTIONS),
+    **dict.fromkeys(
+        (
+            *("account-data-delete", "account-document-delete", "account-picture-remove", "account-sessions-end"),
+            *("account-authenticator-remove", "account-recovery"),
+            *("developer-rotate", "developer-webhook-test", "developer-delivery-again"),
+        ),
+        NO_FIELD,
+    ),
+    "signout": "its field `next` is the one of /signin, and it would end the session of those behind it",
+    "account-app-revoke": "it would end the tokens that those behind it carry",
+    "developer-try": "it takes no field; what its page reads comes in the query",
+}
+"""Forms of people that get no hostile message, with the reason."""
+
+
+def test_every_form_of_people_gets_a_hostile_message_or_has_a_reason(stage: Stage) -> None:
+    messages = chain(stage.forms(), stage.passkeys(), stage.pictures())
+    sent = {one.target.decode().partition("?")[0] for one in messages if one.method == b"POST"}
+    paths = {name: re.compile(path) for path, _, name in ROUTES}
+    reached = {name for name in POSTS if any(paths[name].fullmatch(target) for target in sent)}
+    assert set(POSTS) - reached == set(NOT_HOSTILE)
 
 
 def spend(seconds: float) -> None:
