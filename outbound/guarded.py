@@ -53,7 +53,7 @@ def guarded_session(
     seconds. `tls` takes the place of the usual certificates."""
     connector = aiohttp.TCPConnector(
         limit=most,
-        resolver=resolver or Resolver(),
+        resolver=resolver or Resolver(waits=connect),
         socket_factory=reach.socket,
         ssl=tls or True,
         # A receiver that closes a connection which waited would make an event late by one back-off.

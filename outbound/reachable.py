@@ -11,11 +11,14 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
+
+from outbound.turns import Fair
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -92,12 +95,21 @@ def _within(address: IPv6Address) -> IPv4Address | None:
     return None
 
 
-class Resolver(AbstractResolver):
-    """Looks names up in threads of its own, so many at once: name servers that do not answer hold up nobody else's
-    look-ups, nor the end of the process, which waits for none of these threads."""
+asking: ContextVar[str] = ContextVar("asking", default="")
+"""For whom a name is looked up: whose share of the threads it takes. aiohttp looks names up in a task of its own, which
+inherits this from the task that posts."""
 
-    def __init__(self, threads: int = 64) -> None:
-        self._places = asyncio.Semaphore(threads)
+
+class Resolver(AbstractResolver):
+    """Looks names up in threads of its own, shared fairly by those who ask: name servers that do not answer hold up
+    nobody else's look-ups. The end of the process waits for none of these threads.
+
+    A look-up goes on when its post has given up, since aiohttp shields it. One that gets no thread within `waits`
+    seconds is dropped: by then its post has given up."""
+
+    def __init__(self, threads: int = 64, *, waits: float = 5.0) -> None:
+        self._places = Fair(threads)
+        self._waits = waits
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -118,9 +130,10 @@ class Resolver(AbstractResolver):
     async def _in_a_thread(self, look_up: Callable[[], list[Any]]) -> list[Any]:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[Any]] = loop.create_future()
+        payer = asking.get()
 
         def end(found: list[Any] | None, error: Exception | None) -> None:
-            self._places.release()
+            self._places.release(payer)
             if answer.cancelled():
                 return
             if error is not None:
@@ -137,7 +150,11 @@ class Resolver(AbstractResolver):
             with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
                 loop.call_soon_threadsafe(end, found, error)
 
-        await self._places.acquire()
+        try:
+            async with asyncio.timeout(self._waits):
+                await self._places.acquire(payer)
+        except TimeoutError:
+            raise OSError("no thread in time") from None
         # An executor's threads are waited for when the process ends.
         threading.Thread(target=run, name="latchkey-webhook-names", daemon=True).start()
         return await answer

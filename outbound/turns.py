@@ -1,33 +1,112 @@
-"""So many at once for each of whatever there is."""
+"""Places that are shared fairly by those who wait for them."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+
+PART = 4
+
+
+def share(most: int, taken: int, own: int, part: int = PART) -> int:
+    """How many of `most` places one key may hold, which holds `own` of those taken: a part of what the others leave, at
+    least one. So it takes many keys to fill them all."""
+    return max(1, (most - taken + own) // part)
+
+
+class Fair:
+    """`most` places. The next one goes to the key that holds the fewest; among equals, to the one that has waited
+    longest. A key never holds more than its `share`, so places stay free for keys that hold none."""
+
+    def __init__(self, most: int, part: int = PART) -> None:
+        self._most = most
+        self._part = part
+        self._held: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._taken = 0
+
+    @contextlib.asynccontextmanager
+    async def place(self, key: str) -> AsyncIterator[None]:
+        """Waits for a place and holds it as long as the block goes on."""
+        await self.acquire(key)
+        try:
+            yield
+        finally:
+            self.release(key)
+
+    async def acquire(self, key: str) -> None:
+        """Waits for a place, which `release` gives back."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, deque()).append(turn)
+        self._hand_out()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self.release(key)
+            else:
+                self._drop(key, turn)
+            raise
+
+    def release(self, key: str) -> None:
+        """Gives a place back."""
+        self._taken -= 1
+        self._held[key] -= 1
+        if not self._held[key]:
+            del self._held[key]
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._taken < self._most:
+            ready = [key for key in self._waiting if self._held[key] < self._share(key)]
+            if not ready:
+                return
+            key = min(ready, key=lambda one: self._held[one])
+            turn = self._waiting[key][0]
+            self._drop(key, turn)
+            if turn.cancelled():
+                continue  # its task has not run since
+            self._taken += 1
+            self._held[key] += 1
+            turn.set_result(None)
+
+    def _drop(self, key: str, turn: asyncio.Future[None]) -> None:
+        """Takes a turn from its key's line, which goes behind those of the others."""
+        waiting = self._waiting.pop(key, deque())
+        with contextlib.suppress(ValueError):
+            waiting.remove(turn)
+        if waiting:
+            self._waiting[key] = waiting
+
+    def _share(self, key: str) -> int:
+        return share(self._most, self._taken, self._held[key], self._part)
 
 
 @dataclass(slots=True)
 class _Line:
-    places: asyncio.Semaphore
+    places: Fair
     length: int = field(default=0)
 
 
 class Turns:
-    """`most` at once for each key; a key that nobody waits for takes no memory."""
+    """`most` places for each key, shared by the people who want them; an idle key takes no memory. One person holds at
+    most a `part`: 1 is all, 4 a quarter."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, part: int = 1) -> None:
         self._most = most
+        self._part = part
         self._lines: dict[str, _Line] = {}
 
     @contextlib.asynccontextmanager
-    async def place(self, key: str) -> AsyncIterator[None]:
-        """Waits for a place, in the order of coming, and holds it."""
-        line = self._lines.setdefault(key, _Line(asyncio.Semaphore(self._most)))
+    async def place(self, key: str, person: str = "") -> AsyncIterator[None]:
+        """Waits for a place, and holds it."""
+        line = self._lines.setdefault(key, _Line(Fair(self._most, self._part)))
         line.length += 1
         try:
-            async with line.places:
+            async with line.places.place(person):
                 yield
         finally:
             line.length -= 1

@@ -11,13 +11,14 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from urllib.parse import urlsplit
 
 from outbound.posting import Answer, Poster
+from outbound.reachable import asking
 from outbound.retries import pause_after
 from outbound.signing import body_of, signed
-from outbound.turns import Turns
+from outbound.turns import PART, Fair, Turns, share
 from store.deliveries import Deliveries, Delivery
 from store.errors import StoreError, StoreUnavailable
 from store.webhooks import Target
@@ -31,12 +32,13 @@ AWAY_SECONDS = 5.0
 LEASE_SECONDS = 60
 """For which what was taken is this process's own: longer than a turn takes to come, a post and its settlement."""
 TURN_SECONDS = 20.0
-PUT_BACK_SECONDS, SPACED_SECONDS = 5.0, 0.02
-"""After how long what is put back is taken again, and how much later each that is put back after it."""
+PUT_BACK_SECONDS, SPACED_SECONDS = 5.0, 0.05
+"""After how long what is put back is taken again, and the time between two events of one owner that are put back."""
 EACH_APP, EACH_HOST = 4, 16
 """Posts under way at once, at most: one slow receiver holds up its own events alone."""
 LINE = 16 * EACH_APP
-"""Events of one app that a process has taken, at most; more are put back."""
+"""Events of one app that a process has taken, at most. More are put back, and so is what is beyond the owner's share of
+all that a process may have taken."""
 TAKEN = 16
 """Events that a process has taken for each post that it may have under way: most of them wait in such a line."""
 AT_ONCE = 100
@@ -66,17 +68,18 @@ class Webhooks:
         self._deliveries = deliveries
         self._target = target
         self._poster = poster
-        self._places = asyncio.Semaphore(most)
+        self._places = Fair(most)
         self._taken_most = TAKEN * most
         self._tasks: set[asyncio.Task[None]] = set()
-        self._apps, self._hosts = Turns(EACH_APP), Turns(EACH_HOST)
+        self._apps, self._hosts = Turns(EACH_APP), Turns(EACH_HOST, PART)
+        self._apps_lines: Counter[str] = Counter()
         self._lines: Counter[str] = Counter()
-        self._put_back: Counter[str] = Counter()
+        self._again_at: dict[str, float] = {}
         self._look = asyncio.Event()
         self._claiming = asyncio.Lock()
         self._stopping = False
-        self.line = LINE
-        """Events of one app that this process may have taken; more are put back."""
+        self.takes_all = False
+        """Whether events wait here however many there are, so that none is put back for want of room."""
         self.watch: Callable[[str, str], None] = unwatched
         """Told the type of each event that an attempt was settled of, and the outcome."""
         self._runner: asyncio.Task[None] | None = None
@@ -151,9 +154,7 @@ class Webhooks:
                 return False  # a task that ends wakes the loop
             taken = await self._deliveries.claim(room, LEASE_SECONDS)
             for delivery in taken:
-                fits = self._lines[delivery.client_id] < self.line
-                self._lines[delivery.client_id] += fits
-                task = asyncio.get_running_loop().create_task(self._guarded(delivery, fits))
+                task = asyncio.get_running_loop().create_task(self._guarded(delivery))
                 self._tasks.add(task)
                 task.add_done_callback(self._ended)
             return len(taken) == room
@@ -163,30 +164,23 @@ class Webhooks:
         if len(self._tasks) == self._taken_most - 1:
             self.wake()
 
-    async def _guarded(self, delivery: Delivery, fits: bool) -> None:
-        """Posts it, or puts it back where its app's line is full."""
+    async def _guarded(self, delivery: Delivery) -> None:
+        """Posts it, or puts it back."""
         try:
-            if not fits or not await self._in_turn(delivery):
-                await self._give_back(delivery)
+            target = await self._found(delivery)
+            if target:
+                with self._line(delivery.client_id, target.payer) as fits:
+                    if not fits or not await self._in_turn(delivery, target):
+                        await self._give_back(delivery, target.payer)
         except StoreUnavailable:
             log.debug("webhook %s of %s is not settled: the store is away", delivery.id, delivery.client_id)
         except Exception:  # as in `_run`; it may be met with each attempt, so it is one of those that are counted
             log.exception("webhook %s of %s could not be posted", delivery.id, delivery.client_id)
             with contextlib.suppress(StoreError):
                 await self._settle(delivery, Answer(None, OWN_ERROR), pause_after(delivery.tries, None))
-        finally:
-            self._lines[delivery.client_id] -= fits
-            if not self._lines[delivery.client_id]:
-                del self._lines[delivery.client_id], self._put_back[delivery.client_id]
 
-    async def _give_back(self, delivery: Delivery) -> None:
-        before = self._put_back[delivery.client_id]
-        self._put_back[delivery.client_id] += 1
-        wait = PUT_BACK_SECONDS + before * SPACED_SECONDS
-        await self._deliveries.put_back(delivery.id, delivery.attempts, wait)
-
-    async def _in_turn(self, delivery: Delivery) -> bool:
-        """Posts it when it is its turn; False where that does not come soon."""
+    async def _found(self, delivery: Delivery) -> Target | None:
+        """Where it goes; None where it goes nowhere, which is settled."""
         try:
             target = await self._target(delivery.client_id)
         except StoreUnavailable:
@@ -194,20 +188,52 @@ class Webhooks:
         except StoreError as error:
             log.error("webhook %s of %s: %s", delivery.id, delivery.client_id, error)
             await self._settle(delivery, Answer(None, NOT_SIGNED), pause_after(delivery.tries, None))
-            return True
+            return None
         if target is None:
             await self._settle(delivery, Answer(None, NO_TARGET), None)
-            return True
+        return target
+
+    @contextlib.contextmanager
+    def _line(self, app: str, payer: str) -> Iterator[bool]:
+        """Counts an event among those that wait or are posted; whether there is room for it."""
+        fits = self.takes_all or (
+            self._apps_lines[app] < LINE
+            and self._lines[payer] < share(self._taken_most, self._lines.total(), self._lines[payer])
+        )
+        self._apps_lines[app] += fits
+        self._lines[payer] += fits
+        try:
+            yield fits
+        finally:
+            self._apps_lines[app] -= fits
+            self._lines[payer] -= fits
+            if not self._apps_lines[app]:
+                del self._apps_lines[app]
+            if not self._lines[payer]:
+                del self._lines[payer]
+                self._again_at.pop(payer, None)
+
+    async def _give_back(self, delivery: Delivery, payer: str) -> None:
+        now = asyncio.get_running_loop().time()
+        again_at = max(now + PUT_BACK_SECONDS, self._again_at.get(payer, 0.0) + SPACED_SECONDS)
+        self._again_at[payer] = again_at
+        await self._deliveries.put_back(delivery.id, delivery.attempts, again_at - now)
+
+    async def _in_turn(self, delivery: Delivery, target: Target) -> bool:
+        """Posts it when it is its turn; False where that does not come soon."""
         host = urlsplit(target.url).hostname or ""
+        app, payer = delivery.client_id, target.payer
+        places = (self._apps.place(app), self._hosts.place(host, payer), self._places.place(payer))
         async with contextlib.AsyncExitStack() as turn:
             try:
                 async with asyncio.timeout(TURN_SECONDS):
-                    for place in (self._apps.place(delivery.client_id), self._hosts.place(host), self._places):
+                    for place in places:
                         await turn.enter_async_context(place)
             except TimeoutError:
                 return False
             if self._stopping:
                 return False
+            asking.set(payer)
             answer = await self._post(delivery, target)
         again = None if answer.delivered or answer.gone else pause_after(delivery.tries, answer.retry_after)
         await self._settle(delivery, answer, again)

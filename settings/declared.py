@@ -160,7 +160,7 @@ class Settings:
     webhooks: bool = declare("Webhooks", "", "true", to.boolean,
         "Post events to apps that have registered a URL for them; off, they are kept until a server posts again.")
     webhook_posts: int = declare("Webhooks", "N", "64", to.whole(1, 1000),
-        "Posts under way at once in each process; four of them to one app.")
+        "Posts under way at once in each process: of one owner's apps at most a quarter, of one app at most four.")
     webhook_networks: tuple[Network, ...] = declare("Webhooks", "NETWORKS", "", to.networks,
         "Addresses and networks, by commas, that events may be posted to beside those of the public internet: of "
         "receivers in your own network. Whoever registers an app reaches them.", many=True)

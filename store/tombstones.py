@@ -21,20 +21,22 @@ BY_OWNER, BY_OPERATOR = "by_owner", "by_operator"
 @dataclass(frozen=True, slots=True)
 class Remains:
     """The remains of a deleted app: some hundred bytes, whatever it had registered. The webhook is kept of an app that
-    was active; of two sealed secrets, newest first, the older signs for a day after `webhook_rotated_at` (epoch ms)."""
+    was active; of two sealed secrets, newest first, the older signs for a day after `webhook_rotated_at` (epoch ms).
+    `row` leaves out the `owner`, which the tombstone has."""
 
     client_id: str
     name: str
     webhook_url: str = ""
     webhook_secrets: tuple[bytes, ...] = ()
     webhook_rotated_at: int = 0
+    owner: str = ""
 
     @classmethod
     def of(cls, app: Registration) -> Remains:
         """Of an app that is deleted now."""
         if not (app.active and app.webhook_url):
-            return cls(app.client_id, app.name)
-        return cls(app.client_id, app.name, app.webhook_url, app.webhook_secrets, app.webhook_rotated_at)
+            return cls(app.client_id, app.name, owner=app.owner)
+        return cls(app.client_id, app.name, app.webhook_url, app.webhook_secrets, app.webhook_rotated_at, app.owner)
 
     def row(self) -> dict[str, Any]:
         """As it is stored."""
@@ -47,10 +49,10 @@ class Remains:
         }
 
     @classmethod
-    def of_row(cls, row: dict[str, Any]) -> Remains:
+    def of_row(cls, row: dict[str, Any], owner: str) -> Remains:
         """The inverse of `row`."""
         secrets = tuple(row["webhookSecrets"])
-        return cls(row["client_id"], row["name"], row["webhookUrl"], secrets, row["webhookRotatedAt"])
+        return cls(row["client_id"], row["name"], row["webhookUrl"], secrets, row["webhookRotatedAt"], owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +86,5 @@ class Tombstone:
         if not isinstance(row, dict) or "tombstone" not in row:
             return None
         kept = row["tombstone"]
-        app = Remains.of_row(kept["app"]) if kept["app"] else None
+        app = Remains.of_row(kept["app"], kept["owner"]) if kept["app"] else None
         return cls(kept["owner"], app, kept["deletedAt"], kept["by"], kept["until"])

@@ -38,10 +38,12 @@ class Changed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Target:
-    """Where events of an app go, and the secrets that sign them, newest first."""
+    """Where events of an app go, and the secrets that sign them, newest first. `payer` is whose share of the places
+    they take: the owner's, or the app's own where it has no owner."""
 
     url: str
     secrets: tuple[str, ...]
+    payer: str
 
 
 class WebhookSecrets(SealedSecrets):
@@ -102,7 +104,8 @@ class Webhooks:
         if not app.webhook_secrets:
             raise StoreError(f"the app {client_id} has a webhook and no secret for it")
         live = self.live_secrets(app, await self._apps.now()) if len(app.webhook_secrets) > 1 else app.webhook_secrets
-        return Target(app.webhook_url, tuple(self._secrets.open(client_id, one).decode() for one in live))
+        secrets = tuple(self._secrets.open(client_id, one).decode() for one in live)
+        return Target(app.webhook_url, secrets, app.owner or client_id)
 
     async def _heard(self, client_id: str) -> Registration | Remains | None:
         """An app that was active when it was deleted is told how the data of its people ends."""

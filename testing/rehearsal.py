@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +56,7 @@ class Rehearsal:
         self.store: Store = site.store
         self.clock = Clock()
         self._webhooks = webhooks
-        webhooks.line = sys.maxsize  # what is put back for a while would be overtaken by a travel
+        webhooks.takes_all = True  # what is put back for a while would be overtaken by a travel
         self._posts = site.posts_events
         self._changing = asyncio.Lock()
         self._seed_file = seed_file

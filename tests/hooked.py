@@ -26,14 +26,23 @@ class Hooked:
     secret: str
 
     @classmethod
-    async def make(cls, store: Store, client_id: str = "web", receiver: Receiver | None = None) -> Hooked:
+    async def make(
+        cls,
+        store: Store,
+        client_id: str = "web",
+        receiver: Receiver | None = None,
+        *,
+        owner: str = "",
+        host: str = "127.0.0.1",
+    ) -> Hooked:
+        """Registers an app. A `receiver` that listens already is shared."""
         self = cls()
         self.store, self.client_id = store, client_id
         self.receiver = receiver or Receiver()
-        await self.receiver.start()
-        app = Registration(
-            client_id, "Web", ("https://web.example/cb",), ("profile",), webhook_url=self.receiver.url + "?token=hidden"
-        )
+        if not self.receiver.listens:
+            await self.receiver.start()
+        url = self.receiver.url.replace("127.0.0.1", host) + "?token=hidden"
+        app = Registration(client_id, "Web", ("https://web.example/cb",), ("profile",), webhook_url=url, owner=owner)
         begun, secret = store.webhooks.begun(app)
         await store.apps.create(begun)
         assert secret

@@ -49,12 +49,14 @@ class Receiver:
     script: list[Reply] = field(default_factory=list)
     posted: list[Posted] = field(default_factory=list)
     most_at_once: int = 0
+    listens: bool = False
     _at_once: int = 0
 
     async def start(self, host: str = "127.0.0.1", ssl: Any = None) -> None:
         self._arrived = asyncio.Condition()
         self._server = await asyncio.start_server(self._serve, host, 0, ssl=ssl)
         self.port = self._server.sockets[0].getsockname()[1]
+        self.listens = True
         self._connections: set[asyncio.Task[Any]] = set()
 
     @property

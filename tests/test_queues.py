@@ -11,7 +11,7 @@ from handlers.studio import Studio
 from store.refused import Refused
 
 HERE = Path(__file__).resolve().parent.parent
-MAKERS = {"ThreadPoolExecutor", "Threads", "Places", "Readers", "Semaphore", "Queue", "to_thread"}
+MAKERS = {"ThreadPoolExecutor", "Threads", "Places", "Readers", "Semaphore", "Fair", "Turns", "Queue", "to_thread"}
 FOLDERS = ("front", "handlers", "metrics", "outbound", "serving", "store")
 
 BOUNDS = {
@@ -29,9 +29,11 @@ BOUNDS = {
     "outbound/fetching.py Semaphore": "by the owner's window of checked domains: test_verified.py",
     "outbound/mail.py Semaphore": "by address and account before: test_mailed_passwords.py",
     "outbound/mail.py to_thread": "the same",
-    "outbound/reachable.py Semaphore": "by those who fetch and post",
-    "outbound/turns.py Semaphore": "by key: an app, or a person: test_webhook_posting.py, test_reading.py",
-    "outbound/webhooks.py Semaphore": "by turns of the app: test_webhook_posting.py",
+    "outbound/reachable.py Fair": "a share for each owner: test_webhook_fairness.py",
+    "outbound/turns.py Fair": "by whoever makes one: test_turns.py",
+    "outbound/webhooks.py Fair": "a share for each owner: test_webhook_fairness.py",
+    "outbound/webhooks.py Turns": "each app, and each host with a share for each owner: test_webhook_fairness.py",
+    "handlers/reading.py Turns": "one body of a person: test_reading.py",
 }
 """Each place where one is made, with what bounds one person's part of it, and the test of that."""
 

@@ -16,11 +16,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from outbound.guarded import NO_ADDRESS
 from outbound.posting import Poster
-from outbound.reachable import Reach, Resolver, Unreachable
-from settings.declared import Settings
+from outbound.reachable import Reach, Resolver, Unreachable, asking
 from tests.receiver import Receiver
 
-APPS = Settings().apps_per_person
 PUBLIC = ("1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "223.255.255.255")
 PUBLIC += ("2606:4700:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8")
 REFUSED = {
@@ -186,25 +184,6 @@ asyncio.run(main())
 
 
 @pytest.mark.gen_test
-async def test_as_many_apps_as_a_person_may_have_hold_up_no_other_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    over = threading.Event()
-
-    def looked_up(host: str, port: int, **how: Any) -> list[Any]:
-        if host.startswith("dead"):
-            over.wait(20)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", port))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
-    names = Resolver()
-    waiting = [asyncio.ensure_future(names.resolve(f"dead-{number}", 443)) for number in range(APPS)]
-    await asyncio.sleep(0.05)
-    async with asyncio.timeout(2):
-        assert len(await names.resolve("somebody", 443)) == 1
-    over.set()
-    await asyncio.gather(*waiting)
-
-
-@pytest.mark.gen_test
 async def test_names_are_looked_up_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = most = 0
     lock = threading.Lock()
@@ -223,7 +202,12 @@ async def test_names_are_looked_up_so_many_at_a_time(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(socket, "getaddrinfo", looked_up)
     names = Resolver(3)
-    found = await asyncio.gather(*(names.resolve("somebody", 443) for _ in range(9)))
+
+    async def look_up(payer: int) -> Any:
+        asking.set(str(payer))
+        return await names.resolve("somebody", 443)
+
+    found = await asyncio.gather(*(look_up(payer) for payer in range(9)))
     assert {one["host"] for answer in found for one in answer} == {"192.0.2.1"}
     assert most == 3
     with pytest.raises(OSError, match="no such name"):
