@@ -13,7 +13,8 @@ from terminal.outcome import Outcome
 
 
 async def mint_token(context: Context, args: Namespace) -> Outcome:
-    """Grants and issues tokens as a consent and an exchange would. SPEC 2.2. Raises Refused, ValueError."""
+    """Grants and issues tokens as a consent and an exchange would; a live grant keeps its other scopes. SPEC 2.2.
+    Raises Refused, ValueError."""
     person = await context.store.operator.find(normalise_email(args.user))
     app = await find_app(context.store, args.client_id)
     scopes = parse_scope(" ".join(args.scopes.split()))

@@ -14,7 +14,7 @@ from handlers.params import Params, once, parse_pairs
 from handlers.scopes import SCOPE_WORDS
 from store.authorizations import AuthorizationRequest, Pending
 from store.lookalikes import looks_like_a_brand
-from store.names import parse_scope
+from store.names import SCOPES, parse_scope
 from store.redirect_uris import display_origin, is_interceptable, is_own_origin, match_redirect_uri, with_params
 from store.refused import Refused, SignedOut
 from store.registration import Registration
@@ -156,6 +156,7 @@ class AuthorizeHandler(PageHandler):
                 SimpleNamespace(name=name, granted_before=name in pending.granted, **SCOPE_WORDS[name]._asdict())
                 for name in request.scopes
             ],
+            kept=[SCOPE_WORDS[name].title for name in SCOPES if name in pending.granted - {*request.scopes}],
             spend_limit=offered_limit(pending),
             next=self.request.uri,
         )

@@ -1,4 +1,4 @@
---- Grant and issue tokens by an operator's act, as a consent and an exchange would.
+--- Grant and issue tokens by an operator's act, as a consent to all of the scopes and an exchange would.
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] family
@@ -48,7 +48,8 @@ if redis.call('EXISTS', grant) == 0 and
   return {'full'}
 end
 local epoch, connected = open_grant(
-  user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, scope, fresh_epoch, now)
+  user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, scope, scope,
+  fresh_epoch, now)
 if list_family(grant, prefix .. 'family:', family_id, epoch, most_families, access_ttl, now) > 0 then
   record(audit, 'tokens_crowded_out', client, '', '')
 end

@@ -134,10 +134,11 @@ class Authorizations:
         spend_limit: int | Literal["none", ""] = "",
     ) -> Decision:
         """Carries out the decision on a pending request, which is used up by it. `scopes` are those the person
-        ticked, None for all that were asked for. A decision replaces the grant's scopes and ends a grace window
-        (SPEC 3.1). `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it as it
-        is. Raises SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied")
-        where the person has as many apps as one may have: nothing was changed then, and the request is still open."""
+        ticked, None for all that were asked for: the grant loses the others that were asked for and keeps what was not
+        asked for. A decision ends a grace window (SPEC 3.1), after which the grant has only what was ticked.
+        `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it as it is. Raises
+        SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied") where the
+        person has as many apps as one may have: nothing was changed then, and the request is still open."""
         token = self._sealer.open(Kind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", "This request is not one of yours.")

@@ -164,7 +164,8 @@ class Tokens:
         return self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
 
     async def mint(self, user: str, app: Registration, scopes: Sequence[str]) -> TokenResponse:
-        """Grants and issues tokens as a consent and an exchange would, by the operator's act. Raises
+        """Grants and issues tokens as a consent and an exchange would, by the operator's act. A live grant keeps its
+        other scopes. Raises
         Refused("not_found") where the person is not active, Refused("access_denied") where they have as many apps as
         one may have."""
         token = Token(Kind.REFRESH, user, app.client_id, new_id(), 0)

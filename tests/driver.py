@@ -111,10 +111,12 @@ class Browser:
         """A page."""
         return await self.send(path, headers=headers)
 
-    async def submit(self, page: HTTPResponse, action: str, **values: str) -> HTTPResponse:
+    async def submit(self, page: HTTPResponse, action: str, **values: str | None) -> HTTPResponse:
         """Sends the form of the page with this action: its hidden fields and checked boxes, and the values given
         (a None value leaves a field out)."""
-        return await self.send(action, "POST", form={**fields_of(page, action), **values})
+        form = {**fields_of(page, action), **values}
+        sent = {name: value for name, value in form.items() if value is not None}
+        return await self.send(action, "POST", form=sent)
 
     async def sign_in(self, email: str = EMAIL, password: str = PASSWORD, next: str = "/") -> HTTPResponse:
         """Through the sign-in page."""

@@ -116,6 +116,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "app_domain": text,
             "mark": Mark(False, text, text),
             "scopes": scopes,
+            "kept": [SCOPE_WORDS["credits:read"].title, text],
             "next": text,
             "spend_limit": 5_000_000,
         },

@@ -120,5 +120,6 @@ TRAPS: dict[int, Clause] = {
     40: Clause("no parser of a library runs what the sender names"),
     41: Clause("remembered consent holds for the redirect URI it was given to"),
     42: Clause("nobody who is signed out is redirected with an error to an app that anybody may have registered"),
+    43: Clause("one more scope takes none away, and those of a revoked grant do not come back"),
     67: Clause("a stream is charged once and within its hold, however it reports its usage"),
 }

@@ -207,7 +207,11 @@ class Documents(RuleBasedStateMachine):
 
     @rule(pair=pairs, wanted=scopes)
     def authorize(self, pair: Pair, wanted: tuple[str, ...]) -> None:
-        self.run(self.connect(pair, self.sides[pair], wanted))
+        """A token given out before may what it might, whatever the later one is for."""
+        side, keeper = self.of(pair)
+        earlier = self.refusal(side, "data:read")
+        self.run(self.connect(pair, side, wanted))
+        assert self.run(refusal_of(keeper.get("never/written"))) == (earlier or "not_found")
 
     @rule(pair=pairs)
     def revoke(self, pair: Pair) -> None:

@@ -28,14 +28,14 @@ async def asks(world: World, uri: str, *scopes: str, page: bool = False) -> Pend
     return await world.store.authorizations.begin(world.session, begun, always_ask=page)
 
 
-async def consents(world: World, uri: str, *scopes: str) -> None:
-    """The person allows these scopes at a redirect URI."""
+async def consents(world: World, uri: str, *scopes: str, ticked: tuple[str, ...] | None = None) -> None:
+    """The person is asked for these scopes at a redirect URI and allows all of them, or those `ticked`."""
     begun = await asks(world, uri, *scopes, page=True)
     assert isinstance(begun, Pending)
     app = await world.store.apps.find(world.app.client_id)
     assert app is not None
     decide = world.store.authorizations.decide
-    await decide(world.session, app, begun.request_id, allow=True, scopes=None, visitor=VISITOR)
+    await decide(world.session, app, begun.request_id, allow=True, scopes=ticked, visitor=VISITOR)
 
 
 async def is_remembered(world: World, uri: str, *scopes: str) -> bool:
@@ -63,6 +63,8 @@ async def test_each_address_has_the_scopes_given_there_and_no_more_than_the_gran
     assert await is_remembered(world, ELSEWHERE, "profile")
     assert not await is_remembered(world, ELSEWHERE, "profile", "data:read")
     await consents(world, ELSEWHERE, "profile")
+    assert await is_remembered(world, BANK, "profile", "data:read"), "the last decision was about something else"
+    await consents(world, ELSEWHERE, "profile", "data:read", ticked=("profile",))
     assert not await is_remembered(world, BANK, "data:read"), "the last decision took it from the grant"
     assert await is_remembered(world, BANK, "profile")
 

@@ -40,9 +40,11 @@ async def told(post: Post) -> list[str]:
     return [s for mail in post.mails.to(EMAIL) if (s := mail["Subject"]) in (CONNECTED, RAISED, REMOVED)]
 
 
-async def decides(browser: Browser, post: Post, limit: str, scope: str = SPENDS) -> None:
+async def decides(browser: Browser, post: Post, limit: str, scope: str = SPENDS, untick: str = "") -> None:
     page = await browser.get(post.service.web.authorize_url(scope=scope, prompt="consent"))
-    fields = {"spend_dollars": limit} if "credits:spend" in scope else {}
+    fields: dict[str, str | None] = {"spend_dollars": limit} if "credits:spend" in scope else {}
+    if untick:
+        fields[f"scope:{untick}"] = None
     assert (await browser.submit(page, DECIDE, decision="allow", **fields)).code == 303
 
 
@@ -57,9 +59,13 @@ async def test_a_thief_of_the_cookie_lets_no_app_spend_unseen(post: Post) -> Non
     await thief.submit(await thief.get(APPS), REVOKE)
     await decides(thief, post, "1")
     assert (await told(post))[-1] == CONNECTED, "connected again after it was disconnected"
+    before = await told(post)
     await decides(thief, post, "", "profile")
-    await decides(thief, post, "9")
-    assert (await told(post))[-1] == CONNECTED, "the scope had been taken away"
+    await decides(thief, post, "1")
+    assert await told(post) == before, "what was not asked about stayed as it was"
+    await decides(thief, post, "1", untick="credits:spend")
+    await decides(thief, post, "1")
+    assert await told(post) == [*before, CONNECTED], "the scope had been taken away"
     activity = text_of(await thief.get("/account/security"))
     assert "Monthly spending limit of an app changed" in activity
 

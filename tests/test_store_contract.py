@@ -182,7 +182,7 @@ async def test_a_refresh_cannot_widen_the_scope_and_burns_nothing_by_trying(stor
 async def test_a_scope_withdrawn_at_a_later_consent_is_gone_at_once(store: Store) -> None:
     world = await World.make(store)
     wide = await world.tokens()
-    await world.code(("data:read",))
+    await world.code(ticked=("data:read",))
     assert await refusal_of(store.identity.read(world.caller(wide.access_token), "profile")) == "insufficient_scope"
     assert (await world.refresh(wide.refresh_token)).scope == "data:read"
 
@@ -190,7 +190,7 @@ async def test_a_scope_withdrawn_at_a_later_consent_is_gone_at_once(store: Store
 async def test_tokens_without_any_scope_left_are_refused_and_kept(store: Store) -> None:
     world = await World.make(store)
     tokens, code = await world.tokens(("profile",)), await world.code(("profile",))
-    await world.code(("data:read",))
+    await world.code(("profile", "data:read"), ticked=("data:read",))
     assert await refusal_of(world.refresh(tokens.refresh_token)) == "invalid_grant"
     assert await refusal_of(world.exchange(code)) == "invalid_grant"
     await world.code(("profile",))

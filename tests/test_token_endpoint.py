@@ -366,5 +366,5 @@ async def test_a_code_without_scopes_left_is_refused(service: Service) -> None:
     browser = await service.signed_in()
     redirect = await browser.consent(service.web.authorize_url(scope="profile"))
     code = answer_of(redirect)["code"]
-    await browser.consent(service.web.authorize_url(scope="data:read"))
+    await browser.consent(service.web.authorize_url(scope="profile data:read"), untick=("profile",))
     assert error_of(await service.web.exchange(code)) == (400, "invalid_grant")

@@ -84,10 +84,15 @@ class World:
         assert isinstance(begun, Pending)
         return begun.request_id
 
-    async def code(self, scopes: tuple[str, ...] = SCOPES, app: Registration | None = None) -> str:
-        """A code, by the person's consent."""
+    async def code(
+        self,
+        scopes: tuple[str, ...] = SCOPES,
+        app: Registration | None = None,
+        ticked: tuple[str, ...] | None = None,
+    ) -> str:
+        """A code, by the person's consent: to all of the scopes, or to those `ticked`."""
         decision = await self.store.authorizations.decide(
-            self.session, app or self.app, await self.pending(scopes, app), allow=True, scopes=None, visitor=VISITOR
+            self.session, app or self.app, await self.pending(scopes, app), allow=True, scopes=ticked, visitor=VISITOR
         )
         assert decision.code is not None
         return decision.code

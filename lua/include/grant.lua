@@ -4,13 +4,17 @@
 --- @include "now"
 --- @include "remembered"
 --- @include "scope"
--- Makes the grant live with exactly these scopes and ends a grace window, whatever the scopes (SPEC 3.1).
+-- Makes the grant live and ends a grace window, whatever the scopes (SPEC 3.1). Of the scopes `asked` it has those in
+-- `ticked` from then on. Others stay as they were, and are gone where the app was not connected: what a person took back
+-- does not return with something else.
 -- `kept` lists the four keys of hosted data, the documents first; `member` is the person in the lists of the shard.
 -- Returns the epoch that tokens are born in, and whether the app was not connected before: '1' or '0'.
-local function open_grant(user, grant, app_users, kept, due, outbox, client, member, scope, fresh_epoch, now)
+local function open_grant(user, grant, app_users, kept, due, outbox, client, member, asked, ticked, fresh_epoch,
+    now)
   local row = redis.call('HMGET', grant, 'epoch', 'revoked_at', 'scope')
   local epoch = row[1]
   local connects = not epoch or row[2]
+  local granted = not connects and row[3] or ''
   if connects then
     epoch = fresh_epoch
     redis.call('HSET', grant, 'epoch', epoch, 'connected_at', int(now))
@@ -21,7 +25,8 @@ local function open_grant(user, grant, app_users, kept, due, outbox, client, mem
     take_off_due(user, due, outbox, kept[1], client, member)
   end
   -- Like a new connection, for who takes the account back.
-  if not connects and not covers(row[3], scope) then redis.call('HSET', grant, 'grown_at', int(now)) end
+  if not connects and not covers(granted, ticked) then redis.call('HSET', grant, 'grown_at', int(now)) end
+  local scope = decided_scopes(granted, asked, ticked)
   redis.call('HSET', grant, 'scope', scope)
   enter_app(user, client, scope)
   redis.call('SADD', app_users, member)
