@@ -6,6 +6,8 @@
 --- KEYS[5] audit
 --- KEYS[6] passkeys
 --- KEYS[7] used
+--- KEYS[8] window: from which `try_passkey.lua` took, of this session
+--- KEYS[9] windows: the same, of all of the person's sessions together
 --- ARGV[1] credential: id, base64url
 --- ARGV[2] count: the passkey's counter of signatures
 --- ARGV[3] issued: of the challenge, ms
@@ -15,6 +17,9 @@
 --- ARGV[7] idle: ms
 --- ARGV[8] address
 --- ARGV[9] agent
+--- ARGV[10] limit: tries of this session per period
+--- ARGV[11] all: tries of all sessions per period
+--- ARGV[12] period: ms
 --- @reply signed_out
 --- @reply unknown
 --- @reply used
@@ -25,10 +30,12 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
+--- @include "window"
 local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local passkeys, used = KEYS[6], KEYS[7]
+local passkeys, used, window, windows = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local credential, count, issued, lasts = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local session_id, new_id, idle, address, agent = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
+local limit, all, period = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -39,6 +46,9 @@ if not count_on(passkeys, credential, last, count, now) then
   record(audit, 'passkey_copied', '', address, agent)
   return {'regressed'}
 end
+-- Only wrong answers count.
+give_back(window, limit, period, now)
+give_back(windows, all, period, now)
 redis.call('HSET', session, 'shown_at', int(now))
 move_session(session, sessions, session_id, new_session, new_id)
 return {'ok'}

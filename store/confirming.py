@@ -3,15 +3,18 @@ at sign-in, with the password and where they have a second step with that too, o
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from store import keys
 from store.devices import Devices
+from store.errors import StoreError
 from store.factors import Challenges, OwnFactors
 from store.guesses import Told, WrongCode, guessed_by, refuse_guess
-from store.lifetimes import CHALLENGE, PROOF
-from store.limits import Limits
+from store.lifetimes import CHALLENGE, OWN_PASSWORD, PROOF
+from store.limits import OWN_LIMITS, Limits, own_windows
 from store.passkeys import Answer, Party, check_use
 from store.people import Credentials, People
-from store.refused import Refused, SignedOut, refuse_signed_out
+from store.refused import Refused, SignedOut, let_in, refuse_signed_out
 from store.results import Visitor
 from store.scripts import Scripts
 from store.seal import new_id
@@ -124,9 +127,19 @@ class Confirming:
         moved: bool = True,
     ) -> str:
         """The cookie of the session from now on, for the answer of a passkey, which checked who holds it. Raises
-        NotShown, Refused("temporarily_unavailable") while too many answers are being checked."""
-        await self._factors.of(session)
-        found = await self._scripts.run("read_passkey", keys.person(session.user), credential=answer.credential)
+        NotShown, Refused("rate_limited") after too many wrong passwords and answers, Refused("temporarily_unavailable")
+        while too many answers are being checked."""
+        windows = own_windows(session.user, session.session_id)
+        found = await self._scripts.run(
+            "try_passkey",
+            {**session.keys(), **windows},
+            credential=answer.credential,
+            idle=self._sessions.idle,
+            **OWN_LIMITS,
+        )
+        refuse_signed_out(found)
+        if found.word == "rate_limited":
+            let_in(OWN_PASSWORD, found)
         if found.word == "unknown" or answer.user not in (None, session.user):
             raise NotShown("passkey", _PASSKEY)
         try:
@@ -134,13 +147,15 @@ class Confirming:
             count = await self._checks.run(check_use, party, opened.text, answer, found.raw("facts"))
         except Refused as refusal:
             if refusal.code != "access_denied":
+                with suppress(StoreError):
+                    await self._limits.give_back(self._limits.of_session(session.user, session.session_id))
                 raise
             self._sessions.security.note("passkey_refused", person=session.user, detail="answer")
             raise NotShown("passkey", refusal.description) from None
         after = Session(session.user, new_id()) if moved else session
         reply = await self._scripts.run(
             "prove_with_passkey",
-            {**_keys(session, after), "used": opened.used},
+            {**_keys(session, after), **windows, "used": opened.used},
             credential=answer.credential,
             count=count,
             issued=opened.issued,
@@ -148,6 +163,7 @@ class Confirming:
             session_id=session.session_id,
             new_id=after.session_id,
             idle=self._sessions.idle,
+            **OWN_LIMITS,
             **visitor.fields(),
         )
         refuse_signed_out(reply)

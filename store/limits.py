@@ -115,7 +115,8 @@ class Limits:
     async def own_password(self, user: str, session_id: str) -> Taken:
         """A password that is typed in a live session: counted for the session and for the person, and apart from
         sign-ins, which any stranger can fail."""
-        own, theirs = keys.limit(user, OWN_PASSWORD.name, session_id), keys.limit(user, OWN_PASSWORDS.name)
+        windows = own_windows(user, session_id)
+        own, theirs = windows["window"], windows["windows"]
         reply = await self._scripts.run(
             "take_networks",
             Networks(theirs, theirs, own)._asdict(),
@@ -125,7 +126,13 @@ class Limits:
             period=OWN_PASSWORD.period,
         )
         let_in(OWN_PASSWORD, reply)
-        return Taken(self, ((OWN_PASSWORD, alone(own)), (OWN_PASSWORDS, alone(theirs))), by_known=True)
+        return self.of_session(user, session_id)
+
+    def of_session(self, user: str, session_id: str) -> Taken:
+        """What a password that is typed in a live session took, or the answer of a passkey there."""
+        windows = own_windows(user, session_id)
+        own, theirs = alone(windows["window"]), alone(windows["windows"])
+        return Taken(self, ((OWN_PASSWORD, own), (OWN_PASSWORDS, theirs)), by_known=True)
 
     async def passkey(self, address: str) -> None:
         """An attempt with a passkey, which nobody guesses, or at a second step, whose wrong codes are counted with the
@@ -181,6 +188,18 @@ class Limits:
 def alone(key: str) -> Networks:
     """A window that is no network's."""
     return Networks(key, key, key)
+
+
+OWN_LIMITS = {"limit": OWN_PASSWORD.limit, "all": OWN_PASSWORDS.limit, "period": OWN_PASSWORD.period}
+"""The figures of `own_windows`, as arguments of a script."""
+
+
+def own_windows(user: str, session_id: str) -> dict[str, str]:
+    """The windows of what is typed in a live session: of the session, and of all of the person's sessions together."""
+    return {
+        "window": keys.limit(user, OWN_PASSWORD.name, session_id),
+        "windows": keys.limit(user, OWN_PASSWORDS.name),
+    }
 
 
 def windows_of(user: str, device: str) -> tuple[str, str]:

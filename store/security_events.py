@@ -243,6 +243,7 @@ OUTCOMES: Final[Mapping[tuple[str, str], Outcome]] = {
     ("finish_with_code", "stopped"): Outcome("second_step_refused", "code"),
     ("finish_with_passkey", "used"): Outcome("passkey_refused", "used"),
     ("read_passkey", "unknown"): Outcome("passkey_refused", "unknown"),
+    ("try_passkey", "unknown"): Outcome("passkey_refused", "unknown"),
     ("prove_with_code", "ok"): Outcome("confirmed", "password"),
     ("prove_with_code", "wrong"): Outcome("confirmation_refused", "code"),
     ("prove_with_code", "stopped"): Outcome("confirmation_refused", "code"),

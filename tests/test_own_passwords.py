@@ -10,10 +10,15 @@ from tornado.httpclient import HTTPResponse
 
 from store import keys
 from store.lifetimes import MISTYPED, OWN_PASSWORD, OWN_PASSWORDS
+from store.limits import own_windows
 from store.opened import Store
+from store.passkeys import options_for_use, read_answer
 from store.refused import Refused, SignedOut
+from tests.authenticator import Authenticator
+from tests.calls.apps import OWN, own_app
 from tests.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.engines import FakeClock
+from tests.factoring import PARTY, add_passkey, confirm, outcome, use_passkey
 from tests.securing import says
 from tests.world import VISITOR, World, every_key
 
@@ -114,6 +119,64 @@ async def test_a_session_that_is_over_takes_nothing(service: Service, form: str)
         fields = {**fields, "password": "x", "current_password": "x", "_xsrf": xsrf}
         assert (await thief.send(action, "POST", form=fields)).code == 303
     assert (await type_password(ada, "to confirm", PASSWORD)).code == 303
+
+
+async def answer_in(world: World, device: Authenticator, place: str, app: str = "", **lies: object) -> object:
+    """A passkey's answer in one of the forms that take it instead of a password."""
+    store, session = world.store, world.session
+    asked = {
+        "to confirm": lambda: store.confirming.challenge(session),
+        "the end of the account": lambda: store.leaving.challenge(session),
+        "the end of an app": lambda: store.app_ending.challenge(session, app),
+    }
+    challenge, allowed = await asked[place]()
+    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed), **lies))
+    shown = (PARTY, challenge, answer, VISITOR)
+    if place == "the end of the account":
+        return await store.leaving.with_passkey(session, world.email, *shown)
+    if place == "the end of an app":
+        return await store.app_ending.with_passkey(session, app, OWN["name"], *shown)
+    return await store.confirming.with_passkey(session, *shown, moved=False)
+
+
+WRONG: dict[str, dict[str, object]] = {
+    "a bad signature": {"signature": b"\x30\x00"},
+    "an unknown credential": {"credential": "AAAA"},
+    "another challenge": {"challenge": "AAAA"},
+}
+
+
+@pytest.mark.parametrize("place", ["to confirm", "the end of the account", "the end of an app"])
+@pytest.mark.parametrize("wrong", WRONG)
+async def test_wrong_passkeys_count_as_wrong_passwords_do(memory_store: Store, place: str, wrong: str) -> None:
+    world = await World.make(memory_store)
+    device, app = await add_passkey(world), await own_app(world)
+    for _ in range(OWN_PASSWORD.limit):
+        assert await outcome(answer_in(world, device, place, app, **WRONG[wrong])) == "passkey"
+    assert await outcome(answer_in(world, device, place, app)) == "rate_limited"
+    assert await outcome(confirm(world)) == "rate_limited"
+    other = memory_store.sessions.open(await use_passkey(world, device))
+    assert other is not None
+    world.session = other
+    assert await outcome(answer_in(world, device, place, app)) == "in"
+
+
+async def test_a_right_passkey_takes_nothing(store: Store) -> None:
+    world = await World.make(store)
+    device = await add_passkey(world)
+    window = set(own_windows(world.user, world.session.session_id).values())
+    await store.client.delete(*window)
+    for _ in range(OWN_PASSWORD.limit + 1):
+        assert await outcome(answer_in(world, device, "to confirm")) == "in"
+    assert not [key for key in await every_key(store.client) if key.decode() in window]
+
+
+async def test_a_passkey_that_nobody_looked_at_takes_nothing(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    device = await add_passkey(world)
+    memory_store.checks.close()
+    for _ in range(OWN_PASSWORD.limit + 1):
+        assert await outcome(answer_in(world, device, "to confirm")) == "temporarily_unavailable"
 
 
 async def test_passwords_that_come_at_once_are_counted_each(store: Store) -> None:

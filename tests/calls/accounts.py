@@ -253,8 +253,7 @@ async def _(w: World) -> Call:
 @call(
     "leaving.with_passkey",
     "read_factors",
-    "read_factors",
-    "read_passkey",
+    "try_passkey",
     "prove_with_passkey",
     "begin_leaving",
     "delete_user",

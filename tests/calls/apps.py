@@ -166,8 +166,7 @@ async def _(w: World) -> Call:
 @call(
     "app_ending.with_passkey",
     "read_session",
-    "read_factors",
-    "read_passkey",
+    "try_passkey",
     "prove_with_passkey",
     "note_app",
     "save_app",

@@ -25,7 +25,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.confirming.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
 
 
-@call("confirming.with_passkey", "read_factors", "read_passkey", "prove_with_passkey")
+@call("confirming.with_passkey", "try_passkey", "prove_with_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
     challenge, allowed = await w.store.confirming.challenge(w.session)
