@@ -27,7 +27,7 @@ from store.opened import Store
 from store.passwords import PasswordHasher
 from store.registration import Registration
 from store.results import Caller, Visitor
-from store.scripts import Script, load_scripts
+from store.script_source import Script, load_scripts
 
 PER_PAIR = Quotas().documents
 COLLECTION = "notes"

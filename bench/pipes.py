@@ -11,7 +11,7 @@ from typing import Any, Self
 import hiredis
 
 from bench.measure import Unexpected
-from store.scripts import Script, load_scripts
+from store.script_source import Script, load_scripts
 
 _BATCH = 500
 

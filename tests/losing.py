@@ -12,7 +12,7 @@ from store.connect import connect
 from store.keyring import Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
-from store.scripts import load_scripts
+from store.script_source import load_scripts
 from store.waiting import Wait
 from tests.engines import DroppingProxy, Engine
 from tests.world import World

@@ -17,7 +17,7 @@ from typing import Any
 
 from store.connect import connect
 from store.keyring import KeyRing, Keys
-from store.scripts import load_scripts
+from store.script_source import load_scripts
 from tests.losing import store_on
 
 READY = "ready"

@@ -18,7 +18,8 @@ from store.credits import AppLimit
 from store.lifetimes import GRACE, PROOF
 from store.opened import Store
 from store.refused import Unproved
-from store.scripts import LUA, Scripts, load_scripts
+from store.script_source import LUA, load_scripts
+from store.scripts import Scripts
 from tests.engines import FakeClock
 from tests.factoring import confirm
 from tests.spending import DOLLAR, FREE, SPENDING, Spender, a_world, recount

@@ -31,7 +31,7 @@ from settings.declared import SETTINGS
 from settings.reading import CONFIG, add_arguments
 from store import keys, lifetimes
 from store.names import SCOPES
-from store.scripts import script_files
+from store.script_source import script_files
 from testing.routes import TESTING_ROUTES
 from tests.driver import Browser, answer_of
 from tests.processes import QUICK, Server

@@ -12,7 +12,7 @@ from store.connect import connect
 from store.errors import StoreError
 from store.keyring import Keys
 from store.refused import Refused, SignedOut, Unproved
-from store.scripts import include_files
+from store.script_source import include_files
 from store.tokens import UnknownUser
 from tests.calls.every import CALLS
 from tests.engines import Engine

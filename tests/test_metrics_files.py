@@ -17,7 +17,7 @@ from handlers.errors import CATALOGUE
 from metrics import declared as of
 from metrics.declared import BUILD, BUILD_LABELS, METRICS
 from metrics.page import table
-from store.scripts import load_scripts
+from store.script_source import load_scripts
 from store.security_events import EVENTS
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,7 +14,7 @@ from metrics.exposition import Exposition
 from metrics.measures import Measures
 from metrics.memory import Memory
 from store.errors import StoreError, StoreUnavailable, Unconfirmed
-from store.scripts import load_scripts
+from store.script_source import load_scripts
 from tests.scraping import Samples, parsed
 
 BUILD = {"version": "1"}

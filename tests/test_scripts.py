@@ -20,7 +20,8 @@ from store.errors import StoreError
 from store.keyring import Keys
 from store.opened import Store
 from store.passwords import PasswordHasher
-from store.scripts import Script, ScriptError, Scripts, include_files, load_scripts, script_files
+from store.script_source import Script, ScriptError, include_files, load_scripts, script_files
+from store.scripts import Scripts
 from tests.calls.every import CALLS
 from tests.calls.prepared import methods_of
 from tests.conftest import OpenStore

@@ -18,7 +18,7 @@ from store import keys, security_log, security_reading
 from store.lifetimes import DAY
 from store.logged_event import Event
 from store.opened import Store
-from store.scripts import own_scripts
+from store.script_source import own_scripts
 from store.security_events import EVENTS
 from store.security_log import Origin
 from tests.conftest import ENGINES, OpenStore, emptied

@@ -10,7 +10,7 @@ import pytest
 
 from settings.declared import SETTINGS
 from store.bounds import Bounds
-from store.scripts import LUA
+from store.script_source import LUA
 
 BOUNDS = (LUA.parent / "docs" / "bounds.md").read_text()
 CALL = re.compile(r"redis\.call\('(\w+)', (\w+)(?=([^\n]*))")

@@ -15,7 +15,8 @@ from store import keys
 from store.lifetimes import OAUTH
 from store.opened import Store
 from store.refused import Refused
-from store.scripts import Scripts, load_scripts
+from store.script_source import load_scripts
+from store.scripts import Scripts
 from tests.engines import FakeClock
 from tests.windows import DRIVER, INCLUDES, LuaWindow, Model
 

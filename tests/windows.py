@@ -11,7 +11,7 @@ from typing import Any
 
 from lupa import lua51  # type: ignore[import-untyped]  # it has no types
 
-from store.scripts import LUA, load_scripts
+from store.script_source import LUA, load_scripts
 
 STEPS = 20
 
