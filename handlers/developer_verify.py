@@ -19,7 +19,7 @@ class VerifyHandler(DeveloperPage):
         try:
             domain = check_domain(app, typed)
             await self.store.limits.verify_domain(profile.user)
-            found = await self.site.fetcher.fetch(f"https://{domain}{PATH}", FILE_BYTES)
+            found = await self.site.fetcher.fetch(f"https://{domain}{PATH}", FILE_BYTES, profile.user)
             if found.error:
                 raise Refused("invalid_request", f"https://{domain}{PATH} could not be read. {found.error}")
             if not names_app(found.text, client_id):

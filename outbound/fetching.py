@@ -10,7 +10,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 
 from outbound.guarded import guarded_session, in_words
-from outbound.reachable import Reach
+from outbound.reachable import Reach, Resolver, asking
+from outbound.turns import Fair
 
 AT_ONCE = 8
 CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
@@ -27,7 +28,8 @@ class Fetched:
 
 
 class Fetcher:
-    """Fetches, a few at once; others wait within their time. `whole` is the seconds that one may take in all."""
+    """Fetches, a few at once, of one person at most two; others wait within their time. `whole` is the seconds that one
+    may take in all."""
 
     def __init__(
         self,
@@ -39,19 +41,24 @@ class Fetcher:
     ) -> None:
         self._reach = reach
         self._whole = whole
-        self._resolver = resolver
+        self._resolver = resolver or Resolver(waits=CONNECT_SECONDS)
         self._tls = tls
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._places = Fair(AT_ONCE)
 
-    async def fetch(self, url: str, most: int) -> Fetched:
-        """A plain text of at most `most` bytes, with no redirect followed. Raises nothing but what cancels it."""
+    async def fetch(self, url: str, most: int, person: str = "") -> Fetched:
+        """A plain text of at most `most` bytes, with no redirect followed, for a `person`. Raises nothing but what
+        cancels it."""
+        payer = person or url
+        for_whom = asking.set(payer)
         try:
-            async with asyncio.timeout(self._whole), self._places:
+            async with asyncio.timeout(self._whole), self._places.place(payer):
                 return await self._fetch(url, most)
         except TimeoutError:
             return Fetched(b"", f"There was no whole answer within {self._whole:g} seconds.", answered=False)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return Fetched(b"", in_words(error), answered=False)
+        finally:
+            asking.reset(for_whom)
 
     async def _fetch(self, url: str, most: int) -> Fetched:
         headers = {"user-agent": "Latchkey-Verification", "accept": "text/plain", "accept-encoding": "identity"}

@@ -70,3 +70,22 @@ async def test_addresses_within_are_not_reached_and_another_certificate_does_not
     assert "certificate is not valid" in (await domain.fetcher.fetch("https://other.example/file", 100)).error
     assert domain.receiver.posted == []
     await domain.receiver.close()
+
+
+async def test_one_person_leaves_places_to_others(tmp_path: Path) -> None:
+    domain = await Domain.make(tmp_path)
+    domain.answers(slow)
+    greedy = [asyncio.ensure_future(domain.fetcher.fetch(URL, 100, "greedy")) for _ in range(8)]
+    await domain.receiver.count(2)
+    await asyncio.sleep(0.1)
+    assert len(domain.receiver.posted) == 2
+    domain.says("ours")
+    async with asyncio.timeout(2):
+        assert (await domain.fetcher.fetch(URL, 100, "ada")).text.strip() == b"ours"
+        # Nobody's fetches, such as those of the sweep, are each their own.
+        found = await asyncio.gather(*(domain.fetcher.fetch(f"{URL}?{number}", 100) for number in range(4)))
+    assert all(one.text for one in found)
+    for task in greedy:
+        task.cancel()
+    await asyncio.gather(*greedy, return_exceptions=True)
+    await domain.receiver.close()

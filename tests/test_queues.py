@@ -26,7 +26,7 @@ BOUNDS = {
     "store/passwords.py ThreadPoolExecutor": "by address and account before: test_passwords.py, test_known_devices.py",
     "store/opened.py Threads": "by address before: test_passkeys_hostile.py",
     "store/threads.py ThreadPoolExecutor": "by whoever makes one",
-    "outbound/fetching.py Semaphore": "by the owner's window of checked domains: test_verified.py",
+    "outbound/fetching.py Fair": "a share for each person: test_fetching.py",
     "outbound/mail.py Semaphore": "by address and account before: test_mailed_passwords.py",
     "outbound/mail.py to_thread": "the same",
     "outbound/reachable.py Fair": "a share for each owner: test_webhook_fairness.py",
