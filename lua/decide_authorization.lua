@@ -79,7 +79,7 @@ if decision ~= 'allow' then
   return {'denied', remaining, reset, asked[1], asked[4]}
 end
 
--- What was ticked: the code and the remembered consent have no more, while the grant keeps what was not asked about.
+-- What was ticked: the code has no more, while grant and remembered consent keep what was not asked about.
 local scope = asked[2]
 if scopes ~= '*' then
   if scopes == '' or not covers(scope, scopes) then return {'invalid_scope', remaining, reset} end
@@ -96,7 +96,7 @@ local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, asked[2], scope,
   fresh_epoch, now)
 -- A request that the release before kept names no place.
-if asked[6] then remember(grant, asked[6], scope) end
+if asked[6] then remember(grant, asked[6], asked[2], scope) end
 if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,
   'terms', terms)

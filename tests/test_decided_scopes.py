@@ -10,7 +10,7 @@ import pytest
 from store import keys, names
 from store.authorizations import Pending
 from store.opened import Store
-from store.scripts import load_scripts
+from store.script_source import load_scripts
 from store.tokens import TokenResponse
 from tests.deciding import DECIDE
 from tests.driver import Service, answer_of, json_of

@@ -69,6 +69,17 @@ async def test_each_address_has_the_scopes_given_there_and_no_more_than_the_gran
     assert await is_remembered(world, BANK, "profile")
 
 
+async def test_what_was_given_at_an_address_and_not_asked_about_stays_remembered(store: Store) -> None:
+    world = await World.make(store, redirect_uris=(BANK,))
+    await consents(world, BANK, "profile")
+    await consents(world, BANK, "data:read")
+    assert await is_remembered(world, BANK, "profile")
+    assert await is_remembered(world, BANK, "profile", "data:read")
+    await consents(world, BANK, "profile", "data:write", ticked=("data:write",))
+    assert not await is_remembered(world, BANK, "profile")
+    assert await is_remembered(world, BANK, "data:read", "data:write")
+
+
 @pytest.mark.parametrize(
     ("change", "remembered"),
     [

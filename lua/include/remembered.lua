@@ -1,4 +1,5 @@
 --- @include "now"
+--- @include "scope"
 -- A grant remembers the redirect URIs that were consented to, in fields `to:<digest>` that hold a number and the scopes
 -- given there: the higher the number, the later the consent.
 local MOST_REMEMBERED = 8
@@ -19,8 +20,9 @@ local function each_remembered(grant)
   return found
 end
 
--- Remembers one; the oldest makes way.
-local function remember(grant, place, scope)
+-- Remembers what was decided at one, which leaves what was given there and not asked about; the oldest makes way.
+local function remember(grant, place, asked, ticked)
+  local scope = decided_scopes(remembered_scopes(redis.call('HGET', grant, place)), asked, ticked)
   redis.call('HDEL', grant, place)
   local found = each_remembered(grant)
   for at = 1, #found - MOST_REMEMBERED + 1 do redis.call('HDEL', grant, found[at].field) end
