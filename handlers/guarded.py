@@ -114,6 +114,8 @@ def check_posts(routes: Iterable[tuple[str, Any, str]]) -> None:
     }
     if odd := sorted(set(writing) ^ set(POSTS)):
         raise MissingPolicy(f"forms without a row, or rows without a form: {', '.join(odd)}")
+    if endless := sorted(name for name in POSTS if POSTS[name].mailed != bool(POSTS[name].windows)):
+        raise MissingPolicy(f"mailed about without a window, or a window without mails: {', '.join(endless)}")
     for name, handler in writing.items():
         if POSTS[name].confirm in (Confirm.RECENT, Confirm.CURRENT) and not issubclass(handler, GuardedPage):
             raise MissingPolicy(f"{name} demands a confirmation, and its handler asks for none")

@@ -8,6 +8,7 @@
 --- KEYS[7] used
 --- KEYS[8] window: from which `try_passkey.lua` took, of this session
 --- KEYS[9] windows: the same, of all of the person's sessions together
+--- KEYS[10] confirmed: a window of the person's right answers
 --- ARGV[1] credential: id, base64url
 --- ARGV[2] count: the passkey's counter of signatures
 --- ARGV[3] issued: of the challenge, ms
@@ -20,10 +21,12 @@
 --- ARGV[10] limit: tries of this session per period
 --- ARGV[11] all: tries of all sessions per period
 --- ARGV[12] period: ms
+--- ARGV[13] most: right answers per period
 --- @reply signed_out
 --- @reply unknown
 --- @reply used
 --- @reply regressed
+--- @reply rate_limited reset retry
 --- @reply ok
 --- @durable
 --- @reserve
@@ -32,10 +35,10 @@
 --- @include "factors"
 --- @include "window"
 local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local passkeys, used, window, windows = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local passkeys, used, window, windows, confirmed = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local credential, count, issued, lasts = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local session_id, new_id, idle, address, agent = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local limit, all, period = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local limit, all, period, most = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
@@ -46,9 +49,11 @@ if not count_on(passkeys, credential, last, count, now) then
   record(audit, 'passkey_copied', '', address, agent)
   return {'regressed'}
 end
--- Only wrong answers count.
+-- Only wrong answers count with wrong passwords; right ones have a window of their own.
 give_back(window, limit, period, now)
 give_back(windows, all, period, now)
+local admitted, _, reset, retry = take_window(confirmed, most, period, now)
+if not admitted then return {'rate_limited', reset, retry} end
 redis.call('HSET', session, 'shown_at', int(now))
 move_session(session, sessions, session_id, new_session, new_id)
 return {'ok'}

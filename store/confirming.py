@@ -10,7 +10,7 @@ from store.devices import Devices
 from store.errors import StoreError
 from store.factors import Challenges, OwnFactors
 from store.guesses import Told, WrongCode, guessed_by, refuse_guess
-from store.lifetimes import CHALLENGE, OWN_PASSWORD, PROOF
+from store.lifetimes import CHALLENGE, OWN_PASSKEY, OWN_PASSWORD, PROOF
 from store.limits import OWN_LIMITS, Limits, own_windows
 from store.passkeys import Answer, Party, check_use
 from store.people import Credentials, People
@@ -127,8 +127,8 @@ class Confirming:
         moved: bool = True,
     ) -> str:
         """The cookie of the session from now on, for the answer of a passkey, which checked who holds it. Raises
-        NotShown, Refused("rate_limited") after too many wrong passwords and answers, Refused("temporarily_unavailable")
-        while too many answers are being checked."""
+        NotShown, Refused("rate_limited") after too many wrong passwords and answers, or after too many right answers,
+        Refused("temporarily_unavailable") while too many answers are being checked."""
         windows = own_windows(session.user, session.session_id)
         found = await self._scripts.run(
             "try_passkey",
@@ -155,7 +155,12 @@ class Confirming:
         after = Session(session.user, new_id()) if moved else session
         reply = await self._scripts.run(
             "prove_with_passkey",
-            {**_keys(session, after), **windows, "used": opened.used},
+            {
+                **_keys(session, after),
+                **windows,
+                "used": opened.used,
+                "confirmed": keys.limit(session.user, OWN_PASSKEY.name),
+            },
             credential=answer.credential,
             count=count,
             issued=opened.issued,
@@ -164,9 +169,12 @@ class Confirming:
             new_id=after.session_id,
             idle=self._sessions.idle,
             **OWN_LIMITS,
+            most=OWN_PASSKEY.limit,
             **visitor.fields(),
         )
         refuse_signed_out(reply)
+        if reply.word == "rate_limited":
+            let_in(OWN_PASSKEY, reply)
         if reply.word != "ok":
             raise NotShown("passkey", _PASSKEY)
         return self._sessions.seal(after)

@@ -56,6 +56,8 @@ SIGN_IN_ACCOUNT = Group("signin-account", 20, 15 * MINUTE)
 # Passwords typed by who is signed in. What a thief types with a stolen cookie closes no form in the other sessions.
 OWN_PASSWORD = Group("own-password", 20, 15 * MINUTE)  # per session
 OWN_PASSWORDS = Group("own-password", 60, 15 * MINUTE)  # per person
+# Confirmations by a passkey, per person: each lets a change pass that is mailed. Only right answers count.
+OWN_PASSKEY = Group("own-passkey", 60, OWN_PASSWORDS.period)
 MISTYPED = Group("mistyped", 1, 60 * MINUTE)  # lines of the activity on wrong passwords, per session
 # Wrong codes of the second step in a row, of strangers or of a known device: then a pause, twice as long each time.
 FACTOR = Group("factor", 10, 15 * MINUTE)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from store import keys
-from store.lifetimes import FACTOR
+from store.lifetimes import FACTOR, OWN_PASSKEY
 from store.opened import Store
 from store.passkeys import options_for_new, options_for_use, read_answer
 from store.sessions import Session
@@ -120,6 +120,18 @@ async def test_a_passkey_alone_shows_who_it_is(store: Store) -> None:
     (cookie,) = [one for one in cookies if isinstance(one, str)]
     world.session = store.sessions.open(cookie) or world.session
     assert await outcome(store.factors.remove_passkey(world.session, device.credential, VISITOR)) == "in"
+
+
+async def test_only_right_answers_of_a_passkey_take_places_in_its_window(store: Store) -> None:
+    """So nobody without a passkey keeps its owner from confirming."""
+    world = await World.make(store)
+    device = await add_passkey(world)
+    window = keys.limit(world.user, OWN_PASSKEY.name)
+    for lies, taken in (({"signature": b"0" * 70}, 0), ({}, 1)):
+        challenge, allowed = await store.confirming.challenge(world.session)
+        answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed), **lies))
+        await outcome(store.confirming.with_passkey(world.session, PARTY, challenge, answer, VISITOR))
+        assert await store.client.exists(window) == taken
 
 
 async def test_what_a_passkey_answered_elsewhere_shows_nothing_here(store: Store) -> None:
