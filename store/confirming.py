@@ -19,8 +19,8 @@ from store.results import Visitor
 from store.scripts import Scripts
 from store.seal import new_id
 from store.sessions import Session, Sessions
-from store.threads import Threads
 from store.totp import TotpSecrets, read_typed
+from store.turns import SharedThreads
 
 CONFIRM = "confirm"
 _PASSKEY = "That passkey could not be used here. Try again."
@@ -50,7 +50,7 @@ class Confirming:
         secrets: TotpSecrets,
         challenges: Challenges,
         limits: Limits,
-        checks: Threads,
+        checks: SharedThreads,
         devices: Devices,
     ) -> None:
         self._devices = devices
@@ -144,7 +144,7 @@ class Confirming:
             raise NotShown("passkey", _PASSKEY)
         try:
             opened = self._challenges.open(session.user, purpose, challenge)
-            count = await self._checks.run(check_use, party, opened.text, answer, found.raw("facts"))
+            count = await self._checks.run(session.user, check_use, party, opened.text, answer, found.raw("facts"))
         except Refused as refusal:
             if refusal.code != "access_denied":
                 with suppress(StoreError):

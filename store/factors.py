@@ -20,8 +20,8 @@ from store.results import Visitor, warned_of
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, Token, new_id
 from store.sessions import Session
-from store.threads import Threads
 from store.totp import TotpSecrets, new_recovery_codes, read_typed
+from store.turns import SharedThreads
 
 REGISTER = "register"
 MOST_UNDOS = 3  # links that take a first second step back, for one address
@@ -118,7 +118,7 @@ class OwnFactors:
         sealer: Sealer,
         secrets: TotpSecrets,
         challenges: Challenges,
-        checks: Threads,
+        checks: SharedThreads,
         idle: int,
     ) -> None:
         self._scripts = scripts
@@ -221,9 +221,10 @@ class OwnFactors:
         self, session: Session, party: Party, challenge: str | None, answer: Answer, name: str, visitor: Visitor
     ) -> Added:
         """Adds a passkey. Raises Refused("access_denied") for an answer that does not hold, Refused("invalid_request")
-        where there is one too many, Refused("temporarily_unavailable") while too many answers are being checked."""
+        where there is one too many, Refused("temporarily_unavailable") while too many answers are being checked,
+        Refused("rate_limited") while too many of this person are."""
         opened = self._challenges.open(session.user, REGISTER, challenge)
-        made = await self._checks.run(check_new, party, opened.text, answer, name)
+        made = await self._checks.run(session.user, check_new, party, opened.text, answer, name)
         reply, added = await self._add(
             "add_passkey",
             session,

@@ -52,6 +52,7 @@ from store.signin import SignIn
 from store.threads import Threads
 from store.tokens import Tokens
 from store.totp import TotpSecrets
+from store.turns import SharedThreads
 from store.undoing import Undoing
 from store.upgrade import Upgrade
 from store.waiting import Wait
@@ -59,6 +60,8 @@ from store.webhooks import Webhooks, WebhookSecrets
 
 PASSKEYS_WAITING = 64
 """Answers of passkeys that wait to be checked, at most; one takes about a millisecond."""
+PASSKEYS_EACH = 4
+"""Of one person, with those that wait for the person's turn: each person has one in the thread or its queue."""
 
 
 class Store:
@@ -106,7 +109,8 @@ class Store:
         self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, lifetime, security, bounds)
         self.signing_in = SignIn(self.limits, self.people, self.sessions, self.devices)
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
-        self.checks = checks = Threads("latchkey-passkey", workers=1, queue=PASSKEYS_WAITING)
+        self.checks = Threads("latchkey-passkey", workers=1, queue=PASSKEYS_WAITING)
+        checks = SharedThreads(self.checks, PASSKEYS_EACH)
         self.factors = OwnFactors(scripts, sealer, secrets, challenges, checks, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions, checks)
         self.confirming = Confirming(

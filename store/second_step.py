@@ -16,8 +16,8 @@ from store.results import Visitor
 from store.scripts import Reply, Scripts
 from store.seal import Kind, Sealer, new_id
 from store.sessions import Session, Sessions, SignedIn
-from store.threads import Threads
 from store.totp import TotpSecrets, read_typed
+from store.turns import SharedThreads
 
 SIGN_IN = "sign-in"
 _PASSKEY = "That passkey is not known here. Sign in with your password."
@@ -59,7 +59,7 @@ class SecondStep:
         secrets: TotpSecrets,
         challenges: Challenges,
         sessions: Sessions,
-        checks: Threads,
+        checks: SharedThreads,
     ) -> None:
         self._scripts = scripts
         self._sealer = sealer
@@ -127,7 +127,7 @@ class SecondStep:
     ) -> SignedIn:
         """A new session, for the answer of a passkey; without a password before, it says itself whose it
         is. Raises Refused("access_denied"), Refused("temporarily_unavailable") while too many answers are being
-        checked."""
+        checked, Refused("rate_limited") while too many of this person are."""
         opened = self._challenges.open(half.user if half else NOBODY, SIGN_IN, challenge)
         user = half.user if half else answer.user
         if user is None or (answer.user is not None and answer.user != user):
@@ -138,7 +138,7 @@ class SecondStep:
         if found.word == "unknown":
             raise Refused("access_denied", _PASSKEY)
         try:
-            count = await self._checks.run(check_use, party, opened.text, answer, found.raw("facts"))
+            count = await self._checks.run(user, check_use, party, opened.text, answer, found.raw("facts"))
         except Refused as refusal:
             if refusal.code == "access_denied":
                 self._sessions.security.note("passkey_refused", person=user, detail="answer")

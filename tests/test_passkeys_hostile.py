@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from store import keys
-from store.opened import PASSKEYS_WAITING, Store
+from store.opened import PASSKEYS_EACH, PASSKEYS_WAITING, Store
 from store.passkeys import MOST_ANSWER, decode, encode, options_for_new, read_answer
 from store.refused import Refused
 from tests.authenticator import Authenticator
@@ -189,15 +189,35 @@ async def test_an_answer_is_measured_before_it_is_parsed() -> None:
 
 
 async def test_answers_are_checked_beside_the_loop_in_a_bounded_number(memory_store: Store) -> None:
-    world = await World.make(memory_store)
-    device = await add_passkey(world)
+    world, other = await World.make(memory_store), await World.make(memory_store)
+    device, theirs = await add_passkey(world), await add_passkey(other)
     let_go = threading.Event()
     held = [asyncio.ensure_future(memory_store.checks.run(let_go.wait, 30)) for _ in range(PASSKEYS_WAITING)]
     waits = asyncio.ensure_future(use_passkey(world, device))
     while not waits.done() and memory_store.checks.taken <= PASSKEYS_WAITING:
         await asyncio.sleep(0)
-    assert await outcome(use_passkey(world, device)) == "temporarily_unavailable"
+    assert await outcome(use_passkey(other, theirs)) == "temporarily_unavailable"
     assert not waits.done()
     let_go.set()
     assert memory_store.sessions.open(await waits)
     await asyncio.gather(*held)
+
+
+async def test_one_person_has_one_answer_in_the_thread_and_few_that_wait(memory_store: Store) -> None:
+    eve, ada = await World.make(memory_store), await World.make(memory_store)
+    theirs, hers = await add_passkey(eve), await add_passkey(ada)
+    let_go = threading.Event()
+    held = asyncio.ensure_future(memory_store.checks.run(let_go.wait, 30))
+    flood = [asyncio.ensure_future(outcome(use_passkey(eve, theirs, signature=b"x"))) for _ in range(70)]
+    while sum(one.done() for one in flood) < 70 - PASSKEYS_EACH:
+        await asyncio.sleep(0)
+    assert {one.result() for one in flood if one.done()} == {"rate_limited"}
+    honest = asyncio.ensure_future(outcome(use_passkey(ada, hers)))
+    while memory_store.checks.taken < 3:
+        await asyncio.sleep(0)
+    assert memory_store.checks.taken == 3, "the one that is held, one of Eve's and Ada's"
+    let_go.set()
+    assert await honest == "in"
+    await held
+    assert (await asyncio.gather(*flood)).count("access_denied") == PASSKEYS_EACH
+    assert await outcome(use_passkey(eve, theirs)) == "in"
