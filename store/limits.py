@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import IPv4Network, ip_network
+from types import TracebackType
 from typing import NamedTuple
 
 from store import keys
@@ -35,6 +36,7 @@ from store.refused import let_in
 from store.results import Window
 from store.scripts import Scripts
 from store.seal import fingerprint
+from store.turns import Turns
 
 
 class Networks(NamedTuple):
@@ -49,16 +51,21 @@ class Networks(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Taken:
     """Windows from which one request was taken, `by_known`: a device that the person signed in with. As a context
-    it gives the request back where the password pool is full: what was not looked at counts for nothing."""
+    it gives the request back where the password pool is full: what was not looked at counts for nothing. It holds the
+    `turn` of the person, where there is one."""
 
     limits: Limits
     windows: tuple[tuple[Group, Networks], ...]
     by_known: bool = False
+    turn: AbstractAsyncContextManager[None] = field(default_factory=nullcontext)
 
     async def __aenter__(self) -> None:
-        pass
+        await self.turn.__aenter__()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.turn.__aexit__(kind, error, traceback)
         if kind is not None and issubclass(kind, HasherBusy):
             with suppress(StoreError):
                 await self.limits.give_back(self)
@@ -70,6 +77,7 @@ class Limits:
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
+        self._turns = Turns()
 
     async def _take(self, group: Group, what: str) -> Window:
         return await self._take_key(group, keys.window(group.name, what))
@@ -114,7 +122,8 @@ class Limits:
 
     async def own_password(self, user: str, session_id: str) -> Taken:
         """A password that is typed in a live session: counted for the session and for the person, and apart from
-        sign-ins, which any stranger can fail."""
+        sign-ins, which any stranger can fail. As a context it holds the person's turn: the password pool has one of
+        these forms of a person at a time."""
         windows = own_windows(user, session_id)
         own, theirs = windows["window"], windows["windows"]
         reply = await self._scripts.run(
@@ -126,7 +135,7 @@ class Limits:
             period=OWN_PASSWORD.period,
         )
         let_in(OWN_PASSWORD, reply)
-        return self.of_session(user, session_id)
+        return replace(self.of_session(user, session_id), turn=self._turns.turn(user))
 
     def of_session(self, user: str, session_id: str) -> Taken:
         """What a password that is typed in a live session took, or the answer of a passkey there."""

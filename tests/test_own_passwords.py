@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import pytest
 from tornado.httpclient import HTTPResponse
@@ -105,6 +108,27 @@ async def test_all_forms_count_together(service: Service) -> None:
         refused = await type_password(ada, form, PASSWORD)
         assert (refused.code, int(refused.headers["Retry-After"]) > 0) == (429, True)
     assert (await service.browser().sign_in()).code == 303, "signing in counts apart"
+
+
+async def test_the_password_pool_has_one_form_of_a_person_at_a_time(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasher, running, most = service.store.hasher, 0, 0
+    sessions = [await service.signed_in() for _ in range(2)]
+
+    async def counted(verify: Callable[..., Awaitable[bool]], *args: Any, **known: bool) -> bool:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return await verify(*args, **known)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(hasher, "verify", partial(counted, hasher.verify))
+    tries = [type_password(one, form, "wrong horse battery") for one in sessions for form in FORMS]
+    assert {answer.code for answer in await asyncio.gather(*tries)} == {400}
+    assert most == 1
 
 
 @pytest.mark.parametrize("form", FORMS)
