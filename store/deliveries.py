@@ -23,9 +23,9 @@ log = logging.getLogger("latchkey.deliveries")
 
 SHOWN = 200
 """Deliveries of an app that are kept; older ones go when they are done."""
-MOST = 10_000
+MOST = 1000
 """Deliveries of an app that are kept, done or not: beyond it the oldest are given up, so that an app whose server is
-gone takes no more than some megabytes."""
+gone takes some 500 KB, and the 20 of an owner some 10 MB."""
 ERROR_LENGTH = 200
 AT_ONCE = 100
 LARGEST = 10**15

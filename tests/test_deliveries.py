@@ -8,9 +8,11 @@ import re
 
 import pytest
 
+from settings.declared import Settings
 from store import keys
-from store.deliveries import LARGEST, SHOWN, Delivery, Event, event_id_of, new_event_id
+from store.deliveries import LARGEST, MOST, SHOWN, Delivery, Event, event_id_of, new_event_id
 from store.keyring import Keys
+from store.keys import DELIVERIES_DUE, deliveries
 from store.lifetimes import DAY
 from store.opened import Store
 from store.seal import new_id
@@ -254,6 +256,15 @@ async def test_even_what_waits_is_bounded(store: Store, monkeypatch: pytest.Monk
     ids = await kept(store, 9)
     assert [one.id for one in await store.deliveries.list(APP)] == ids[:2:-1]
     assert (await claim(store, 100)).keys() == set(ids[3:])
+
+
+async def test_what_waits_for_all_apps_of_an_owner_is_modest(valkey_engine: Engine, keys: Keys) -> None:
+    async with losing(valkey_engine, keys) as (world, _):
+        [one] = await kept(world.store)
+        await kept(world.store, 99)
+        sizes = [await world.store.client.memory_usage(row_of(one))]
+        sizes += [await world.store.client.memory_usage(key) / 100 for key in (DELIVERIES_DUE, deliveries(APP))]
+        assert MOST * Settings().apps_per_person * sum(sizes) < 16 * 2**20, sizes
 
 
 async def test_after_30_days_nothing_is_left(clock: FakeClock, memory_store: Store) -> None:

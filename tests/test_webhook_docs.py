@@ -132,6 +132,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     assert f"within {WHOLE_SECONDS:g} seconds" in WORDS
     assert f"for {DELIVERY // DAY} days" in WORDS
     assert f"the newest {SHOWN} are kept, and whatever else still waits, {MOST:,} in all" in WORDS
+    assert f"An app has at most {MOST:,} of them" in (ROOT / "docs" / "bounds.md").read_text("utf-8")
     assert "none is lost" not in WORDS
     assert {1: "one", 4: "four"}[EACH_APP] in "At most four posts to one app"
     assert f"For {WEBHOOK_OVERLAP // (60 * 60 * 1000)} hours both sign" in WORDS
