@@ -157,6 +157,8 @@ def consent(tour: Tour) -> None:
     tour.stand.run(tour.stand.store.apps.update("curious", name="Curious"))
     tour.open(asks("weather-diary", SPENDS))
     tour.stop("consent.html", "Already allowed")
+    tour.open(asks("weather-diary", ("profile",)))
+    tour.stop("consent.html kept", "stays allowed too")
     tour.open(asks("weather-diary").replace("prompt=consent", "prompt=none"))
     tour.stop("leaving.html", "Check the address first")
 
