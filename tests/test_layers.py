@@ -96,17 +96,17 @@ def test_handlers_reach_the_store_only_through_its_nouns(path: Path) -> None:
     assert not reached & {"evalsha", "scripts", "sealer"}
 
 
-@modules(sorted((ROOT / "front").glob("*.py")))
+@modules(sorted((ROOT / "front").rglob("*.py")))
 def test_the_front_knows_nothing_of_latchkey(path: Path) -> None:
     assert imported(path) <= {"front", "tornado", "httptools", *sys.stdlib_module_names}
 
 
-@modules(sorted((ROOT / "metrics").glob("*.py")))
+@modules(sorted((ROOT / "metrics").rglob("*.py")))
 def test_metrics_know_nothing_of_what_is_measured(path: Path) -> None:
     assert imported(path) <= {"metrics", "prometheus_client", *sys.stdlib_module_names}
 
 
-@modules(sorted((ROOT / "settings").glob("*.py")))
+@modules(sorted((ROOT / "settings").rglob("*.py")))
 def test_settings_depend_on_nothing_of_ours_but_each_other(path: Path) -> None:
     assert not imported(path) & {"redis", "tornado", "handlers", "server", "manage"}
 

@@ -167,7 +167,7 @@ def tree() -> dict[str, bytes]:
     found = [*ROOT.glob("*.py")]
     found += [path for name in PACKAGES for path in (ROOT / name).glob("**/*.py")]
     found += [path for name in DATA for path in (ROOT / name).glob("**/*") if path.is_file()]
-    found += (ROOT / "store").glob("*.bloom")
+    found += (ROOT / "store").rglob("*.bloom")
     own = [path for path in (ROOT / "latchkey").glob("**/*") if path.is_file() and path.suffix != ".pyc"]
     return {APP + str(path.relative_to(ROOT)): path.read_bytes() for path in found} | {
         str(path.relative_to(ROOT)): path.read_bytes() for path in own

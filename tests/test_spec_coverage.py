@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 def marked() -> Iterator[tuple[str, object, str]]:
     """Each `pytest.mark.spec(...)` and `pytest.mark.trap(...)` of the suite: which, what it names and where."""
-    for path in sorted(HERE.glob("test_*.py")):
+    for path in sorted(HERE.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("pytest.mark.spec", "pytest.mark.trap"):
                 where = f"{path.name}:{node.lineno}"

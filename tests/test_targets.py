@@ -35,7 +35,7 @@ def test_each_test_has_exactly_one_target() -> None:
 
 
 def test_no_file_has_two_of_these_markers() -> None:
-    for path in (ROOT / "tests").glob("test_*.py"):
+    for path in (ROOT / "tests").rglob("test_*.py"):
         assert sum(path.name.startswith(beginnings) for beginnings in APART.values()) <= 1, path.name
 
 
@@ -50,9 +50,9 @@ def test_everything_a_change_must_pass_includes_them() -> None:
 
 def test_markers_are_those_of_what_a_file_uses(request: pytest.FixtureRequest) -> None:
     """Chromium is driven in files that say so by their name; so are the programs that measure."""
-    for path in (ROOT / "tests").glob("test_*.py"):
+    for path in (ROOT / "tests").rglob("test_*.py"):
         text = path.read_text("utf-8")
-        drives = bool(re.search(r"^from tests\.webdriver import .*\bChromium\b", text, re.MULTILINE))
+        drives = bool(re.search(r"^from tests(?:\.\w+)*\.webdriver import .*\bChromium\b", text, re.MULTILINE))
         assert drives == path.name.startswith(APART["browser"]), path.name
         names = {
             item.name for item in request.session.items if item.path == path and item.get_closest_marker("browser")
