@@ -31,8 +31,9 @@ import aiosmtplib
 log = logging.getLogger("latchkey.mail")
 
 MOST_WAITING = 1000
-MOST_TO_ONE = 20
-"""Mails to one address that wait at a time: more than all windows let an honest person cause at once."""
+MOST_ALIKE = 20
+"""Mails of one kind to one address that wait at a time. Mails of other kinds do not count: whoever causes many about an
+app must not keep the one with a link that takes a change back."""
 AT_ONCE = 4
 RETRIES = (2.0, 15.0)
 """Seconds before the second try and the third."""
@@ -152,7 +153,7 @@ class Mailer:
         self._sender = sender
         self._retries = retries
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: Counter[str] = Counter()  # by address; what is at zero is not in it
+        self._waiting: Counter[tuple[str, str]] = Counter()  # by address and kind; what is at zero is not in it
         self._places = asyncio.Semaphore(AT_ONCE)
         self._closing = asyncio.Event()
         self.watch: Callable[[str, str], None] = _nobody
@@ -167,26 +168,27 @@ class Mailer:
         self.confirms, self._transport, self._sender = other.confirms, other._transport, other._sender
 
     def post(self, letter: Letter) -> None:
-        """Takes a letter, and returns at once. Where too many wait already, in all or to this address, it is dropped,
-        with a line in the log."""
+        """Takes a letter, and returns at once. Where too many wait already, in all or of its kind to its address, it is
+        dropped, with a line in the log."""
         if len(self._tasks) >= MOST_WAITING:
             return self._drop(letter, f"{MOST_WAITING} wait already")
-        if self._waiting[letter.to] >= MOST_TO_ONE:
-            return self._drop(letter, f"{MOST_TO_ONE} to this address wait already")
-        self._waiting[letter.to] += 1
+        alike = (letter.to, letter.what)
+        if self._waiting[alike] >= MOST_ALIKE:
+            return self._drop(letter, f"{MOST_ALIKE} of this kind to this address wait already")
+        self._waiting[alike] += 1
         task = asyncio.get_running_loop().create_task(self._deliver(letter))
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._leave(done, letter.to))
+        task.add_done_callback(lambda done: self._leave(done, alike))
 
     def _drop(self, letter: Letter, reason: str) -> None:
         log.warning("mail %s dropped: %s", letter.what, reason)
         self.watch(letter.what, "dropped")
 
-    def _leave(self, task: asyncio.Task[None], to: str) -> None:
+    def _leave(self, task: asyncio.Task[None], alike: tuple[str, str]) -> None:
         self._tasks.discard(task)
-        self._waiting[to] -= 1
-        if not self._waiting[to]:
-            del self._waiting[to]
+        self._waiting[alike] -= 1
+        if not self._waiting[alike]:
+            del self._waiting[alike]
 
     async def close(self, seconds: float) -> None:
         """Gives what waits one more try, and so many seconds; the rest is lost."""

@@ -81,7 +81,7 @@ async def test_the_other_apps(clock: FakeClock, service: Service) -> None:
         "client_id": "shop-app",
         "name": "The Shop",
         "homepage": "https://shop.example/",
-        "scopes": ["credits:spend", "profile"],
+        "scopes": ["profile", "credits:spend"],
         "lastUsedAt": first[0]["lastUsedAt"],
     }
     assert TIME.fullmatch(connected)

@@ -31,7 +31,7 @@ async def test_spending_needs_its_scope(store: Store) -> None:
     assert await refusal_of(narrow.ask(1)) == "insufficient_scope"
     assert await refusal_of(store.calls.check(narrow.caller, "credits:spend")) == "insufficient_scope"
     wide = await Spender.make(world)
-    await Spender.make(world, scopes=("profile",))
+    await world.code(("profile", "credits:spend"), ticked=("profile",))
     assert await refusal_of(wide.ask(1)) == "insufficient_scope", "the grant was narrowed since"
     assert (await recount(store, world.user)).held == 0
 

@@ -332,8 +332,7 @@ async def test_each_call_needs_its_scope_of_token_and_grant(
     keeper = await Keeper.make(world, scopes=scopes)
     if how == "grant":
         keeper = whole  # its token carries all; the person's later decision withdrew some
-    else:
-        await Keeper.make(world)
+        await world.code(ticked=scopes)
     for name, call in CALLS.items():
         before = await keeper.dump()
         refusal = await refusal_of(call(keeper))
@@ -343,7 +342,7 @@ async def test_each_call_needs_its_scope_of_token_and_grant(
         await Keeper.make(world)
         await whole.put("notes/n1", b"1")
         if how == "grant":
-            await Keeper.make(world, scopes=scopes)
+            await world.code(ticked=scopes)
 
 
 async def test_pairs_do_not_see_each_other(store: Store) -> None:

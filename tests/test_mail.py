@@ -18,7 +18,7 @@ from tornado.ioloop import IOLoop
 
 from opening import open_mailer
 from outbound import mail as module
-from outbound.mail import KEPT, MOST_TO_ONE, Letter, SmtpServer, Spool, Undelivered, compose
+from outbound.mail import KEPT, MOST_ALIKE, Letter, SmtpServer, Spool, Undelivered, compose
 from serving.arguments import load
 from settings.declared import Settings
 from settings.types import SettingsError
@@ -214,7 +214,7 @@ async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: py
 
 
 @pytest.mark.gen_test
-async def test_one_address_fills_few_places_and_has_them_again_once_its_mails_are_sent(
+async def test_mails_of_one_kind_to_one_address_fill_few_places_and_keep_no_other_from_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     kept = Kept()
@@ -223,14 +223,15 @@ async def test_one_address_fills_few_places_and_has_them_again_once_its_mails_ar
     sender.watch = lambda what, outcome: outcomes.append(outcome)
     for _ in range(2):
         outcomes.clear()
-        for _ in range(MOST_TO_ONE + 2):
+        for _ in range(MOST_ALIKE + 2):
             sender.post(LETTER)
         sender.post(replace(LETTER, to="grace@example.com"))
+        sender.post(replace(LETTER, what="address_changed"))
         await until(lambda: not sender._tasks)
-        assert (outcomes.count("dropped"), outcomes.count("sent")) == (2, MOST_TO_ONE + 1)
+        assert (outcomes.count("dropped"), outcomes.count("sent")) == (2, MOST_ALIKE + 2)
         assert not sender._waiting, "an address without mails takes no memory"
     assert len(kept.to("grace@example.com")) == 2
-    assert caplog.messages == [f"mail reset dropped: {MOST_TO_ONE} to this address wait already"] * 4
+    assert caplog.messages == [f"mail reset dropped: {MOST_ALIKE} of this kind to this address wait already"] * 4
     await sender.close(1)
 
 

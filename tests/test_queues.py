@@ -25,6 +25,8 @@ BOUNDS = {
     "handlers/metrics.py ThreadPoolExecutor": "nobody's: the operator's own port",
     "store/passwords.py ThreadPoolExecutor": "by address and account before: test_passwords.py, test_known_devices.py",
     "store/opened.py Threads": "by address before: test_passkeys_hostile.py",
+    "store/limits.py Turns": "one form of a person that verifies a password: test_own_passwords.py",
+    "store/turns.py Turns": "one passkey answer of a person: test_passkeys_hostile.py",
     "store/threads.py ThreadPoolExecutor": "by whoever makes one",
     "outbound/fetching.py Fair": "a share for each person: test_fetching.py",
     "outbound/mail.py Semaphore": "by address and account before: test_mailed_passwords.py",
