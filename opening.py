@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from outbound.fetching import Fetcher
-from outbound.mail import Mailer, SmtpServer, Spool
+from outbound.mail import LATE_RETRIES, Mailer, SmtpServer, Spool
 from outbound.posting import Poster
 from outbound.reachable import Reach
 from outbound.webhooks import Webhooks
@@ -104,7 +104,8 @@ def open_mailer(settings: Settings, base_url: str) -> Mailer:
     """What sends mail: through the mail server of the settings, else into the data directory."""
     sender = settings.sender(base_url)
     if settings.smtp_url:
-        return Mailer(SmtpServer(settings.smtp_url, settings.smtp_timeout), sender, confirms=True)
+        server = SmtpServer(settings.smtp_url, settings.smtp_timeout)
+        return Mailer(server, sender, confirms=True, late=LATE_RETRIES)
     # On a developer's machine the links are for whoever reads the console; elsewhere they give somebody's account away.
     spool = Spool(settings.data_dir / MAIL_FOLDER, show=settings.here_alone)
     return Mailer(spool, sender, confirms=False)

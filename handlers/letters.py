@@ -32,18 +32,18 @@ MAX_TARGET = 8000
 longest `state`, all of it escaped, is shorter."""
 
 
-def write(site: Site, what: str, to: str, **values: str) -> None:
+def write(site: Site, what: str, to: str, payer: str = "", **values: str) -> None:
     """Posts the mail of `templates/mail/<what>.txt`, whose first line is its subject."""
     text = _WORDS.load(f"{what}.txt").generate(site=site.base_url, **values).decode()
     subject, _, body = text.partition("\n")
-    site.mail.post(Letter(what, to, subject, body.lstrip("\n")))
+    site.mail.post(Letter(what, to, subject, body.lstrip("\n"), bool(values.get("link")), payer))
 
 
 def warn(site: Site, what: str, warned: Sequence[str], **values: str) -> None:
     """Posts a mail about security to the person, and to each address they had before that an open link brings back:
     whoever took the account by a change of address would else get all that warns of it."""
     for number, to in enumerate(warned):
-        write(site, what, to, earlier="yes" if number else "", **values)
+        write(site, what, to, warned[0], earlier="yes" if number else "", **values)
 
 
 def _kept(target: str) -> str:

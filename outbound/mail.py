@@ -15,7 +15,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.headerregistry import Address
@@ -30,13 +30,16 @@ import aiosmtplib
 
 log = logging.getLogger("latchkey.mail")
 
-MOST_WAITING = 1000
-MOST_ALIKE = 20
-"""Mails of one kind to one address that wait at a time. Mails of other kinds do not count: whoever causes many about an
-app must not keep the one with a link that takes a change back."""
-AT_ONCE = 4
+MOST_WAITING, MOST_NOTICES = 1000, 800
+"""Mails that wait, at most, and how many of them may be notices: mails without a link of their person's own. Whoever
+causes many notices keeps no link that signs somebody in or takes a change back."""
+MOST_ALIKE = 40
+"""Mails of one kind that one account causes and that wait: one notice goes to up to 11 addresses."""
+AT_ONCE, NOTICES_AT_ONCE = 4, 3
 RETRIES = (2.0, 15.0)
-"""Seconds before the second try and the third."""
+"""Seconds before the second try and the third, more or less: mails that failed together do not come back together."""
+LATE_RETRIES = (60.0, 300.0, 900.0)
+"""The same for the next tries of a mail with a link. A relay may take so many mails a minute and no more."""
 LEAVE_SECONDS = 2.0
 KEPT = 200
 LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
@@ -45,12 +48,15 @@ _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A mail of ours: plain text. `what` is a word for the log."""
+    """A mail of ours: plain text. `what` is a word for the log; `link`: it has a link that only this mail has. `payer`:
+    whose account caused it, where that is not whom it goes to."""
 
     what: str
     to: str
     subject: str
     text: str
+    link: bool = False
+    payer: str = ""
 
 
 class Undelivered(Exception):
@@ -146,15 +152,22 @@ class Mailer:
     asked to be confirmed. `watch` is told of each letter what it is and what became of it: sent, failed or dropped."""
 
     def __init__(
-        self, transport: Transport, sender: str, *, confirms: bool, retries: tuple[float, ...] = RETRIES
+        self,
+        transport: Transport,
+        sender: str,
+        *,
+        confirms: bool,
+        retries: tuple[float, ...] = RETRIES,
+        late: tuple[float, ...] = (),
     ) -> None:
         self.confirms = confirms
         self._transport = transport
         self._sender = sender
-        self._retries = retries
+        self._retries, self._late = retries, late
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: Counter[tuple[str, str]] = Counter()  # by address and kind; what is at zero is not in it
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._waiting: Counter[tuple[str, str, bool]] = Counter()  # what is at zero is not in it
+        self._notices = 0
+        self._places, self._notice_places = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(NOTICES_AT_ONCE)
         self._closing = asyncio.Event()
         self.watch: Callable[[str, str], None] = _nobody
 
@@ -168,14 +181,17 @@ class Mailer:
         self.confirms, self._transport, self._sender = other.confirms, other._transport, other._sender
 
     def post(self, letter: Letter) -> None:
-        """Takes a letter, and returns at once. Where too many wait already, in all or of its kind to its address, it is
-        dropped, with a line in the log."""
+        """Takes a letter, and returns at once. Where too many wait already, in all, of notices, or of its kind by its
+        account, it is dropped, with a line in the log."""
         if len(self._tasks) >= MOST_WAITING:
             return self._drop(letter, f"{MOST_WAITING} wait already")
-        alike = (letter.to, letter.what)
+        if not letter.link and self._notices >= MOST_NOTICES:
+            return self._drop(letter, f"{MOST_NOTICES} notices wait already")
+        alike = (letter.payer or letter.to, letter.what, letter.link)
         if self._waiting[alike] >= MOST_ALIKE:
-            return self._drop(letter, f"{MOST_ALIKE} of this kind to this address wait already")
+            return self._drop(letter, f"{MOST_ALIKE} of this kind by this account wait already")
         self._waiting[alike] += 1
+        self._notices += not letter.link
         task = asyncio.get_running_loop().create_task(self._deliver(letter))
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._leave(done, alike))
@@ -184,8 +200,9 @@ class Mailer:
         log.warning("mail %s dropped: %s", letter.what, reason)
         self.watch(letter.what, "dropped")
 
-    def _leave(self, task: asyncio.Task[None], alike: tuple[str, str]) -> None:
+    def _leave(self, task: asyncio.Task[None], alike: tuple[str, str, bool]) -> None:
         self._tasks.discard(task)
+        self._notices -= not alike[-1]
         self._waiting[alike] -= 1
         if not self._waiting[alike]:
             del self._waiting[alike]
@@ -204,10 +221,10 @@ class Mailer:
     async def _deliver(self, letter: Letter) -> None:
         try:
             message = compose(letter, self._sender)
-            for pause in (*self._retries, None):
+            for pause in (*self._retries, *(self._late if letter.link else ()), None):
                 last = pause is None
                 try:
-                    async with self._places:
+                    async with nullcontext() if letter.link else self._notice_places, self._places:
                         last = last or self._closing.is_set()
                         await self._transport.send(message)
                         return self.watch(letter.what, "sent")
@@ -215,7 +232,9 @@ class Mailer:
                     if not failure.temporary or last:
                         raise
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._closing.wait(), pause)
+                    await asyncio.wait_for(
+                        self._closing.wait(), pause and pause * (0.5 + secrets.randbelow(1001) / 1000)
+                    )
         except (Undelivered, OSError, ValueError) as error:
             # An OSError of the spool names a path, others may hold the address.
             reason = str(error) if isinstance(error, Undelivered) else type(error).__name__
@@ -224,6 +243,11 @@ class Mailer:
         except asyncio.CancelledError:  # the server ends
             self.watch(letter.what, "dropped")
             raise
+
+
+def _uneven(seconds: float) -> float:
+    """So many seconds, or up to half as many more or less."""
+    return seconds * (0.5 + secrets.randbelow(1001) / 1000)
 
 
 def _nobody(what: str, outcome: str) -> None:

@@ -149,9 +149,11 @@ class Kept:
         return [mail for mail in self.to(address) if mail["Subject"] == subject][-1]
 
 
-def mailer(transport: Any, *, confirms: bool = True, retries: tuple[float, ...] = (0.01, 0.01)) -> Mailer:
+def mailer(
+    transport: Any, *, confirms: bool = True, retries: tuple[float, ...] = (0.01, 0.01), late: tuple[float, ...] = ()
+) -> Mailer:
     """A mailer that does not wait long between its tries."""
-    return Mailer(transport, "noreply@id.example", confirms=confirms, retries=retries)
+    return Mailer(transport, "noreply@id.example", confirms=confirms, retries=retries, late=late)
 
 
 LETTER = Letter(

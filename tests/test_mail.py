@@ -18,7 +18,7 @@ from tornado.ioloop import IOLoop
 
 from opening import open_mailer
 from outbound import mail as module
-from outbound.mail import KEPT, MOST_ALIKE, Letter, SmtpServer, Spool, Undelivered, compose
+from outbound.mail import KEPT, MOST_ALIKE, MOST_NOTICES, Letter, SmtpServer, Spool, Undelivered, compose
 from serving.arguments import load
 from settings.declared import Settings
 from settings.types import SettingsError
@@ -214,25 +214,65 @@ async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: py
 
 
 @pytest.mark.gen_test
-async def test_mails_of_one_kind_to_one_address_fill_few_places_and_keep_no_other_from_it(
+async def test_mails_of_one_kind_by_one_account_fill_few_places_and_keep_out_no_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     kept = Kept()
     sender = mailer(kept)
     outcomes: list[str] = []
     sender.watch = lambda what, outcome: outcomes.append(outcome)
+    notice = replace(LETTER, payer=LETTER.to)
+    others = (
+        replace(notice, link=True),
+        replace(notice, what="address_changed"),
+        replace(notice, payer="grace@example.com"),
+    )
     for _ in range(2):
         outcomes.clear()
-        for _ in range(MOST_ALIKE + 2):
-            sender.post(LETTER)
-        sender.post(replace(LETTER, to="grace@example.com"))
-        sender.post(replace(LETTER, what="address_changed"))
+        for number in range(MOST_ALIKE + 2):
+            sender.post(replace(notice, to=f"{number}@example.com"))
+        for other in others:
+            sender.post(other)
         await until(lambda: not sender._tasks)
-        assert (outcomes.count("dropped"), outcomes.count("sent")) == (2, MOST_ALIKE + 2)
-        assert not sender._waiting, "an address without mails takes no memory"
-    assert len(kept.to("grace@example.com")) == 2
-    assert caplog.messages == [f"mail reset dropped: {MOST_ALIKE} of this kind to this address wait already"] * 4
+        assert (outcomes.count("dropped"), outcomes.count("sent")) == (2, MOST_ALIKE + len(others))
+        assert not sender._waiting, "an account without mails takes no memory"
+    assert caplog.messages == [f"mail reset dropped: {MOST_ALIKE} of this kind by this account wait already"] * 4
     await sender.close(1)
+
+
+@pytest.mark.gen_test
+async def test_notices_of_many_accounts_leave_places_for_mails_with_links() -> None:
+    sent: list[EmailMessage] = []
+    stuck = asyncio.Event()
+
+    class Slow:
+        async def send(self, message: EmailMessage) -> None:
+            if message["Subject"] == "A notice":
+                await stuck.wait()
+            sent.append(message)
+
+    sender = mailer(Slow())
+    for number in range(MOST_NOTICES + 10):
+        sender.post(replace(LETTER, subject="A notice", to=f"{number}@example.com"))
+    assert sender.queue == MOST_NOTICES
+    sender.post(replace(LETTER, link=True))
+    await until(lambda: sent)
+    assert [mail["Subject"] for mail in sent] == [LETTER.subject]
+    stuck.set()
+    await sender.close(60)
+    assert len(sent) == MOST_NOTICES + 1
+
+
+@pytest.mark.gen_test
+async def test_a_mail_with_a_link_is_tried_longer_than_a_notice(caplog: pytest.LogCaptureFixture) -> None:
+    kept = Kept()
+    for link in (False, True):
+        kept.failures = [Undelivered("454 too many", temporary=True) for _ in range(3)]
+        sender = mailer(kept, late=(0.01,))
+        sender.post(replace(LETTER, link=link))
+        await until(lambda: not sender._tasks)  # noqa: B023  # awaited within the turn
+    assert len(kept.mails) == 1
+    assert caplog.messages == ["mail reset not sent: 454 too many"]
 
 
 @pytest.fixture
