@@ -203,6 +203,7 @@ class _Call:
             "person_documents": _NO_LIMIT,
             "person_bytes": _NO_LIMIT,
             "full": "",
+            "counted": "",
         }
 
     def packed(self, name: str) -> bytes:

@@ -202,6 +202,7 @@ class Crowd:
                         "person_documents": _NO_LIMIT,
                         "person_bytes": _NO_LIMIT,
                         "full": "",
+                        "counted": "",
                     },
                 )
 
