@@ -27,6 +27,8 @@ from store.sessions import SignedIn
 from store.undoing import Undo
 
 _WORDS = Loader(str(Path(__file__).resolve().parent.parent / "templates" / "mail"), autoescape=None, whitespace="all")
+TAKES_BACK = ("address_changed", "second_step")
+"""Mails whose link, where they have one, takes a change back."""
 MAX_TARGET = 8000
 """Characters of an address to go on to that are kept with a link; a longer one is left out. An authorization with the
 longest `state`, all of it escaped, is shorter."""
@@ -36,7 +38,8 @@ def write(site: Site, what: str, to: str, payer: str = "", **values: str) -> Non
     """Posts the mail of `templates/mail/<what>.txt`, whose first line is its subject."""
     text = _WORDS.load(f"{what}.txt").generate(site=site.base_url, **values).decode()
     subject, _, body = text.partition("\n")
-    site.mail.post(Letter(what, to, subject, body.lstrip("\n"), bool(values.get("link")), payer))
+    link = bool(values.get("link"))
+    site.mail.post(Letter(what, to, subject, body.lstrip("\n"), link, link and what in TAKES_BACK, payer))
 
 
 def warn(site: Site, what: str, warned: Sequence[str], **values: str) -> None:

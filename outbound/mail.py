@@ -30,16 +30,19 @@ import aiosmtplib
 
 log = logging.getLogger("latchkey.mail")
 
-MOST_WAITING, MOST_NOTICES = 1000, 800
-"""Mails that wait, at most, and how many of them may be notices: mails without a link of their person's own. Whoever
-causes many notices keeps no link that signs somebody in or takes a change back."""
-MOST_ALIKE = 40
-"""Mails of one kind that one account causes and that wait: one notice goes to up to 11 addresses."""
+MOST_WAITING, MOST_OTHERS, MOST_NOTICES = 1000, 900, 800
+"""Mails that wait, at most; how many there may be for another one that takes nothing back; and how many of them may be
+notices: mails without a link of their person's own. Whoever causes many notices keeps no link out, and whoever asks for
+many links keeps out none that takes a change back."""
+MOST_ALIKE, MOST_UNDOS = 40, 10
+"""Mails of one kind that one account causes and that wait: one notice goes to up to 11 addresses. The second number is
+for mails that take a change back."""
 AT_ONCE, NOTICES_AT_ONCE = 4, 3
 RETRIES = (2.0, 15.0)
 """Seconds before the second try and the third, more or less: mails that failed together do not come back together."""
 LATE_RETRIES = (60.0, 300.0, 900.0)
-"""The same for the next tries of a mail with a link. A relay may take so many mails a minute and no more."""
+"""The same for the next tries of a mail that takes a change back, since nobody asks for it again. A relay may take only
+so many mails a minute."""
 LEAVE_SECONDS = 2.0
 KEPT = 200
 LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
@@ -48,14 +51,15 @@ _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A mail of ours: plain text. `what` is a word for the log; `link`: it has a link that only this mail has. `payer`:
-    whose account caused it, where that is not whom it goes to."""
+    """A mail of ours: plain text. `what` is a word for the log; `link`: it has a link that only this mail has; `undo`:
+    one that takes a change back. `payer`: whose account caused it, where that is not whom it goes to."""
 
     what: str
     to: str
     subject: str
     text: str
     link: bool = False
+    undo: bool = False
     payer: str = ""
 
 
@@ -179,17 +183,21 @@ class Mailer:
     def turn_into(self, other: Mailer) -> None:
         """From now on mails go as the other one would send them, those that wait for another try too."""
         self.confirms, self._transport, self._sender = other.confirms, other._transport, other._sender
+        self._late = other._late
 
     def post(self, letter: Letter) -> None:
         """Takes a letter, and returns at once. Where too many wait already, in all, of notices, or of its kind by its
         account, it is dropped, with a line in the log."""
         if len(self._tasks) >= MOST_WAITING:
             return self._drop(letter, f"{MOST_WAITING} wait already")
+        if not letter.undo and len(self._tasks) >= MOST_OTHERS:
+            return self._drop(letter, f"{MOST_OTHERS} wait already")
         if not letter.link and self._notices >= MOST_NOTICES:
             return self._drop(letter, f"{MOST_NOTICES} notices wait already")
         alike = (letter.payer or letter.to, letter.what, letter.link)
-        if self._waiting[alike] >= MOST_ALIKE:
-            return self._drop(letter, f"{MOST_ALIKE} of this kind by this account wait already")
+        most = MOST_UNDOS if letter.undo else MOST_ALIKE
+        if self._waiting[alike] >= most:
+            return self._drop(letter, f"{most} of this kind by this account wait already")
         self._waiting[alike] += 1
         self._notices += not letter.link
         task = asyncio.get_running_loop().create_task(self._deliver(letter))
@@ -221,7 +229,7 @@ class Mailer:
     async def _deliver(self, letter: Letter) -> None:
         try:
             message = compose(letter, self._sender)
-            for pause in (*self._retries, *(self._late if letter.link else ()), None):
+            for pause in (*self._retries, *(self._late if letter.undo else ()), None):
                 last = pause is None
                 try:
                     async with nullcontext() if letter.link else self._notice_places, self._places:
@@ -232,9 +240,7 @@ class Mailer:
                     if not failure.temporary or last:
                         raise
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(
-                        self._closing.wait(), pause and pause * (0.5 + secrets.randbelow(1001) / 1000)
-                    )
+                    await asyncio.wait_for(self._closing.wait(), _uneven(pause or 0.0))
         except (Undelivered, OSError, ValueError) as error:
             # An OSError of the spool names a path, others may hold the address.
             reason = str(error) if isinstance(error, Undelivered) else type(error).__name__

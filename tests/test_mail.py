@@ -18,7 +18,7 @@ from tornado.ioloop import IOLoop
 
 from opening import open_mailer
 from outbound import mail as module
-from outbound.mail import KEPT, MOST_ALIKE, MOST_NOTICES, Letter, SmtpServer, Spool, Undelivered, compose
+from outbound.mail import KEPT, MOST_ALIKE, MOST_NOTICES, MOST_OTHERS, Letter, SmtpServer, Spool, Undelivered, compose
 from serving.arguments import load
 from settings.declared import Settings
 from settings.types import SettingsError
@@ -224,6 +224,7 @@ async def test_mails_of_one_kind_by_one_account_fill_few_places_and_keep_out_no_
     notice = replace(LETTER, payer=LETTER.to)
     others = (
         replace(notice, link=True),
+        replace(notice, link=True, undo=True, what="second_step"),
         replace(notice, what="address_changed"),
         replace(notice, payer="grace@example.com"),
     )
@@ -258,18 +259,23 @@ async def test_notices_of_many_accounts_leave_places_for_mails_with_links() -> N
     sender.post(replace(LETTER, link=True))
     await until(lambda: sent)
     assert [mail["Subject"] for mail in sent] == [LETTER.subject]
+    for number in range(MOST_OTHERS):
+        sender.post(replace(LETTER, subject="A notice", link=True, to=f"{number}@example.com"))
+    assert sender.queue == MOST_OTHERS
+    sender.post(replace(LETTER, link=True, undo=True))
+    assert sender.queue == MOST_OTHERS + 1
     stuck.set()
     await sender.close(60)
-    assert len(sent) == MOST_NOTICES + 1
+    assert len(sent) == MOST_OTHERS + 2
 
 
 @pytest.mark.gen_test
-async def test_a_mail_with_a_link_is_tried_longer_than_a_notice(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_mail_that_takes_a_change_back_is_tried_longer(caplog: pytest.LogCaptureFixture) -> None:
     kept = Kept()
     for link in (False, True):
         kept.failures = [Undelivered("454 too many", temporary=True) for _ in range(3)]
         sender = mailer(kept, late=(0.01,))
-        sender.post(replace(LETTER, link=link))
+        sender.post(replace(LETTER, link=True, undo=link))
         await until(lambda: not sender._tasks)  # noqa: B023  # awaited within the turn
     assert len(kept.mails) == 1
     assert caplog.messages == ["mail reset not sent: 454 too many"]
