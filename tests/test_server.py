@@ -43,6 +43,7 @@ def has_ipv6() -> bool:
 def test_it_prints_one_line_and_answers_on_both_loopback_addresses(url: str) -> None:
     with Server("--redis-url", url, *QUICK) as server:
         server.ready()
+        wait_until(lambda: server.out.endswith("\n"))
         assert server.out == f"Latchkey listening on http://localhost:{server.port}\n"
         assert server.port > 0
         assert status_of(server.port, "/readyz") == 200
@@ -124,7 +125,7 @@ def test_a_start_that_is_ended_leaves_no_store_behind() -> None:
         store = store_pid(server.data_dir)
         status = server.stop()
         assert status in (0, 130), server.log
-        assert not store_runs(server.data_dir, store)
+        wait_until(lambda: not store_runs(server.data_dir, store))
         assert "Traceback" not in server.log
 
 
