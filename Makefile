@@ -25,7 +25,7 @@ help:  ## list these targets
 run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" passes flags)
 	$(BIN)/python server.py --demo $(ARGS)
 
-test: $(VENV)/installed-test  ## run the tests but those of the next two (ARGS="tests/test_settings.py -x" passes arguments)
+test: $(VENV)/installed-test  ## run the tests but those of the next two (ARGS="tests/cli/test_settings.py -x" passes arguments)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not bench" $(ARGS)
 
 test-browser: $(VENV)/installed-test  ## run the tests that drive Chromium
@@ -35,7 +35,7 @@ test-bench: $(VENV)/installed-bench  ## run the tests of the programs that measu
 	$(BIN)/python -m pytest $(PARALLEL) -m bench $(ARGS)
 
 fuzz: $(VENV)/installed-test  ## fuzz for ten minutes (ARGS="--seconds 36000 --http fast"); findings go to build/fuzz
-	$(BIN)/python -m fuzz $(ARGS)
+	$(BIN)/python -m dev.fuzz $(ARGS)
 
 # The tests run the fast HTTP server on asyncio's loop, and server processes on uvloop.
 crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP server, and the fast one on uvloop
@@ -46,17 +46,17 @@ test-cluster: $(VENV)/installed-test  ## run all tests with clusters of Valkey a
 	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys, as the tests do one of 10,000
-	LATCHKEY_FSCK_KEYS=100000 $(BIN)/python -m pytest tests/test_fsck_beside.py $(ARGS)
+	LATCHKEY_FSCK_KEYS=100000 $(BIN)/python -m pytest tests/engine/keys/test_fsck_beside.py $(ARGS)
 
 test-deploy: $(VENV)/installed-test  ## check the files of deploy/ with the programs they are for (nginx-light, caddy, systemd)
 	$(BIN)/python -m pytest deploy $(ARGS)
 
 timing: $(VENV)/installed-bench  ## measure whether the time of an answer tells what it does not; writes docs/timing.md
-	$(BIN)/python -m timing $(ARGS)
+	$(BIN)/python -m dev.timing $(ARGS)
 
 .PHONY: proof
 proof: $(VENV)/installed-test  ## break servers and stores under load, check every promise, in 10 minutes (ARGS="--store redis")
-	$(BIN)/python -m proof $(ARGS)
+	$(BIN)/python -m dev.proof $(ARGS)
 
 .PHONY: frozen
 frozen: $(VENV)/installed-test  ## write what users and programs see into tests/frozen/snapshots, after a wanted change
@@ -64,15 +64,15 @@ frozen: $(VENV)/installed-test  ## write what users and programs see into tests/
 
 screenshots: $(VENV)/installed-test  ## write pictures of all pages into build/screenshots, to be looked at
 	rm -rf build/screenshots
-	LATCHKEY_SHOTS=build/screenshots $(BIN)/python -m pytest tests/test_browser_pages.py $(ARGS)
+	LATCHKEY_SHOTS=build/screenshots $(BIN)/python -m pytest tests/browser/test_browser_pages.py $(ARGS)
 
 lint: $(VENV)/installed-test  ## check style, format and types, locked packages, and that no secret is in a file
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m checks.lock
-	$(BIN)/python -m checks.secret_scan
-	$(BIN)/python -m checks.audit
+	$(BIN)/python -m dev.checks.lock
+	$(BIN)/python -m dev.checks.secret_scan
+	$(BIN)/python -m dev.checks.audit
 
 lock: | $(BIN)/python  ## make the lock files anew, with the newest releases that setup.cfg takes
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
@@ -82,53 +82,53 @@ lock: | $(BIN)/python  ## make the lock files anew, with the newest releases tha
 bench: bench-endpoints bench-documents bench-ai  ## measure endpoints, hosted documents and AI calls, in 20 minutes (needs wrk)
 
 bench-endpoints: $(VENV)/installed-bench  ## measure every endpoint beside its ceilings (ARGS="--rounds 2 --burst 1")
-	$(BIN)/python -m bench.endpoints $(ARGS)
+	$(BIN)/python -m dev.bench.endpoints $(ARGS)
 
 bench-documents: $(VENV)/installed-bench  ## measure hosted documents (ARGS="--documents 10,1000")
-	$(BIN)/python -m bench.documents $(ARGS)
+	$(BIN)/python -m dev.bench.documents $(ARGS)
 
 bench-ai: $(VENV)/installed-bench  ## measure AI calls (ARGS="--seconds 10 --asked 100000")
-	$(BIN)/python -m bench.ai $(ARGS)
+	$(BIN)/python -m dev.bench.ai $(ARGS)
 
 bench-peers: $(VENV)/installed-bench  ## install other servers, measure Latchkey beside them, in 20 minutes
-	$(BIN)/python -m bench.peers $(ARGS)
+	$(BIN)/python -m dev.bench.peers $(ARGS)
 
 bench-flat: $(VENV)/installed-bench  ## measure over a full store, in 20 minutes and 12 GB (ARGS="--users 10000")
-	$(BIN)/python -m bench.flat $(ARGS)
+	$(BIN)/python -m dev.bench.flat $(ARGS)
 
 bench-memory: $(VENV)/installed-bench  ## measure what things take in Redis and in Valkey, in 4 minutes
-	$(BIN)/python -m bench.memory $(ARGS)
+	$(BIN)/python -m dev.bench.memory $(ARGS)
 
 bench-waiting: $(VENV)/installed-bench  ## measure what waiting for a replica costs, in 3 minutes
-	$(BIN)/python -m bench.waiting $(ARGS)
+	$(BIN)/python -m dev.bench.waiting $(ARGS)
 
 bench-overload: $(VENV)/installed-bench  ## measure twice the sustainable load, in 4 minutes; writes docs/overload.md
-	$(BIN)/python -m bench.overload $(ARGS)
+	$(BIN)/python -m dev.bench.overload $(ARGS)
 
 bench-metrics: $(VENV)/installed-bench  ## measure what counting for Prometheus costs, in 3 minutes
-	$(BIN)/python -m bench.metrics $(ARGS)
+	$(BIN)/python -m dev.bench.metrics $(ARGS)
 
 bench-starting: $(VENV)/installed-bench  ## measure starts, and the memory of idle workers, in a minute
-	$(BIN)/python -m bench.starting $(ARGS)
+	$(BIN)/python -m dev.bench.starting $(ARGS)
 
 bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
-	$(BIN)/python -m bench.report
+	$(BIN)/python -m dev.bench.report
 
 .PHONY: passwords
 passwords: $(VENV)/installed  ## build the filter of refused passwords again, by the recorded hashes (ARGS=--record: new versions)
-	$(BIN)/python -m checks.common_passwords --fetch $(ARGS)
+	$(BIN)/python -m dev.checks.common_passwords --fetch $(ARGS)
 
 .PHONY: vendor
 vendor: $(VENV)/installed  ## fetch what pages load of other projects, by the recorded hashes (ARGS=--record: a new version)
-	$(BIN)/python -m checks.vendor --fetch $(ARGS)
+	$(BIN)/python -m dev.checks.vendor --fetch $(ARGS)
 
 docs: $(VENV)/installed  ## write docs/settings.md from settings/declared.py, and the examples and the table of docs/clients.md
 	$(BIN)/python -m settings > docs/settings.md.new
 	mv docs/settings.md.new docs/settings.md
-	$(BIN)/python -m tests.clients.document
+	$(BIN)/python -m tests.oauth.clients.document
 
 clean:  ## remove what make and the tools made; data/ stays
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/node/node_modules tests/clients/node/node_modules
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/support/node/node_modules tests/oauth/clients/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp files say when the environment last took what the lock files hold.

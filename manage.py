@@ -15,12 +15,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
-from commands.parser import PROGRAM, build_parser
+from cli.commands_parser import PROGRAM, build_parser
+from cli.terminal.parser import NoCommand, UsageError
+from cli.terminal.streams import reopen
+from cli.terminal.tables import coloured, show, word
 from settings.reading import from_namespace
 from settings.types import SettingsError
-from terminal.parser import NoCommand, UsageError
-from terminal.streams import reopen
-from terminal.tables import coloured, show, word
 
 __all__ = ["build_parser", "main", "start"]
 
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
             raise UsageError(f"`serve` comes first: {program} serve [settings]")
         settings = from_namespace(args, environ, "manage")
         # What commands work with takes a third of a second to load, which help and mistakes need not wait for.
-        from commands import run as running
+        from cli import run as running
 
         try:
             outcome = running.run(args, settings)

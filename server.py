@@ -1,7 +1,7 @@
 """The server: settings, store, application, listen, drain.
 
 `python server.py --help` names every setting; `docs/settings.md` explains them. What goes on between start and end
-stands in `serving/process.py`.
+stands in `runtime/processes.py`.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import logs
-from metrics.memory import Memory
-from opening import open_keys
-from outbound.config import ConfigError, load_models
-from serving import event_loop, notify, workers
-from serving.arguments import load
-from serving.hangup import Hangup
-from serving.listening import bind, raise_open_files
-from serving.process import serve
-from serving.process_state import Runtime
+from cli.terminal.streams import reopen
+from observability import logs
+from observability.metrics.memory import Memory
+from outbound.ai.config import ConfigError, load_models
+from runtime import event_loop, notify, workers
+from runtime.arguments import load
+from runtime.hangup import Hangup
+from runtime.listening import bind, raise_open_files
+from runtime.process_state import Runtime
+from runtime.processes import serve
+from runtime.wiring import open_keys
 from settings.declared import Settings
 from settings.types import SettingsError
-from store.connect import unix_url
-from store.embedded import EmbeddedStore
+from store.crypto.keyring import KeyRingError, Keys
+from store.engine.connect import unix_url
+from store.engine.embedded import EmbeddedStore
+from store.engine.memory import default_memory, limit_of
 from store.errors import StartupError, StoreError
-from store.keyring import KeyRingError, Keys
-from store.room import default_memory, limit_of
-from terminal.streams import reopen
 
 
 def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:

@@ -14,14 +14,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.engines import wait_until
-from bench.ports import free_port
 from deploy.programs import ROOT, accepts, changed, ran, tool
-from tests.fronts import Client
-from tests.processes import QUICK, Server
-from tests.raw_http import EMAIL, SEED
-from tests.test_ai_processes import CONFIG
-from tests.upstream import ScriptedUpstream
+from dev.lab.engines import wait_until
+from dev.lab.ports import free_port
+from tests.ai.test_ai_processes import CONFIG
+from tests.support.http.fronts import Client
+from tests.support.http.raw_http import EMAIL, SEED
+from tests.support.http.upstream import ScriptedUpstream
+from tests.support.processes.processes import QUICK, Server
 
 
 @dataclass

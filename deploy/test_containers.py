@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 import redis
 
-from bench.engines import wait_until
-from bench.ports import free_port
 from deploy.programs import HERE, ROOT, accepts, ran, tool
+from dev.lab.engines import wait_until
+from dev.lab.ports import free_port
 from settings.declared import DAY, Settings
-from tests.processes import QUICK, Server
+from tests.support.processes.processes import QUICK, Server
 
 DCLINT = "dclint@3.1.0"
 

@@ -12,19 +12,19 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bench.engines import wait_until
-from bench.ports import free_port
 from deploy.programs import HERE, ran, tool
 from deploy.proxies import PROXIES, Proxied, in_front, proxied
-from store.keyring import KeyRing
-from tests.driver import PASSWORD
-from tests.engines import valkey
-from tests.fronts import Client, request
-from tests.processes import QUICK, Server
-from tests.raw_http import EMAIL
-from tests.steady import HEALTH, Steady
-from tests.test_ai_processes import CONFIG
-from tests.upstream import Plan
+from dev.lab.engines import wait_until
+from dev.lab.ports import free_port
+from store.crypto.keyring import KeyRing
+from tests.ai.test_ai_processes import CONFIG
+from tests.support.http.driver import PASSWORD
+from tests.support.http.fronts import Client, request
+from tests.support.http.raw_http import EMAIL
+from tests.support.http.steady import HEALTH, Steady
+from tests.support.http.upstream import Plan
+from tests.support.processes.engines import valkey
+from tests.support.processes.processes import QUICK, Server
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 

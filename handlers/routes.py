@@ -9,74 +9,9 @@ from typing import Any
 
 from tornado.routing import URLSpec
 
-from handlers.account import (
-    AppsHandler,
-    HomeHandler,
-    RevokeAppHandler,
-    SpendLimitHandler,
-)
-from handlers.account_credits import CreditsHandler
-from handlers.account_data import (
-    AppDataHandler,
-    DeleteDataHandler,
-    DeleteDocumentHandler,
-    DocumentPageHandler,
-    ExportHandler,
-)
-from handlers.account_factors import (
-    AddPasskeyHandler,
-    AuthenticatorHandler,
-    NewPasskeyOptionsHandler,
-    RecoveryHandler,
-    RemoveAuthenticatorHandler,
-    RemovePasskeyHandler,
-    RenamePasskeyHandler,
-)
-from handlers.account_leaving import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
-from handlers.account_profile import AccountHandler, RemovePictureHandler, UploadHandler
-from handlers.account_security import (
-    EndOtherSessionsHandler,
-    EndSessionHandler,
-    ProveHandler,
-    ProveOptionsHandler,
-    SecurityHandler,
-)
-from handlers.ai import (
-    MessagesHandler,
-    ModelsHandler,
-    SdkCountHandler,
-    SdkMessagesHandler,
-    SdkModelHandler,
-    SdkModelsHandler,
-)
-from handlers.application import Latchkey
-from handlers.authorize import AuthorizeHandler
-from handlers.credits import BalanceHandler, ConnectedAppsHandler
-from handlers.decide import DecideHandler
-from handlers.developer import (
-    EndSecretHandler,
-    OwnedAppHandler,
-    OwnedAppsHandler,
-    RegisterHandler,
-    RotateHandler,
-    StatusHandler,
-)
-from handlers.developer_delete import DeleteAppHandler, DeleteAppOptionsHandler
-from handlers.developer_try import TryHandler
-from handlers.developer_verify import VerifyHandler
-from handlers.developer_webhooks import (
-    DeliveryHandler,
-    ReplayHandler,
-    SigningSecretHandler,
-    TestEventHandler,
-    WebhooksHandler,
-)
-from handlers.docs import DocsHandler
-from handlers.documents import CollectionHandler, DocumentHandler, UsageHandler
-from handlers.fallback import FallbackHandler, StaticHandler, files_in, quote_nothing
-from handlers.guarded import check_posts
-from handlers.health import HealthHandler, ReadyHandler
-from handlers.mailed import (
+from handlers.account.connected_apps import AppsHandler, HomeHandler, RevokeAppHandler, SpendLimitHandler
+from handlers.account.deletion import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
+from handlers.account.email_links import (
     ChangeHandler,
     ConfirmHandler,
     EmailHandler,
@@ -85,22 +20,82 @@ from handlers.mailed import (
     SendAgainHandler,
     UndoHandler,
 )
-from handlers.metadata import MetadataHandler
-from handlers.openapi import OpenApiHandler, document_bytes
-from handlers.pictures import PictureHandler
-from handlers.policy import NOWHERE, check_policies, policy_of
-from handlers.revoke import RevokeHandler
-from handlers.second_step import (
+from handlers.account.factors import (
+    AddPasskeyHandler,
+    AuthenticatorHandler,
+    NewPasskeyOptionsHandler,
+    RecoveryHandler,
+    RemoveAuthenticatorHandler,
+    RemovePasskeyHandler,
+    RenamePasskeyHandler,
+)
+from handlers.account.pictures import PictureHandler
+from handlers.account.profile import AccountHandler, RemovePictureHandler, UploadHandler
+from handlers.account.reauth_forms import check_posts
+from handlers.account.second_step import (
     PasskeyOptionsHandler,
     PasskeySignInHandler,
     SecondOptionsHandler,
     SecondStepHandler,
 )
-from handlers.security_line import tell_security
-from handlers.signin import SignInHandler, SignOutHandler, SignUpHandler
-from handlers.site import Site
-from handlers.token import TokenHandler
-from handlers.userinfo import UserinfoHandler
+from handlers.account.security import (
+    EndOtherSessionsHandler,
+    EndSessionHandler,
+    ProveHandler,
+    ProveOptionsHandler,
+    SecurityHandler,
+)
+from handlers.account.signin import SignInHandler, SignOutHandler, SignUpHandler
+from handlers.ai.routes import (
+    MessagesHandler,
+    ModelsHandler,
+    SdkCountHandler,
+    SdkMessagesHandler,
+    SdkModelHandler,
+    SdkModelsHandler,
+)
+from handlers.core.application import Latchkey
+from handlers.core.fallback import FallbackHandler, StaticHandler, files_in, quote_nothing
+from handlers.core.policy import NOWHERE, check_policies, policy_of
+from handlers.core.security_context import tell_security
+from handlers.core.site import Site
+from handlers.credits.pages import CreditsHandler
+from handlers.developer.apps import (
+    EndSecretHandler,
+    OwnedAppHandler,
+    OwnedAppsHandler,
+    RegisterHandler,
+    RotateHandler,
+    StatusHandler,
+)
+from handlers.developer.delete import DeleteAppHandler, DeleteAppOptionsHandler
+from handlers.developer.try_flow import TryHandler
+from handlers.developer.verify import VerifyHandler
+from handlers.developer.webhooks import (
+    DeliveryHandler,
+    ReplayHandler,
+    SigningSecretHandler,
+    TestEventHandler,
+    WebhooksHandler,
+)
+from handlers.documents.documents import CollectionHandler, DocumentHandler, UsageHandler
+from handlers.documents.pages import (
+    AppDataHandler,
+    DeleteDataHandler,
+    DeleteDocumentHandler,
+    DocumentPageHandler,
+    ExportHandler,
+)
+from handlers.oauth.authorize import AuthorizeHandler
+from handlers.oauth.balance import BalanceHandler, ConnectedAppsHandler
+from handlers.oauth.decide import DecideHandler
+from handlers.oauth.metadata import MetadataHandler
+from handlers.oauth.revoke import RevokeHandler
+from handlers.oauth.token import TokenHandler
+from handlers.oauth.userinfo import UserinfoHandler
+from handlers.openapi.document import OpenApiHandler, document_bytes
+from handlers.openapi.viewer import DocsHandler
+from handlers.ops.health import HealthHandler, ReadyHandler
 
 HERE = Path(__file__).resolve().parent.parent
 _LITERAL = re.compile(r"[/a-z0-9_-]+")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from outbound.guarded import guarded_session, in_words
-from outbound.reachable import Reach, Resolver, asking
-from outbound.turns import Fair
+from outbound.address_policy import Reach, Resolver, asking
+from outbound.guarded_http import guarded_session, in_words
+from outbound.keyed_semaphore import Fair
 
 AT_ONCE = 8
 CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0

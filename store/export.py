@@ -8,16 +8,16 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from store.archive import Packed, ZipWriter, document_path, json_line
-from store.documents import Metadata, document_record
-from store.grants import Grant
+from store.accounts.signin.signin_methods import security_record
+from store.credits.records import balance_record, entry_record, holds_record, opening_record, pages
+from store.documents.archive import Packed, ZipWriter, document_path, json_line
+from store.documents.documents import Metadata, document_record
 from store.moments import timestamp
+from store.oauth.grants import Grant
 from store.operations import Person
-from store.records import balance_record, entry_record, holds_record, opening_record, pages
-from store.security import security_record
 
 if TYPE_CHECKING:
-    from store.opened import Store
+    from store.wiring import Store
 
 
 async def as_zip(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, int], None]:

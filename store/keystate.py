@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from store import keys
+from store.crypto.keyring import KeyRing
+from store.engine.scripts import Scripts
 from store.errors import StartupError
-from store.keyring import KeyRing
 from store.lifetimes import DAY, LONGEST_SEALED, MINUTE
 from store.refused import Refused
-from store.scripts import Scripts
 
 LAYOUT = 3
 """How the store is laid out, as a number. What an older number means, and how it is left behind: `store/upgrade.py`."""

@@ -10,6 +10,10 @@ from types import TracebackType
 from typing import NamedTuple
 
 from store import keys
+from store.crypto.passwords import HasherBusy
+from store.crypto.seal import fingerprint
+from store.engine.scripts import Scripts
+from store.engine.turns import Turns
 from store.errors import StoreError
 from store.lifetimes import (
     ADDRESS,
@@ -31,12 +35,8 @@ from store.lifetimes import (
     WIDE,
     Group,
 )
-from store.passwords import HasherBusy
 from store.refused import let_in
 from store.results import Window
-from store.scripts import Scripts
-from store.seal import fingerprint
-from store.turns import Turns
 
 
 class Networks(NamedTuple):

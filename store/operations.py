@@ -9,19 +9,19 @@ from datetime import datetime
 from redis.asyncio import Redis
 
 from store import keys
-from store.credits import Credits, Granted
+from store.accounts.people import People
+from store.accounts.signin.passkeys import passkeys_of
+from store.accounts.signin.sessions import ACTIVITY_SHOWN, Activity, activities, live_session
+from store.accounts.signin.signin_methods import Security
+from store.credits.credits import Credits, Granted
+from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
-from store.grants import Grant
 from store.lifetimes import GRACE
 from store.moments import at
 from store.names import is_user_id, normalise_email
-from store.passkeys import passkeys_of
-from store.people import People
+from store.oauth.grants import Grant
 from store.refused import Refused
 from store.results import unheard
-from store.scripts import Reply, Scripts
-from store.security import Security
-from store.sessions import ACTIVITY_SHOWN, Activity, activities, live_session
 
 SHARDS_AT_ONCE = 256
 

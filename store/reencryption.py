@@ -15,16 +15,16 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps import Apps
-from store.cipher import Cipher
+from store.accounts.signin.totp import TotpSecrets
+from store.apps.apps import Apps
+from store.apps.webhooks import WebhookSecrets
+from store.crypto.cipher import Cipher
+from store.crypto.keyring import Keys
+from store.documents.holdings import PAST_ALL
+from store.engine.scripts import Scripts
 from store.errors import StoreError, StoreUnavailable, wrapped
-from store.holdings import PAST_ALL
-from store.keyring import Keys
 from store.keystate import KeyState
 from store.refused import Refused
-from store.scripts import Scripts
-from store.totp import TotpSecrets
-from store.webhooks import WebhookSecrets
 
 SHARDS_AT_ONCE = 256
 PEOPLE_AT_ONCE = 256

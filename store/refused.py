@@ -1,10 +1,10 @@
-"""The one exception by which a store call says no; its code stands in the catalogue of `handlers/errors.py`."""
+"""The one exception by which a store call says no; its code stands in the catalogue of `handlers/core/errors.py`."""
 
 from __future__ import annotations
 
+from store.engine.scripts import Reply
 from store.lifetimes import Group
 from store.results import Window, window_of
-from store.scripts import Reply
 
 
 class Refused(Exception):
@@ -29,7 +29,8 @@ class SignedOut(Exception):
 
 
 class Unproved(Exception):
-    """The person has to confirm who they are, as `store/confirming.py` takes it, before this change is made."""
+    """The person has to confirm who they are, as `store/accounts/signin/reauth.py` takes it, before this change is
+    made."""
 
 
 def let_in(group: Group, reply: Reply) -> Window:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from store.crypto.seal import Token
+from store.engine.scripts import Reply
 from store.lifetimes import Group
-from store.scripts import Reply
-from store.seal import Token
 
 
 def unheard(*done: int) -> None:

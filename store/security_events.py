@@ -29,7 +29,7 @@ class Declared:
     `stream`: what it takes to write the event. `strangers`: nothing. `people`: an account. `sensitive`: an account, and
     more than a click; these are the warnings, and changes to how a person signs in. `operator`: the operator's access.
     `counted`: whether repetitions become one event with a count, and whose: a person's, a person's from one place or of
-    one app, or those of one cause. `store/security_log.py` says how many of a person's it tells apart.
+    one app, or those of one cause. `store/accounts/audit/security_log.py` says how many of a person's it tells apart.
     `severity`: a warning is what somebody should look into. `trail`: where the event is in a person's activity, or ""
     where it is in the security log alone. `logged`: whether it is in the security log. `actor`: who causes it.
     `detail`: what the log's field of that name has. `result`: how it ended.

@@ -22,17 +22,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from store.credits import MAX_AMOUNT
+from store.apps.redirect_uris import check_redirect_uri
+from store.apps.registration import Registration
+from store.apps.webhooks import check_webhook_secret
+from store.credits.credits import MAX_AMOUNT
+from store.crypto.passwords import check_length, check_password
 from store.errors import StartupError
 from store.lifetimes import EMAIL_RESERVATION, SECOND
 from store.names import check_app_name, check_client_id, check_person_name, normalise_email, parse_scope
-from store.opened import Store
-from store.passwords import check_length, check_password
-from store.redirect_uris import check_redirect_uri
 from store.refused import Refused
-from store.registration import Registration
 from store.results import Visitor, unheard
-from store.webhooks import check_webhook_secret
+from store.wiring import Store
 
 log = logging.getLogger("latchkey.seed")
 

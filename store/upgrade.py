@@ -22,10 +22,10 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
+from store.engine.restored import every_key
+from store.engine.scripts import Scripts
 from store.errors import wrapped
 from store.keystate import LAYOUT, KeyState
-from store.restored import every_key
-from store.scripts import Scripts
 
 log = logging.getLogger("latchkey.store")
 

@@ -15,23 +15,23 @@ import pytest
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
-from handlers.application import Latchkey
+from handlers.core.application import Latchkey
+from handlers.core.site import Site
 from handlers.routes import make_application
-from handlers.site import Site
-from store.connect import connect
-from store.embedded import EmbeddedStore
-from store.keyring import KeyFile, KeyRing, Keys
-from store.opened import Store
-from store.passwords import PasswordHasher
-from store.waiting import Wait
-from tests import fronts
-from tests.clusters import Cluster, Replicated
-from tests.driver import Service
-from tests.engines import Engine, FakeClock, redis_server, valkey
-from tests.operating import Home
-from tests.owners import end_stores
-from tests.spender import models_on
-from tests.upstream import ScriptedUpstream
+from store.crypto.keyring import KeyFile, KeyRing, Keys
+from store.crypto.passwords import PasswordHasher
+from store.engine.connect import connect
+from store.engine.embedded import EmbeddedStore
+from store.engine.replicas import Wait
+from store.wiring import Store
+from tests.support.http import fronts
+from tests.support.http.driver import Service
+from tests.support.http.upstream import ScriptedUpstream
+from tests.support.processes.clusters import Cluster, Replicated
+from tests.support.processes.engines import Engine, FakeClock, redis_server, valkey
+from tests.support.processes.operating import Home
+from tests.support.processes.owners import end_stores
+from tests.support.store.spender import models_on
 
 STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"
 ENGINES = tuple(os.environ.get("LATCHKEY_TEST_ENGINES", "memory,valkey,redis,cluster").split(","))
@@ -53,10 +53,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, beginnings in APART.items():
             if item.path.name.startswith(beginnings):
                 item.add_marker(marker)
-        if item.path.name.startswith(("test_front_", "test_lanes")):
+        if item.path.parent.name == "http" or item.path.name.startswith("test_pipeline"):
             item.add_marker("front")
         known = vars(item.module).values() if isinstance(item, pytest.Function) else ()
-        starts = any(getattr(one, "__module__", "") == "tests.processes" for one in known)
+        starts = any(getattr(one, "__module__", "") == "tests.support.processes.processes" for one in known)
         if starts or "http_server" in getattr(item, "fixturenames", ()):
             item.add_marker("http")
 

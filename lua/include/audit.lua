@@ -22,7 +22,7 @@ local function make_room(lines, event)
 end
 
 -- Notes an event in a trail, which is the person's `audit` or, for ordinary events, `activity`. `noted` goes out with the
--- answer of the script (store/scripts.py).
+-- answer of the script (store/engine/scripts.py).
 local function record(trail, event, client, address, agent)
   noted[#noted + 1] = {trail, event, client, address, agent}
   local line = string.gsub(table.concat({int(now_ms()), event, client, address, agent}, ' '), '%c', ' ')

@@ -6,16 +6,16 @@ import re
 from typing import Any
 
 from store import keys
+from store.apps.registration import Registration
+from store.apps.tombstones import LASTS, Remains, Tombstone
+from store.apps.webhooks import WebhookSecrets
 from store.errors import StoreError
-from store.fsck.desk import Desk
+from store.fsck.context import Desk
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_words, row_of
 from store.keys import Spelt
 from store.lifetimes import EMAIL_RESERVATION, UNDO_LINK
-from store.registration import Registration
-from store.tombstones import LASTS, Remains, Tombstone
-from store.webhooks import WebhookSecrets
 
 DRIFT = 10
 """So many people more or less than there are, or a tenth of them, are still about as many."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from store import keys, moments
 from store.errors import StoreError
-from store.fsck.desk import Desk
+from store.fsck.context import Desk
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import HOLD_MOST, SLACK
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words, number, row_of

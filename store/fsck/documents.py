@@ -6,9 +6,9 @@ import re
 from collections import Counter
 
 from store import keys
-from store.cipher import OVERHEAD_BYTES
+from store.crypto.cipher import OVERHEAD_BYTES
 from store.errors import StoreError
-from store.fsck.desk import Desk
+from store.fsck.context import Desk
 from store.fsck.invariants import Finding, Mend, found
 from store.fsck.pair import Pair, Row
 from store.fsck.reading import Expected, Read, in_steps, in_words

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from store import lifetimes
+from store.accounts.audit.security_log import KEPT_MS
+from store.app_stats import DAYS_KEPT, NAMES
 from store.keys import Spelt
 from store.lifetimes import (
     ACCESS_TOKEN,
@@ -27,9 +29,7 @@ from store.lifetimes import (
     UNDO_LINK,
     Group,
 )
-from store.numbers import DAYS_KEPT, NAMES
-from store.outbox import SWEEP_SECONDS
-from store.security_log import KEPT_MS
+from store.webhooks.outbox import SWEEP_SECONDS
 
 SLACK = MINUTE
 """ms by which the clocks of two hosts may differ, one of which took over from the other."""

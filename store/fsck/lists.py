@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from store import keys
-from store.fsck.desk import Desk
+from store.accounts.people import ABOUT_TO_BEGIN
+from store.fsck.context import Desk
 from store.fsck.invariants import Finding, found
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words
 from store.keys import Spelt
 from store.lifetimes import APP_BEGUN
-from store.people import ABOUT_TO_BEGIN
 
 AT_ONCE = 200
 MEMBER = 29  # characters of a user id without its shard

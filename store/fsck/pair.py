@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from store import keys
-from store.scripts import Reply
+from store.engine.scripts import Reply
 
 
 class Row(NamedTuple):

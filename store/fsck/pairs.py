@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 
 from store import keys
-from store.fsck import documents, telling
-from store.fsck.desk import Desk
+from store.engine.scripts import Reply
+from store.fsck import documents, webhooks
+from store.fsck.context import Desk
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, MOST_REMEMBERED, REMEMBERED, SLACK, wrong_fields
 from store.fsck.pair import Pair, rows_of
 from store.fsck.reading import Expected, number, row_of
 from store.keys import Spelt
 from store.lifetimes import DAY, GRACE
-from store.scripts import Reply
 
 TRIES = 5
 
@@ -39,14 +39,14 @@ async def check(desk: Desk, at: Spelt, key: str) -> list[Finding]:
             wrong.append(found("row", key, f"wrong or missing: {' '.join(sorted(names_wrong)[:9])}"))
         wrong += _remembered(pair, key)
         wrong += _members(desk, pair, key) + _grace(desk, pair, key)
-        wrong += await telling.missing(desk, at.user, at.client, key) if "revoked_at" in pair.grant else []
+        wrong += await webhooks.missing(desk, at.user, at.client, key) if "revoked_at" in pair.grant else []
         if not desk.last and "revoked_at" not in pair.grant:
             desk.connected[at.client] += 1
         there = (await desk.registration(at.client))[2]
         if not there and desk.is_sure(key):
             what = f"the app {at.client} is not registered: app delete {at.client} --purge frees what it left"
             wrong.append(found("app", key, what))
-    elif max(pair.lefts.values()) >= telling.TOGETHER or -1 in pair.lefts.values():
+    elif max(pair.lefts.values()) >= webhooks.TOGETHER or -1 in pair.lefts.values():
         wrong.append(found("granted", key, "there is no grant"))
     desk.documents += 0 if desk.last else len(pair.rows)
     return wrong + await documents.judge(desk, pair)
@@ -141,7 +141,7 @@ def _grace(desk: Desk, pair: Pair, key: str) -> list[Finding]:
         return wrong
     until = pair.now + left
     for noun, its in pair.lefts.items():
-        if its != -2 and abs(its - left) > telling.TOGETHER:
+        if its != -2 and abs(its - left) > webhooks.TOGETHER:
             mend = desk.reader.mend(grant, still, ("PEXPIREAT", named[noun], str(until)))
             wrong.append(found("grace", key, f"{noun} does not end with the revoked grant", mend))
     return wrong

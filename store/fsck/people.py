@@ -6,14 +6,14 @@ import re
 from typing import Any
 
 from store import keys
+from store.accounts.people import ABOUT_TO_BEGIN
 from store.errors import StoreError
-from store.fsck.desk import Desk
+from store.fsck.context import Desk
 from store.fsck.invariants import Finding, Mend, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_steps, in_words, number, row_of
 from store.keys import Spelt
 from store.lifetimes import DAY
-from store.people import ABOUT_TO_BEGIN
 
 AT_ONCE = 100
 _STORED = re.compile(r"([0-9]+) ([0-9]+) ([0-9]+)")

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from redis.asyncio import Redis
 
 from store import keys
+from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.fsck.invariants import Mend
-from store.scripts import Reply, Scripts
 
 KEYS_AT_ONCE = 500
 DOCUMENTS_AT_ONCE = 200

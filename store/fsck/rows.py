@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from store import keys
-from store.fsck import apps, credits, lists, pairs, people, telling
-from store.fsck.desk import Desk
+from store.fsck import apps, credits, lists, pairs, people, webhooks
+from store.fsck.context import Desk
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, PAIR, SLACK, Kind, is_known, lifetime, wrong_fields
 from store.fsck.reading import Look, Read, Reader, row_of
@@ -41,10 +41,10 @@ BEYOND: dict[str, Beyond] = {
     "all-leaving": Beyond(lists.reads_of_zset, lists.judge_leaving),
     "apps": Beyond(lists.reads_of_zset, lists.judge_owned),
     "all-apps": Beyond(lists.reads_of_zset, lists.judge_apps),
-    "due": Beyond(lists.reads_of_zset, telling.judge_due),
-    "delivery": Beyond(telling.reads_of_delivery, telling.judge_delivery),
-    "deliveries": Beyond(lists.reads_of_zset, telling.judge_deliveries),
-    "deliveries-due": Beyond(lists.reads_of_zset, telling.judge_deliveries),
+    "due": Beyond(lists.reads_of_zset, webhooks.judge_due),
+    "delivery": Beyond(webhooks.reads_of_delivery, webhooks.judge_delivery),
+    "deliveries": Beyond(lists.reads_of_zset, webhooks.judge_deliveries),
+    "deliveries-due": Beyond(lists.reads_of_zset, webhooks.judge_deliveries),
     "email": Beyond(people.no_reads, apps.judge_email),
     "registration": Beyond(apps.reads_of_registration, apps.judge_registration),
     "days": Beyond(apps.reads_of_numbers, apps.judge_numbers),

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from redis.asyncio import Redis
 
 from store import keys
-from store.addresses import Addresses
-from store.cipher import Cipher
+from store.accounts.addresses import Addresses
+from store.accounts.signin.totp import TotpSecrets
+from store.crypto.cipher import Cipher
+from store.crypto.keyring import Keys
+from store.engine.scripts import Scripts
 from store.fsck import apps, rows
-from store.fsck.desk import Desk
+from store.fsck.context import Desk
 from store.fsck.invariants import ERROR, INVARIANTS, Finding
 from store.fsck.reading import Reader, in_steps
-from store.keyring import Keys
-from store.scripts import Scripts
-from store.totp import TotpSecrets
 
 AT_ONCE = 32
 """Keys that are looked at together: what the store does for them takes no longer than a listing."""

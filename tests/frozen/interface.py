@@ -10,7 +10,7 @@ from typing import Any
 from tornado.routing import URLSpec
 from tornado.web import Application
 
-from tests.pages import Element, Page, pages, render
+from tests.support.browser.pages import Element, Page, pages, render
 
 SAMPLE = "x" * 22
 """Fits every pattern of a part of a path."""

@@ -20,13 +20,13 @@ from tornado.httpclient import HTTPResponse
 
 from latchkey.testing import App as KitApp
 from latchkey.testing import Latchkey, LatchkeyError, Person
-from tests.driver import ALL_SCOPES, App, Browser, answer_of, json_of, send
-from tests.engines import Engine
 from tests.frozen.answers import EMAIL
 from tests.frozen.interface import allowed
 from tests.frozen.shapes import shape
-from tests.processes import QUICK, Server
-from tests.receiver import Receiver, answering
+from tests.support.http.driver import ALL_SCOPES, App, Browser, answer_of, json_of, send
+from tests.support.http.receiver import Receiver, answering
+from tests.support.processes.engines import Engine
+from tests.support.processes.processes import QUICK, Server
 
 OPERATOR = "operator-key_0123456789-abcdefgh"
 OTHER_PORTS = {"operations": ("/ops/credits", "/healthz", "/readyz"), "metrics": ("/metrics", "/healthz")}

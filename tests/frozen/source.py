@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-NO_PRODUCT = {"bench", "build", "checks", "deploy", "dev", "docs", "examples", "fuzz", "proof", "tests", "timing"}
+NO_PRODUCT = {"build", "deploy", "dev", "docs", "examples", "tests"}
 """Folders at the top that no server runs."""
 
 

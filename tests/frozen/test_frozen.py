@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from tornado.web import Application
 
-from store.opened import Store
-from tests.checking import Furnished, few_shards, one_store
-from tests.engines import valkey
+from store.wiring import Store
 from tests.frozen import answers, command_line, interface, kit, running, source, stored
 from tests.frozen.compare import agree, hold, snapshot
+from tests.support.processes.engines import valkey
+from tests.support.store.checking import Furnished, few_shards, one_store
 
 __all__ = ["few_shards", "one_store"]  # fixtures
 

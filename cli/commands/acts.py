@@ -1,0 +1,66 @@
+"""Which commands are acts of the operator, and the event of the security log that each leaves."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Final
+
+from cli.terminal.outcome import Outcome
+from store.accounts.audit.security_log import Origin
+from store.wiring import Store
+
+ACTS: Final[Mapping[str, str]] = {
+    "apps.create_app": "app_created_by_operator",
+    "apps.update_app": "app_changed_by_operator",
+    "apps.rotate_secret": "app_secret_made_by_operator",
+    "apps.delete_app": "app_deleted_by_operator",
+    "webhooks.rotate_secret": "webhook_secret_made_by_operator",
+    "webhooks.replay": "delivery_replayed_by_operator",
+    "people.create_user": "",
+    "people.invite_user": "invited_by_operator",
+    "people.set_password": "",
+    "people.reset_factors": "",
+    "people.disable_user": "",
+    "people.enable_user": "",
+    "people.delete_user": "",
+    "export.export_user": "",
+    "credits.grant_credits": "",
+    "tokens.mint_token": "",
+    "keys.rotate_keys": "key_made_by_operator",
+    "keys.reencrypt": "documents_reencrypted_by_operator",
+    "keys.retire_key": "key_retired_by_operator",
+    "fsck.check_store": "store_repaired_by_operator",
+    "backup.back_up": "store_copied_by_operator",
+    "backup.restore": "store_restored_by_operator",
+    "backup.end_tokens": "tokens_ended_by_operator",
+}
+"""The event of each command; "" where the store notes one with the change."""
+READS: Final = frozenset(
+    {
+        *("apps.list_apps", "apps.show_app", "webhooks.list_deliveries", "people.list_users", "people.show_user"),
+        *("credits.show_credits", "audit.show_events", "shell.completion", "keys.generate_key", "keys.list_keys"),
+    }
+)
+"""Commands that change nothing in the store."""
+
+
+def by_operator(store: Store) -> None:
+    """From now on what this process does is noted as an act of the operator."""
+    store.security.origin = lambda: Origin(actor="operator")
+
+
+def note_act(store: Store, args: Namespace, outcome: Outcome) -> None:
+    """Notes a command that was carried out."""
+    event, record = ACTS.get(args.run, ""), outcome.record
+    if event and (args.run != "fsck.check_store" or args.repair):
+        # Nobody has an account with the address of an invitation.
+        typed = str(record.get("email", "")) if args.run == "people.invite_user" else ""
+        client = str(record.get("client_id", getattr(args, "client_id", "")) or "")
+        store.security.note(event, client=client, typed=typed)
+
+
+def note_failure(store: Store, args: Namespace, code: str) -> None:
+    """Notes a command that was refused or broke off."""
+    if args.run in ACTS:
+        store.security.note("command_failed", detail=f"{args.run} {code}")

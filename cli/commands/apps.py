@@ -1,0 +1,160 @@
+"""`app`: the operator's commands about apps, one function for each."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Any
+
+from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE, Context
+from cli.commands_parser import PURGED
+from cli.terminal.outcome import Outcome
+from cli.terminal.progress import Bar
+from store.apps.apps import new_client_id
+from store.apps.lookalikes import check_honest_name
+from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri
+from store.apps.registration import Registration
+from store.moments import at, timestamp
+from store.names import check_app_name, parse_scope
+from store.operations import person_named
+from store.refused import Refused
+from store.webhooks.urls import check_webhook_url, is_loopback_url
+from store.wiring import Store
+
+# The options of `app create` and `app update` are named like the fields they set; one that is not given is absent.
+APP_OPTIONS = (
+    *("name", "redirect_uris", "scopes", "public", "pkce_required", "hosted_storage", "homepage"),
+    *("refresh_retry_seconds", "refresh_lifetime_days", "iss_in_response", "status", "webhook_url", "verified"),
+)
+
+
+async def create_app(context: Context, args: Namespace) -> Outcome:
+    """Registers an app. Raises Refused, ValueError."""
+    fields = _app_fields(context, args)
+    _check_redirect_uris(context, fields["redirect_uris"], fields.get("public", False))
+    client_id = args.client_id if args.client_id is not None else new_client_id()
+    if args.client_id is not None:
+        await context.store.apps.check_free(client_id)
+    Registration(client_id, **fields)  # whoever is to own it, only what may register is theirs
+    fields |= await _given(context.store, client_id, args)
+    begun, signing = context.store.webhooks.begun(Registration(client_id, **fields))
+    registration, secret = await context.store.apps.create(begun)
+    shown = {name: value for name, value in (("client_secret", secret), ("webhook_secret", signing)) if value}
+    notes = [f"The client_secret {SHOWN_ONCE}"] if secret else []
+    notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
+    return Outcome({**_app(registration), **shown}, note="\n".join(notes))
+
+
+async def list_apps(context: Context, args: Namespace) -> Outcome:
+    """Every app, oldest first."""
+    apps = [_app(registration) for registration in await context.store.apps.list()]
+    return Outcome({"apps": apps}, ("client_id", "name", "status", "scopes"))
+
+
+async def show_app(context: Context, args: Namespace) -> Outcome:
+    """One app with its numbers: about how many people have connected it, and by day (UTC) what it did; `spent` is in
+    micro-dollars. Raises Refused("not_found")."""
+    registration = await find_app(context.store, args.client_id)
+    numbers = await context.store.numbers.of(args.client_id)
+    days = [
+        {**asdict(day), "day": day.day.isoformat()}
+        for day in numbers.days
+        if day.calls or day.spent or day.connected or day.disconnected
+    ]
+    columns = ("day", "calls", "limited", "spent", "connected", "disconnected")
+    return Outcome({**_app(registration), "people": numbers.people, "days": days}, columns)
+
+
+async def update_app(context: Context, args: Namespace) -> Outcome:
+    """Changes what is given. Raises Refused, ValueError."""
+    fields = _app_fields(context, args)
+    if not fields and not hasattr(args, "owner"):
+        raise Refused("invalid_request", "Nothing to change is given.")
+    present = await find_app(context.store, args.client_id)
+    public = fields.get("public", present.public)
+    _check_redirect_uris(context, fields.get("redirect_uris", present.redirect_uris), public)
+    if public:
+        fields["secrets"] = ()
+    if fields.get("verified") is False:
+        fields["domain"] = ""
+    replace(present, **fields)
+    fields |= await _given(context.store, args.client_id, args)
+    url = fields.pop("webhook_url", None)
+    changed, signing = await context.store.apps.update(args.client_id, **fields), None
+    if url is not None:
+        changed, signing = await context.store.webhooks.set_url(args.client_id, url)
+    lacks_secret = not changed.public and not changed.secrets
+    notes = ["It has no secret yet; `app rotate-secret` makes one."] if lacks_secret else []
+    notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
+    return Outcome({**_app(changed), **({"webhook_secret": signing} if signing else {})}, note="\n".join(notes))
+
+
+async def rotate_secret(context: Context, args: Namespace) -> Outcome:
+    """Gives a confidential app a new secret. Raises Refused."""
+    _, secret = await context.store.apps.rotate_secret(args.client_id, drop_old=args.drop_old)
+    old = "No other secret is valid." if args.drop_old else "The one before it stays valid until the next rotation."
+    record = {"client_id": args.client_id, "client_secret": secret}
+    return Outcome(record, note=f"The client_secret {SHOWN_ONCE} {old}")
+
+
+async def delete_app(context: Context, args: Namespace) -> Outcome:
+    """Deletes an app; its documents live 30 days more, or go at once with `--purge`. Raises Refused("not_found")."""
+    purge = args.documents == PURGED
+    registration, _ = await context.store.apps.fresh(args.client_id)
+    with Bar(sys.stderr) as bar:
+        await context.store.apps.begin_deletion(args.client_id, purge=purge)
+        if registration and registration.owner:
+            with suppress(Refused):  # the owner's account may be gone
+                await context.store.operator.note(registration.owner, "own_app_deleted_by_operator", args.client_id)
+        bar.tell("waiting until every server has heard of it")
+        await context.store.apps.finish_deletion(args.client_id, bar.count, purge=purge)
+    return Outcome({"client_id": args.client_id, "deleted": True, "purged": purge})
+
+
+async def find_app(store: Store, client_id: str) -> Registration:
+    """The app of this client id. Raises Refused("not_found")."""
+    found = await store.apps.find(client_id)
+    if found is None:
+        raise Refused("not_found", "No such app.")
+    return found
+
+
+async def _given(store: Store, client_id: str, args: Namespace) -> dict[str, Any]:
+    """The owner that is given, in whose list the app stands then. Raises Refused("not_found"), ValueError."""
+    if not hasattr(args, "owner"):
+        return {}
+    person = await store.operator.find(person_named(args.owner), 1)
+    await store.owned.give(person.user, client_id)
+    return {"owner": person.user}
+
+
+def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:
+    fields = {option: getattr(args, option) for option in APP_OPTIONS if hasattr(args, option)}
+    if "name" in fields:
+        fields["name"] = check_app_name(fields["name"])
+        if not args.any_name:
+            check_honest_name(fields["name"])
+    if "scopes" in fields:
+        fields["scopes"] = parse_scope(" ".join(fields["scopes"].split()))
+    if "redirect_uris" in fields:
+        fields["redirect_uris"] = tuple(fields["redirect_uris"])
+    if fields.get("webhook_url"):
+        # Without a base URL the server is the one of a developer's machine.
+        base_url = context.settings.base_url
+        check_webhook_url(fields["webhook_url"], loopback=not base_url or is_loopback_url(base_url))
+    return fields
+
+
+def _check_redirect_uris(context: Context, uris: tuple[str, ...], public: bool) -> None:
+    """Of several, the one that is wrong is named. Raises ValueError."""
+    for uri in uris:
+        try:
+            check_redirect_uri(uri, public, context.settings.base_url)
+        except InvalidRedirectURI as error:
+            raise ValueError(f"redirect URI {uri[:200]!a}: {error}") from None
+
+
+def _app(registration: Registration) -> dict[str, Any]:
+    return {**registration.record(), "createdAt": timestamp(at(registration.created_at))}

@@ -1,0 +1,110 @@
+"""`audit`: the security log, read or followed."""
+
+from __future__ import annotations
+
+import json
+import re
+import select
+import sys
+from argparse import Namespace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from cli.commands.context import Context
+from cli.terminal.outcome import Outcome
+from cli.terminal.tables import word
+from settings.types import EMBEDDED
+from store.accounts.audit.logged_event import Event
+from store.accounts.audit.security_reading import Wanted
+from store.moments import at, timestamp
+from store.names import is_user_id, normalise_email
+from store.refused import Refused
+from store.wiring import Store
+
+SHOWN = 100
+"""Events that are shown where nobody says how many, or since when."""
+BEFORE = 10
+"""Events that are shown before those that are followed."""
+COLUMNS = ("at", "event", "result", "person", "client_id", "address", "agent", "typed", "detail", "count")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+async def show_events(context: Context, args: Namespace) -> Outcome:
+    """The newest events, oldest first; followed, they are printed as they come until somebody ends it. Raises Refused,
+    ValueError."""
+    if args.follow and context.settings.redis_url == EMBEDDED and not context.server_runs:
+        # The store would be held, and no server could start on it.
+        raise Refused("invalid_request", "No server runs on this data directory, so nothing can follow.")
+    wanted = await _wanted(context.store, args.person)
+    since = None if args.since is None else _moment(args.since)
+    if args.follow:
+        await _follow(context.store, args, since, wanted)
+        return Outcome({})
+    most = args.limit or (SHOWN if since is None else None)
+    found = await context.store.security_events.newest(most, since or 0, wanted)
+    return Outcome({"events": [_record(event) for event in found]}, COLUMNS)
+
+
+async def _follow(store: Store, args: Namespace, since: int | None, wanted: Wanted) -> None:
+    """Prints until the reader of a pipe is gone."""
+    events, as_json, shown = store.security_events, getattr(args, "json", False), set[str]()
+    after = f"{max(0, (since or 0) - 1)}-0"  # entries are never older than their events
+    if since is None:
+        after = await events.end()
+        for event in await events.newest(args.limit or BEFORE, wanted=wanted, until=after):
+            shown.add(event.id)
+            _print(event, as_json)
+    async for came in events.follow(after, since or 0, lambda event: event.id not in shown and wanted(event)):
+        if came is not None:
+            _print(came, as_json)
+        elif _hung_up():
+            return
+
+
+def _print(event: Event, as_json: bool) -> None:
+    record = _record(event)
+    known = (record[name] for name in COLUMNS if record[name] not in ("", 1))
+    print(json.dumps(record) if as_json else "  ".join(map(word, known)), flush=True)
+
+
+def _record(event: Event) -> dict[str, Any]:
+    return {"at": timestamp(at(event.at_ms)), **event.shown()}
+
+
+async def _wanted(store: Store, who: str | None) -> Wanted:
+    """Whether an event is of this person: user id, or e-mail address, which may belong to nobody. Raises ValueError."""
+    if who is None:
+        return lambda event: True
+    if is_user_id(who):
+        return lambda event: event.person == who
+    email = normalise_email(who)
+    typed = frozenset(store.security.fingerprints(email))
+    try:
+        user = (await store.operator.find(email, 0)).user
+    except Refused:
+        return lambda event: event.typed in typed
+    return lambda event: event.person == user or event.typed in typed
+
+
+def _moment(text: str) -> int:
+    """Epoch milliseconds of a date, a time, or a while ago: 2026-11-23, 2026-11-23T06:30, 15m. Raises ValueError."""
+    if match := re.fullmatch(r"([0-9]{1,6})([smhd])", text, re.ASCII):
+        moment = datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
+    else:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError("--since takes a date, a time, or a while such as 15m, 2h or 7d.") from None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+    return max(0, round(moment.timestamp() * 1000))
+
+
+def _hung_up() -> bool:
+    """Whether nobody reads the pipe that is written to. A write would find out with the next event only."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)  # ends and errors are told in any case
+    except (OSError, ValueError):  # a stream of a test, which is no file
+        return False
+    return any(state & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, state in poll.poll(0))

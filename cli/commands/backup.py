@@ -1,0 +1,115 @@
+"""`manage.py store backup` and `store restore`: copies of the embedded store, made while a server runs on it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from cli.commands.acts import by_operator
+from cli.commands.context import Context
+from cli.terminal.outcome import Outcome
+from cli.terminal.progress import Bar
+from runtime.wiring import KEY_FILE, open_keys, open_store
+from settings.declared import Settings
+from settings.types import EMBEDDED
+from store.crypto.keyring import KeyFile, Keys
+from store.engine import backup
+from store.engine.connect import unix_url
+from store.engine.restored import end_access
+from store.refused import Refused
+
+ELSEWHERE = (
+    "This copies the embedded store alone. Redis, Valkey and clusters are copied by their own means: "
+    "docs/operations.md says how."
+)
+KEYS_ARE_NOT_IN_IT = (
+    "THE SECRET KEYS ARE NOT IN IT, and without them it is worthless: nobody can be signed in and no document be read. "
+    "Keep them too, at another place: whoever has both has everything. {how}"
+)
+IN_THE_FILE = "They are in {path}; --keys FILE copies them as well."
+CONFIGURED = "They are those of LATCHKEY_SECRET_KEYS."
+ALIVE_AGAIN = "What was revoked, disconnected or disabled since the copy was made is alive again: end it again."
+SIGN_IN_AGAIN = (
+    "Every session, token and mailed link ended: people sign in again, and apps ask them to. What else was done since "
+    "the copy is undone: disable accounts, disconnect apps and change passwords again."
+)
+COPIED = "They are in {path}: move that file elsewhere now."
+
+
+async def back_up(context: Context, args: Namespace) -> Outcome:
+    """Copies the store, as it is at one moment, into a file that is not there yet, and reads it back; with `--keys` the
+    key file into another. Raises Refused, StartupError, OSError; a file is there whole or not at all."""
+    settings = context.settings
+    if settings.redis_url != EMBEDDED:
+        raise Refused("invalid_request", ELSEWHERE)
+    if args.keys and not isinstance(context.keys, KeyFile):
+        raise Refused("invalid_request", f"There is no key file to copy. {CONFIGURED}")
+    target = Path(args.file).absolute()
+    with Bar(sys.stderr) as bar:
+        rows = backup.save(settings.data_dir, target, bar.show)
+    record = {"output": args.file, "rows": rows, "bytes": target.stat().st_size, "keys": args.keys or ""}
+    if not isinstance(context.keys, KeyFile):
+        how = CONFIGURED
+    elif args.keys:
+        # Behind the snapshot: a key that came meanwhile is one more, and none that sealed is missing.
+        _copy_keys(context.keys.path, Path(args.keys).absolute())
+        how = COPIED.format(path=args.keys)
+    else:
+        how = IN_THE_FILE.format(path=context.keys.path)
+    return Outcome(record, note=KEYS_ARE_NOT_IN_IT.format(how=how))
+
+
+def restore(settings: Settings, args: Namespace) -> Outcome:
+    """Lays a copy into the data directory, which must hold no store yet, and looks whether the keys open it. Raises
+    Refused, StartupError, KeyRingError, OSError; then the directory is as it was."""
+    if settings.redis_url != EMBEDDED:
+        raise Refused("invalid_request", ELSEWHERE)
+    keys = settings.data_dir / KEY_FILE
+    if settings.secret_keys and args.keys:
+        raise Refused("invalid_request", f"--keys is not needed. {CONFIGURED}")
+    if args.keys and keys.exists():
+        raise Refused("invalid_request", f"There is a key file already, {keys}: leave --keys out, or move it away.")
+    if not (settings.secret_keys or args.keys or keys.exists()):
+        raise Refused(
+            "invalid_request", "A copy is worthless without the secret keys of its time: name their file with --keys."
+        )
+    with Bar(sys.stderr) as bar:
+        store = backup.begin_restore(settings.data_dir, Path(args.file).absolute(), bar.show)
+    copied = False
+    try:
+        if args.keys:
+            _copy_keys(KeyFile(Path(args.keys)).path, keys)
+            copied = True
+        rows = store.rows()
+        ended = asyncio.run(_open(settings, unix_url(store.socket_path), keep_tokens=args.keep_tokens))
+    except BaseException:
+        store.stop()
+        backup.give_up(settings.data_dir)
+        if copied:
+            keys.unlink(missing_ok=True)
+        raise
+    store.stop()
+    note = ALIVE_AGAIN if args.keep_tokens else SIGN_IN_AGAIN
+    record = {"input": args.file, "rows": rows, "ended": ended, "dataDir": str(settings.data_dir)}
+    return Outcome(record, note=note)
+
+
+async def end_tokens(context: Context, args: Namespace) -> Outcome:
+    """Ends every session and every token, after a restore by other means. Raises StoreError."""
+    return Outcome({"ended": await end_access(context.store.client)}, note=SIGN_IN_AGAIN)
+
+
+async def _open(settings: Settings, url: str, *, keep_tokens: bool) -> int:
+    """Opens the store as a server does: it holds the keys against it, and brings it into the present layout. Then it
+    ends sessions and tokens, unless they are kept; returns how many rows that were."""
+    async with open_store(settings, url, Keys(open_keys(settings))) as store:
+        by_operator(store)
+        store.security.note("store_restored_by_operator")
+        return 0 if keep_tokens else await end_access(store.client)
+
+
+def _copy_keys(source: Path, target: Path) -> None:
+    with backup.reserved(target), backup.write_privately(target) as file:
+        file.write(source.read_bytes())

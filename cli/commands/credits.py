@@ -1,0 +1,71 @@
+"""What `manage.py` does with credits: gives and takes them, and shows the balance with the ledger."""
+
+from __future__ import annotations
+
+import secrets
+from argparse import Namespace
+from typing import Any
+
+from cli.commands.context import Context
+from cli.terminal.outcome import Outcome
+from store.credits.credits import CURRENCY, SCALE
+from store.credits.records import balance_record, entry_record, holds_record, opening_record, pages
+from store.errors import StoreUnavailable
+from store.operations import person_named
+
+AMOUNTS = ("amount", "paid", "held", "spendable", "opening")
+COLUMNS = ("at", "kind", "amount", "paid", "client_id", "model", "inputTokens", "outputTokens", "reason", "endsAt")
+
+
+async def grant_credits(context: Context, args: Namespace) -> Outcome:
+    """Adds to a person's credits, or takes from them. Raises Refused, ValueError, StoreUnavailable."""
+    who, key = person_named(args.email), secrets.token_hex(16) if args.key is None else args.key
+    try:
+        person, granted = await context.store.operator.credit(who, args.amount, reason=args.reason, key=key)
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"{error}. Given again with --key {key}, the command does it once") from None
+    record = {
+        "sub": person.user,
+        "email": person.email,
+        "amount": args.amount,
+        **balance_record(granted.balance),
+        "replayed": granted.replayed,
+    }
+    note = "This key did the same before; nothing was done now." if granted.replayed else ""
+    return Outcome(record, note=note, words=_in_dollars(record))
+
+
+async def show_credits(context: Context, args: Namespace) -> Outcome:
+    """Balance, holds and the newest entries. Raises Refused("not_found"), ValueError."""
+    person = await context.store.operator.find(person_named(args.email))
+    read = [page async for page in pages(context.store.credits, person.user, args.limit)]
+    # What was folded while the pages were read is in the opening balance of the last one.
+    account, last = read[0], read[-1]
+    record = {
+        "sub": person.user,
+        "email": person.email,
+        **balance_record(account),
+        **opening_record(last),
+        "holds": holds_record(account),
+        "entries": [entry_record(entry) for page in read for entry in page.entries],
+    }
+    return Outcome(record, COLUMNS, words=_in_dollars(record))
+
+
+def _in_dollars(record: dict[str, Any]) -> dict[str, Any]:
+    """What people are shown of a record: amounts as dollars, and nothing where there is nothing."""
+    words: dict[str, Any] = {"currency": "", "scale": ""}
+    for name, value in record.items():
+        if name in AMOUNTS:
+            words[name] = f"{dollars(value)} {CURRENCY}"
+        elif isinstance(value, list):
+            words[name] = [{**row, **{key: dollars(row[key]) for key in AMOUNTS if key in row}} for row in value]
+        elif value is None:
+            words[name] = ""
+    return words
+
+
+def dollars(amount: int) -> str:
+    """Micro-dollars as dollars, to the last place."""
+    whole_part, part = divmod(abs(amount), 10**SCALE)
+    return f"{'-' if amount < 0 else ''}{whole_part}.{part:0{SCALE}}"

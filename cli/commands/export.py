@@ -1,0 +1,64 @@
+"""`manage.py user export`: everything the store holds of one person, as a zip archive or JSON lines."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from cli.commands.context import Context
+from cli.terminal.outcome import Outcome
+from cli.terminal.progress import Bar
+from store.accounts.signin.sessions import ACTIVITY_KEPT
+from store.export import WRITERS
+from store.operations import person_named
+from store.refused import Refused
+
+STANDARD_OUTPUT = "-"
+
+
+async def export_user(context: Context, args: Namespace) -> Outcome:
+    """Writes the profile, how and where the person is signed in, the connected apps, the activity, the credits and
+    every document of every app, those in their grace window too. Raises Refused("not_found"), ValueError, OSError; a
+    file is there whole or not at all."""
+    if args.output == STANDARD_OUTPUT and getattr(args, "json", False):
+        raise Refused("invalid_request", "--json and --output - both write to standard output; give a file.")
+    person = await context.store.operator.find(person_named(args.email), ACTIVITY_KEPT)
+    write = WRITERS[args.format]
+    documents = size = 0
+    # What goes to standard output is not drawn over where that is a terminal.
+    quiet = args.output == STANDARD_OUTPUT and sys.stdout.isatty()
+    with Bar(io.StringIO() if quiet else sys.stderr) as bar, _target(args.output) as file:
+        async for piece, number in write(context.store, person):
+            file.write(piece)
+            documents += number
+            size += len(piece)
+            bar.tell(f"{documents:,} documents, {size / 1e6:,.1f} MB")
+    await context.store.operator.note(person.user, "exported_by_operator")
+    if args.output == STANDARD_OUTPUT:
+        return Outcome({})
+    return Outcome({"email": person.email, "sub": person.user, "documents": documents, "output": args.output})
+
+
+@contextlib.contextmanager
+def _target(output: str) -> Iterator[BinaryIO]:
+    """Standard output, or a file for the operator's eyes only that takes its name when it is whole."""
+    if output == STANDARD_OUTPUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(output)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

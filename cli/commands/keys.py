@@ -1,0 +1,164 @@
+"""What `manage.py` does with the secret keys: make, rotate and retire them, in the key file or by the operator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Collection, Iterator
+from itertools import chain
+
+from cli.commands.context import Context
+from cli.terminal.outcome import Outcome
+from cli.terminal.progress import Bar
+from runtime.wiring import KEY_FILE
+from settings.declared import Settings
+from settings.types import EMBEDDED
+from store.crypto.keyring import KeyFile, KeyRing, KeyRingError, SecretKey
+from store.engine.datadir import Lock
+from store.keystate import NOTES_LOST
+from store.reencryption import Progress
+from store.refused import Refused
+
+RELOAD_SECONDS = 3.0
+"""Longer than any running server takes to read its key file again, which it does once a second."""
+
+ROTATE_BY_HAND = (
+    "The secret keys are configured, so they rotate in three steps. First append what `manage.py keys generate` prints "
+    "to LATCHKEY_SECRET_KEYS behind the others, on every host, and restart every server, or reload it where they stand "
+    "in its file. Then, when all have it, move it to the front on every host and do the same again. Last, 31 days "
+    "later, bring the documents under it with `manage.py keys reencrypt` and `manage.py keys retire` the old one."
+)
+
+
+def generate_key(settings: Settings, args: Namespace) -> Outcome:
+    """A new key for the configuration; nothing is changed. Raises KeyRingError."""
+    ring = _present_ring(settings)
+    line = KeyRing.generate(_free_id({key.id for key in ring.keys} if ring else ()))
+    note = "Nothing was changed: add this key to LATCHKEY_SECRET_KEYS, on every host. It is not kept here."
+    return Outcome({"key": line}, note=note)
+
+
+def list_keys(settings: Settings, args: Namespace) -> Outcome:
+    """The ids of the keys, the one that seals first. Raises KeyRingError."""
+    ring = _present_ring(settings)
+    keys = [{"id": key.id, "front": key == ring.front} for key in ring.keys] if ring else []
+    return Outcome({"keys": keys}, ("id", "front"))
+
+
+async def rotate_keys(context: Context, args: Namespace) -> Outcome:
+    """Adds a key to the key file, behind the others until every running server can open what it seals, then in front.
+    Raises Refused, KeyRingError, StartupError, OSError."""
+    if isinstance(context.keys, KeyRing):
+        raise Refused("invalid_request", ROTATE_BY_HAND)
+    with _sole_writer(context, context.keys) as file:
+        present = file.ring.keys
+        known = await context.store.key_state.known()
+        new = SecretKey.parse(KeyRing.generate(_free_id(known | {key.id for key in present})))
+        file.write(KeyRing((*present, new)))
+        await context.store.key_state.check(file.ring)
+        if context.server_runs:
+            await asyncio.sleep(RELOAD_SECONDS)
+        file.write(KeyRing((new, *present)))
+        await context.store.key_state.check(file.ring)
+    note = (
+        f"Key {new.id} seals from now on. `keys reencrypt` brings the documents under it; in 31 days, "
+        f"`keys retire {present[0].id}` drops the one before it."
+    )
+    return Outcome({"id": new.id, "front": True}, note=note)
+
+
+async def reencrypt(context: Context, args: Namespace) -> Outcome:
+    """Brings every document under the front key, beside a running server; what is done already is passed over. Raises
+    Refused, KeyRingError, OSError, StoreError; begun again it goes on."""
+    if isinstance(context.keys, KeyRing):
+        return await _walk(context, NOTES_LOST)
+    with _sole_writer(context, context.keys) as file:
+        context.store.keys.reload()
+        if context.server_runs and (fresh := RELOAD_SECONDS - (time.time() - file.path.stat().st_mtime)) > 0:
+            await asyncio.sleep(min(fresh, RELOAD_SECONDS))
+        return await _walk(context, 0)
+
+
+async def _walk(context: Context, lag: int) -> Outcome:
+    progress = Progress()
+    with Bar(sys.stderr) as bar:
+        async for progress in context.store.reencryption.run(lag):
+            bar.show(
+                progress.done / max(progress.people, 1),
+                f"{progress.done:,} of {progress.people:,} people, {progress.documents:,} documents, "
+                f"{progress.renewed:,} re-encrypted",
+            )
+    record = {
+        "id": context.store.keys.ring.front.id,
+        "people": progress.people,
+        "documents": progress.documents,
+        "reencrypted": progress.renewed,
+        "unreadable": progress.unreadable,
+    }
+    if not progress.unreadable:
+        return Outcome(record)
+    note = "These open under no configured key, or are damaged; while there are any, no key that sealed is retired:\n"
+    return Outcome({**record, "unreadableNames": progress.named}, note=note + "\n".join(progress.named))
+
+
+async def retire_key(context: Context, args: Namespace) -> Outcome:
+    """Drops a key under which nothing that was sealed can live any more. Raises Refused, KeyRingError, OSError."""
+    if isinstance(context.keys, KeyRing):
+        await _forget(context, context.keys, args.id)
+        note = (
+            f"Now remove key {args.id} from LATCHKEY_SECRET_KEYS on every host, and restart every server, or reload it "
+            "where they stand in its file."
+        )
+        return Outcome({"id": args.id, "retired": True}, note=note)
+    with _sole_writer(context, context.keys) as file:
+        await _forget(context, file.ring, args.id)
+        file.write(KeyRing(tuple(key for key in file.ring.keys if key.id != args.id)))
+    return Outcome({"id": args.id, "retired": True})
+
+
+async def _forget(context: Context, ring: KeyRing, key_id: int) -> None:
+    if ring.by_id(key_id) is None:
+        raise Refused("not_found", f"There is no key {key_id}.")
+    if ring.front.id == key_id:
+        raise Refused("invalid_request", f"Key {key_id} is the front one, which seals: rotate first.")
+    await context.store.key_state.retire(key_id)
+    # A write that was on its way while the documents were re-encrypted may have come in under this key after all.
+    progress = Progress()
+    with Bar(sys.stderr) as bar:
+        async for progress in context.store.reencryption.run(NOTES_LOST):
+            bar.count(progress.done, progress.people)
+    if progress.unreadable:
+        raise Refused("invalid_request", f"Key {key_id} stays: some documents do not open. See keys reencrypt.")
+
+
+@contextlib.contextmanager
+def _sole_writer(context: Context, file: KeyFile) -> Iterator[KeyFile]:
+    """The file as it is now, which no other command changes meanwhile."""
+    lock = Lock.take(context.settings.data_dir / f"{KEY_FILE}.lock")
+    if lock is None:
+        raise Refused("temporarily_unavailable", "Another command is changing the keys. Try again when it is done.")
+    try:
+        file.reload()
+        yield file
+    finally:
+        lock.release()
+
+
+def _present_ring(settings: Settings) -> KeyRing | None:
+    """The keys there are, without making any."""
+    if settings.secret_keys:
+        return KeyRing.parse(settings.secret_keys)
+    path = settings.data_dir / KEY_FILE
+    return KeyFile(path).ring if settings.redis_url == EMBEDDED and path.exists() else None
+
+
+def _free_id(taken: Collection[int]) -> int:
+    """One more than the highest id; the first free one when ids run out."""
+    highest = max(taken, default=0)
+    for key_id in chain(range(highest + 1, 256), range(1, highest)):
+        if key_id not in taken:
+            return key_id
+    raise KeyRingError("all 255 key ids are taken; retire a key first")

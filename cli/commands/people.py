@@ -1,0 +1,131 @@
+"""`user`: the operator's commands about people, one function for each."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+from cli.commands.context import SHOWN_ONCE, Context
+from cli.terminal.outcome import Outcome
+from cli.terminal.progress import Bar
+from outbound.breaches import Breaches
+from store.crypto.passwords import check_password
+from store.lifetimes import DAY, INVITE
+from store.moments import timestamp
+from store.names import check_person_name, normalise_email
+from store.operations import Person, person_named
+from store.refused import Refused
+from store.results import Visitor
+
+
+async def create_user(context: Context, args: Namespace) -> Outcome:
+    """Makes an account with a confirmed address. Raises Refused, ValueError."""
+    email, name = normalise_email(args.email), check_person_name(args.name)
+    password = secrets.token_urlsafe(18) if args.password is None else args.password
+    await _check_password(context, password, email, name)
+    visitor = Visitor()
+    await context.store.people.create(
+        email, name, password, verified=True, event="created_by_operator", visitor=visitor
+    )
+    record = _user(await context.store.operator.find(email))
+    if args.password is not None:
+        return Outcome(record)
+    return Outcome({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
+
+
+async def list_users(context: Context, args: Namespace) -> Outcome:
+    """Every person."""
+    people: AsyncIterator[Person] = context.store.operator.people()
+    return Outcome({"users": [_user(person) async for person in people]}, ("email", "sub", "status", "name"))
+
+
+async def show_user(context: Context, args: Namespace) -> Outcome:
+    """One person with what they sign in with beside the password, connected apps and the newest activity. Raises
+    Refused("not_found"), ValueError."""
+    person = await context.store.operator.find(person_named(args.email))
+    security = await context.store.operator.security(person.user)
+    factors = {
+        "authenticatorApp": security.app_since is not None,
+        "passkeys": len(security.passkeys),
+        "recoveryCodesLeft": security.codes,
+    }
+    activity = [
+        {
+            "at": timestamp(entry.at),
+            "event": entry.event,
+            "client_id": entry.client,
+            "address": entry.address,
+            "agent": entry.agent,
+        }
+        for entry in person.activity
+    ]
+    record = {**_user(person), **factors, "apps": list(person.apps), "activity": activity}
+    return Outcome(record, ("at", "event", "client_id", "address", "agent"))
+
+
+async def disable_user(context: Context, args: Namespace) -> Outcome:
+    """Stops every token of a person and ends every session; nobody gets in. Raises Refused("not_found"), ValueError."""
+    return Outcome(_user(await context.store.operator.set_status(person_named(args.email), "disabled")))
+
+
+async def set_password(context: Context, args: Namespace) -> Outcome:
+    """Gives a person who forgot it a new password; every session ends. Raises Refused("not_found"), ValueError."""
+    person = await context.store.operator.find(person_named(args.email))
+    password = secrets.token_urlsafe(18) if args.password is None else args.password
+    await _check_password(context, password, person.email, person.name)
+    record = _user(await context.store.operator.set_password(person.user, await context.store.hasher.hash(password)))
+    if args.password is not None:
+        return Outcome(record)
+    return Outcome({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
+
+
+async def reset_factors(context: Context, args: Namespace) -> Outcome:
+    """Takes what a person signs in with beside the password. Raises Refused("not_found"), ValueError."""
+    return Outcome(_user(await context.store.operator.reset_factors(person_named(args.email))))
+
+
+async def enable_user(context: Context, args: Namespace) -> Outcome:
+    """Lets a person in again. Raises Refused("not_found"), ValueError."""
+    return Outcome(_user(await context.store.operator.set_status(person_named(args.email), "active")))
+
+
+async def delete_user(context: Context, args: Namespace) -> Outcome:
+    """Deletes a person with all that is theirs. Raises Refused("not_found"), ValueError."""
+    with Bar(sys.stderr) as bar:
+        user = await context.store.operator.delete(
+            person_named(args.email), lambda apps: bar.tell(f"{apps:,} apps disconnected")
+        )
+    return Outcome({"sub": user, "deleted": True})
+
+
+async def invite_user(context: Context, args: Namespace) -> Outcome:
+    """A link with which whoever holds it can sign up with the address. Raises Refused, ValueError."""
+    email = normalise_email(args.email)
+    if not context.settings.base_url:
+        raise Refused("invalid_request", "The link needs the server's address: --base-url or LATCHKEY_BASE_URL.")
+    if await context.store.people.credentials(email):
+        raise Refused("invalid_request", "There is an account with this e-mail address already.")
+    invite = await context.store.people.invite(email)
+    link = f"{context.settings.base_url}/signup?invite={quote(invite)}"
+    note = f"Valid once, for {INVITE // DAY} days, and only this newest one. Send it to that address and nobody else."
+    return Outcome({"email": email, "link": link}, note=note)
+
+
+async def _check_password(context: Context, password: str, email: str, name: str) -> None:
+    check_password(password, email, name)
+    await Breaches(context.settings.password_ranges).check(password)
+
+
+def _user(person: Person) -> dict[str, Any]:
+    return {
+        "sub": person.user,
+        "email": person.email,
+        "email_verified": person.email_verified,
+        "name": person.name,
+        "status": person.status,
+        "createdAt": timestamp(person.created_at),
+    }

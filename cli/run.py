@@ -1,0 +1,140 @@
+"""Carries a command of the operator out: asks what it has to ask, opens the store, and says what went wrong."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import getpass
+import importlib
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cli.commands.acts import by_operator, note_act, note_failure
+from cli.commands.context import Context
+from cli.terminal.outcome import Outcome
+from cli.terminal.parser import UsageError
+from cli.terminal.tables import word
+from observability import logs
+from runtime.wiring import open_keys, open_store
+from settings.declared import Settings
+from settings.types import EMBEDDED
+from store.crypto.keyring import KeyRingError, Keys
+from store.engine.connect import unix_url
+from store.engine.embedded import open_for_manage
+from store.errors import StartupError, StoreError, StoreUnavailable
+from store.names import UnknownScope
+from store.refused import Refused
+
+FAILURES = (Refused, KeyRingError, ValueError, StartupError, StoreError, OSError)
+"""What a command may raise, beside UsageError and SettingsError."""
+
+
+def told(error: Exception) -> tuple[str, str]:
+    """The code and the description of a failure."""
+    match error:
+        case Refused():
+            return error.code, error.description
+        case UnicodeEncodeError():
+            return "invalid_request", "What was typed is not UTF-8."
+        case UnknownScope():
+            return "invalid_scope", str(error)
+        case KeyRingError():
+            return "server_error", str(error)
+        case ValueError():
+            return "invalid_request", str(error)
+        case StoreUnavailable():
+            return "temporarily_unavailable", f"The outcome is not known: {error}"
+    return "server_error", str(error)
+
+
+def run(args: argparse.Namespace, settings: Settings) -> Outcome:
+    """Carries the command out. What it asks, it asks before it holds the store. Raises FAILURES, UsageError."""
+    # Where somebody else has set up the log, it is theirs.
+    if getattr(args, "json", False) and not logging.root.handlers:
+        logs.configure(settings.log_level, logs.JSON)
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    command = named(args.run)
+    if args.ask:
+        confirm(args.ask.format(**vars(args)), args.yes)
+    if args.password_stdin:
+        args.password = read_password()
+    if args.offline:
+        offline: Outcome = command(settings, args)
+        return offline
+    settings.require_keys()
+    with store_url(settings) as (url, server_runs):
+        return asyncio.run(_within(url, server_runs, command, args, settings))
+
+
+def named(text: str) -> Callable[..., Any]:
+    """The function that the parser names."""
+    module, _, name = text.partition(".")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"cli.commands.{module}"), name)
+    return found
+
+
+@contextlib.contextmanager
+def store_url(settings: Settings) -> Iterator[tuple[str, bool]]:
+    """The store's URL, and whether a server runs on the data directory; an embedded store that does not run runs for
+    the length of the block. Raises StartupError."""
+    if settings.redis_url != EMBEDDED:
+        yield settings.redis_url, False
+        return
+    socket_path, started = open_for_manage(settings.data_dir)
+    try:
+        yield unix_url(socket_path), started is None
+    finally:
+        if started:
+            started.stop()
+
+
+async def _within(
+    url: str, server_runs: bool, command: Callable[..., Any], args: argparse.Namespace, settings: Settings
+) -> Outcome:
+    """The command, with the store open and held against the keys as a server does it."""
+    source = open_keys(settings)
+    async with open_store(settings, url, Keys(source)) as store:
+        by_operator(store)
+        try:
+            outcome: Outcome = await command(Context(settings, store, source, server_runs), args)
+        except FAILURES as error:
+            note_failure(store, args, told(error)[0])
+            raise
+        note_act(store, args, outcome)
+        return outcome
+
+
+def confirm(question: str, sure: bool) -> None:
+    """Returns only if the operator means it. Raises Refused, also where nobody can be asked."""
+    if sure:
+        return
+    if not sys.stdin.isatty():
+        raise Refused("invalid_request", "Deleting cannot be undone: give --yes, or run it on a terminal.")
+    print(f"{word(question)} This cannot be undone. [yes/no] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):  # Ctrl-D, which leaves the cursor behind the question
+        print(file=sys.stderr)
+    if answer.strip().lower() not in ("y", "yes"):
+        raise Refused("invalid_request", "Nothing was deleted.")
+
+
+def read_password() -> str:
+    """The first line of standard input; on a terminal it is asked for twice and not shown. Raises UsageError for none,
+    Refused for two that differ."""
+    if sys.stdin.isatty():
+        try:
+            password = getpass.getpass("New password (it is not shown): ")
+            again = getpass.getpass("The same once more: ")
+        except EOFError:
+            print(file=sys.stderr)
+            raise UsageError("no password was typed") from None
+        if password != again:
+            raise Refused("invalid_request", "The two passwords differ. Nothing was changed.")
+        return password
+    line = sys.stdin.buffer.readline().decode("utf-8", "surrogateescape")
+    if not line:
+        raise UsageError("--password-stdin reads the password from standard input, which is empty")
+    return line.rstrip("\r\n")

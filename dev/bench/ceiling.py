@@ -1,0 +1,82 @@
+"""The ceilings: a server that does nothing, with the front, the event loop and the store client of the product.
+
+    python -m dev.bench.ceiling --redis-url URL [--port N] [--http FRONT]
+
+`/bare` answers with 27 bytes; `/evalsha` calls a script that does nothing first. Handlers and routing are Tornado's as
+they come; the product's leave some of that out (`handlers/core/base.py`), so this is no bound that nothing could pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from redis.asyncio import Redis
+from tornado.httpserver import HTTPServer
+from tornado.web import Application, RequestHandler
+
+from dev.bench.measure import HOST
+from runtime import event_loop, garbage
+from runtime.http.server import FrontServer
+from store.engine.connect import connect
+
+ANSWER = b'{"what": "a bare handler"}\n'
+SCRIPT = "return {'ok'}"
+
+
+class BareHandler(RequestHandler):
+    """Writes the answer."""
+
+    def compute_etag(self) -> None:
+        """None: the product has none either, and computing one costs a sixth of all the time."""
+        return None
+
+    def get(self) -> None:
+        """Answers at once."""
+        self.set_header("Content-Type", "application/json")
+        self.finish(ANSWER)
+
+
+class EvalshaHandler(BareHandler):
+    """Calls the store before."""
+
+    def initialize(self, client: Redis, sha: str) -> None:
+        """Takes the client and the script."""
+        self._client = client
+        self._sha = sha
+
+    async def get(self) -> None:  # type: ignore[override]  # a coroutine in place of a plain method
+        """Answers after one round trip."""
+        await self._client.evalsha(self._sha, 1, "{bench}:none", "an argument")
+        super().get()
+
+
+async def serve(store_url: str, port: int, front: str) -> None:
+    """Listens until it is ended."""
+    client = await connect(store_url)
+    sha = await client.script_load(SCRIPT)
+    application = Application([("/bare", BareHandler), ("/evalsha", EvalshaHandler, {"client": client, "sha": sha})])
+    make_server(application, front).listen(port, HOST)
+    garbage.settle()
+    await asyncio.Event().wait()
+
+
+def make_server(application: Application, front: str) -> HTTPServer:
+    """The HTTP front of the product, or Tornado's own."""
+    return HTTPServer(application) if front == "tornado" else FrontServer(application)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(prog="python -m dev.bench.ceiling", allow_abbrev=False)
+    parser.add_argument("--redis-url", required=True)
+    parser.add_argument("--port", type=int, default=8081)
+    parser.add_argument("--http", default="")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    options = parse(sys.argv[1:])
+    event_loop.run(serve(options.redis_url, options.port, options.http))

@@ -1,0 +1,204 @@
+"""Hosted documents: does reading and writing one cost more the more there are, and what does keeping one cost?
+
+    python -m dev.bench.documents [--documents 10,10000,1000000] [--seconds N] [--connections N]
+
+Each number of documents has a store and a server of its own. All of them stay up while short bursts of requests go
+round them in turn, so that whatever else the machine does hits all alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import random
+import signal
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
+
+from dev.bench.measure import Client, compared, percentile, progress, request, serving, table
+from dev.bench.parts.filling import PER_PAIR, FilledStore, Footprint, Pair, document, name_of
+from store import keys
+from store.lifetimes import DATA_READ, DATA_WRITE
+
+CALLS = {"GET": DATA_READ, "PUT": DATA_WRITE}
+MOST_PAIRS = 100
+LONGEST_BURST = 200  # requests
+SIZE = 1024  # bytes
+SIZES = (100, 1024, 10 * 1024)  # bytes
+
+
+class Sample(NamedTuple):
+    """One burst: requests/s, the percentiles of its requests in ms, the µs that a script call held the store."""
+
+    rate: float
+    p50: float
+    p99: float
+    script: float
+
+
+DIGITS = (0, 2, 2, 0)  # of the figures of a sample, after the point
+
+
+@dataclass
+class Case:
+    """A store of so many documents and the server over it."""
+
+    documents: int
+    store: FilledStore
+    pairs: list[Pair]
+    port: int
+    samples: dict[str, list[Sample]] = field(default_factory=lambda: {method: [] for method in CALLS})
+
+    async def measure(self, client: Client, method: str, requests: int, people: int) -> None:
+        """Samples one burst: to so many people evenly, to documents of theirs taken at random. Its windows are emptied
+        before, so that none refuses (SPEC 8.1)."""
+        chosen = random.sample(self.pairs, people)
+        group = CALLS[method].name
+        self.store.client.unlink(*(keys.limit(pair.caller.user, group, pair.caller.client) for pair in chosen))
+        sent = [_request(method, chosen[number % people]) for number in range(requests)]
+        calls, spent = self.store.script_time()
+        burst = await client.burst(sent)
+        calls_after, spent_after = self.store.script_time()
+        p50, p99 = (1000 * percentile(burst.latencies, percent) for percent in (50, 99))
+        script = (spent_after - spent) / (calls_after - calls)
+        self.samples[method].append(Sample(requests / burst.seconds, p50, p99, script))
+
+    def forget(self) -> None:
+        """Drops what was sampled."""
+        self.samples = {method: [] for method in CALLS}
+
+
+def _request(method: str, pair: Pair) -> bytes:
+    path = f"/api/v1/data/{name_of(random.randrange(pair.documents))}"
+    return request(method, path, pair.token, document(SIZE) if method == "PUT" else b"")
+
+
+def started(documents: int, directory: Path, stack: contextlib.ExitStack) -> Case:
+    """A case, ready to be measured; its store and its server end with `stack`."""
+    store = stack.enter_context(FilledStore.started(directory / "store"))
+    pairs = store.mint(max(min(documents, MOST_PAIRS), -(-documents // PER_PAIR)))
+    seconds = store.fill(pairs, documents, SIZE)
+    progress(f"{documents:,} documents for {len(pairs)} people, written in {seconds:.1f} s")
+    return Case(documents, store, pairs, stack.enter_context(serving(store.url, store.ring, directory)).port)
+
+
+async def run_rounds(cases: Sequence[Case], seconds: float, connections: int) -> None:
+    """Measures every case in every round, at least once; each round begins with another case. The bursts of all cases
+    go to as many people, those of the smallest, and are as long as the windows of these allow."""
+    people = min(len(case.pairs) for case in cases)
+    requests = min(LONGEST_BURST, people * min(group.limit for group in CALLS.values()))
+    turns = deque([(case, await Client.connect(case.port, connections)) for case in cases])
+    try:
+        await _round(turns, requests, people)
+        for case in cases:
+            case.forget()  # the first round warmed up servers, stores and connections
+        deadline = monotonic() + seconds
+        rounds = 0
+        while not rounds or monotonic() < deadline:
+            turns.rotate(1)
+            await _round(turns, requests, people)
+            rounds += 1
+    finally:
+        for _, client in turns:
+            client.close()
+    progress(f"{rounds} rounds of bursts of {requests} requests for {people} people over {connections} connections")
+
+
+async def _round(turns: Iterable[tuple[Case, Client]], requests: int, people: int) -> None:
+    for case, client in turns:
+        for method in CALLS:
+            await case.measure(client, method, requests, people)
+
+
+def speed_table(cases: Sequence[Case]) -> str:
+    """What a GET and a PUT cost with so many documents, compared with the first case."""
+    rows = []
+    for method in CALLS:
+        first = list(zip(*cases[0].samples[method], strict=True))
+        for case in cases:
+            mine = zip(*case.samples[method], strict=True)
+            figures = (
+                compared(values, others, digits) for values, others, digits in zip(mine, first, DIGITS, strict=True)
+            )
+            rows.append((method, f"{case.documents:,}", *figures))
+    return table(("call", "documents", "requests/s", "p50, ms", "p99, ms", "script, µs"), rows)
+
+
+def footprints(directory: Path, documents: int) -> list[Footprint]:
+    """What a document of each of the sizes takes, by so many of them."""
+    with FilledStore.started(directory / "store") as store:
+        spare, *pairs = store.mint(1 + len(SIZES))
+        store.fill([spare], 1, SIZE)  # so that what the store allocates once, for scripts say, counts for none of them
+        return [Footprint.measure(store, pair, documents, size) for pair, size in zip(pairs, SIZES, strict=True)]
+
+
+def memory_table(found: Sequence[Footprint]) -> str:
+    """The memory that a document takes in the store, against its own bytes."""
+    rows = [
+        (
+            f"{one.size:,} B",
+            f"{one.total:,.0f} (×{one.total / one.size:.2f})",
+            f"{one.docs:,.0f}",
+            f"{one.meta:,.0f}",
+            f"{one.index:,.0f}",
+        )
+        for one in found
+    ]
+    return table(("document", "in the store, B", "content, encrypted", "metadata", "index"), rows)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options. Raises SystemExit for what cannot be measured."""
+    parser = argparse.ArgumentParser(prog="python -m dev.bench.documents", allow_abbrev=False)
+    parser.add_argument(
+        "--documents", type=_counts, default=[10, 10_000, 1_000_000], metavar="N,N…", help="documents in the stores"
+    )
+    parser.add_argument("--seconds", type=_seconds, default=60.0, metavar="N", help="how long to measure (default 60)")
+    parser.add_argument("--connections", type=_count, default=8, metavar="N", help="requests at a time (default 8)")
+    parser.add_argument(
+        "--stored", type=_count, default=5_000, metavar="N", help="documents by which memory is measured (default 5000)"
+    )
+    return parser.parse_args(argv)
+
+
+def _count(text: str) -> int:
+    if not 1 <= int(text) <= 100_000_000:
+        raise ValueError
+    return int(text)
+
+
+def _counts(text: str) -> list[int]:
+    return [_count(part) for part in text.split(",")]
+
+
+def _seconds(text: str) -> float:
+    # An access token lives an hour, the filling included.
+    if not 0 < float(text) <= 1800:
+        raise ValueError
+    return float(text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measures, and prints the figures in Markdown. Raises Unexpected."""
+    options = parse(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no store and no server outlives this process
+    with contextlib.ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="latchkey-bench-")))
+        found = footprints(directory / "footprints", options.stored)
+        cases = [
+            started(documents, directory / str(number), stack) for number, documents in enumerate(options.documents)
+        ]
+        asyncio.run(run_rounds(cases, options.seconds, options.connections))
+        print(speed_table(cases), memory_table(found), sep="\n\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

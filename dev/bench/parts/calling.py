@@ -1,0 +1,210 @@
+"""The two ways to the stub upstream, directly and through Latchkey, ready for requests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import cycle, islice
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+from dev.bench.measure import Burst, Client, Served, percentile, request, running, serving
+from dev.bench.parts.filling import FilledStore, Pair
+from dev.bench.parts.stub_upstream import FRAME, model_name
+from store import keys
+from store.lifetimes import AI
+
+CREDITS = 10**9  # micro-dollars
+MAX_TOKENS = 4_096
+
+_LISTENING = re.compile(r"Stub listening on port (\d+)\n")
+_UPSTREAM = """
+echo = false
+[[upstream]]
+name = "stub"
+url = "http://127.0.0.1:{port}"
+key = "none"
+connections = 10000
+"""
+_MODEL = """
+[[upstream.models]]
+id = "{name}"
+prices = [{{ version = "1", input = 3000000, output = 15000000 }}]
+"""
+
+
+class Reply(NamedTuple):
+    """What is asked of the stub: so many events of text, so many milliseconds apart, whole or as a stream. `asked` is
+    the length of the question in bytes."""
+
+    events: int
+    pause: int | str
+    stream: bool
+    asked: int
+
+    @property
+    def model(self) -> str:
+        """The model that answers so."""
+        return model_name(self.events, self.pause)
+
+    @property
+    def all_events(self) -> int:
+        """The events of a stream, those without text included."""
+        return self.events + FRAME
+
+
+class Load(NamedTuple):
+    """Requests that are sent in one burst, and over how many connections."""
+
+    reply: Reply
+    connections: int
+
+
+@dataclass
+class Samples:
+    """The bursts of one load on one way, and what all of them took in seconds: of a core by the process that answered,
+    and of the store by scripts."""
+
+    bursts: list[Burst] = field(default_factory=list)
+    cpu: float = 0.0
+    script: float = 0.0
+
+    @property
+    def rates(self) -> list[float]:
+        """Requests per second, of each burst."""
+        return [len(burst.latencies) / burst.seconds for burst in self.bursts]
+
+    def percentiles(self, measured: str, percent: float) -> list[float]:
+        """That percentile of each burst in milliseconds; `measured` is a field of Burst."""
+        return [1000 * percentile(getattr(burst, measured), percent) for burst in self.bursts]
+
+    @property
+    def cpu_each(self) -> float:
+        """Seconds of a core that the process took for a request. The system counts in steps of a hundredth: a run of a
+        moment may have taken none, and counts as one step."""
+        return max(self.cpu, 0.01) / self._requests
+
+    @property
+    def script_each(self) -> float:
+        """Seconds that a request held the store."""
+        return self.script / self._requests
+
+    @property
+    def _requests(self) -> int:
+        return sum(len(burst.latencies) for burst in self.bursts)
+
+
+class Direct:
+    """To the stub."""
+
+    name = "the stub"
+    path = "/v1/messages"
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.samples: dict[Load, Samples] = {}
+        self._clients: dict[int, Client] = {}
+
+    async def measure(self, load: Load, seconds: float) -> None:
+        """Sends requests for so long; those that are under way then still count."""
+        client = self._clients.get(load.connections)
+        if client is None:
+            client = self._clients[load.connections] = await Client.connect(self.served.port, load.connections)
+        samples = self.samples.setdefault(load, Samples())
+        requests = self.requests(load)
+        held = self.script_time()
+        cpu = self.served.cpu()
+        burst = await client.burst(_until(perf_counter() + seconds, requests), self.expected(load.reply))
+        samples.cpu += self.served.cpu() - cpu
+        samples.script += self.script_time() - held
+        samples.bursts.append(burst)
+
+    def requests(self, load: Load) -> Iterator[bytes]:
+        """As many as may be sent in one burst."""
+        return cycle([self.request(load.reply, "none")])
+
+    def request(self, reply: Reply, token: str) -> bytes:
+        """One request."""
+        return request("POST", self.path, token, _body(reply))
+
+    def expected(self, reply: Reply) -> bytes:
+        """What an answer holds that is complete."""
+        return b"event: message_stop\n" if reply.stream else b'"output_tokens": %d' % reply.events
+
+    def script_time(self) -> float:
+        """Seconds that scripts held the store up to now: there is none here."""
+        return 0.0
+
+    def forget(self) -> None:
+        """Drops what was sampled."""
+        self.samples.clear()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        for client in self._clients.values():
+            client.close()
+
+
+class Through(Direct):
+    """To the stub through Latchkey: for many people in turn, since each has a window of 20 calls a minute."""
+
+    name = "Latchkey"
+    path = "/api/v1/ai/messages"
+
+    def __init__(self, served: Served, store: FilledStore, pairs: Sequence[Pair]) -> None:
+        super().__init__(served)
+        self._store = store
+        self._pairs = pairs
+        self._turn = cycle(pairs)
+
+    def requests(self, load: Load) -> Iterator[bytes]:
+        """To all people in turn, as many as their windows have room for; the windows are emptied before (SPEC 8.1)."""
+        self._store.client.unlink(*(keys.limit(pair.caller.user, AI.name) for pair in self._pairs))
+        most = len(self._pairs) * AI.limit
+        return (self.request(load.reply, pair.token) for pair in islice(self._turn, most))
+
+    def expected(self, reply: Reply) -> bytes:
+        """The charge."""
+        return b'"credits":{"charged":'
+
+    def script_time(self) -> float:
+        """Seconds, by the store's own count."""
+        return self._store.script_time()[1] / 1e6
+
+
+@lru_cache(maxsize=64)
+def _body(reply: Reply) -> bytes:
+    said = {"role": "user", "content": "Why? " * (reply.asked // 5)}
+    asked = {"model": reply.model, "max_tokens": MAX_TOKENS, "messages": [said], "stream": reply.stream}
+    return json.dumps(asked).encode()
+
+
+def _until(deadline: float, requests: Iterator[bytes]) -> Iterator[bytes]:
+    """The requests, until the deadline, and the first one in any case."""
+    for one in requests:
+        yield one
+        if perf_counter() >= deadline:
+            return
+
+
+@contextlib.contextmanager
+def stub(directory: Path) -> Iterator[Served]:
+    """The stub as a process."""
+    with running(["-m", "dev.bench.parts.stub_upstream"], _LISTENING, directory / "stub.log") as served:
+        yield served
+
+
+@contextlib.contextmanager
+def latchkey(store: FilledStore, upstream: Served, replies: Sequence[Reply], directory: Path) -> Iterator[Served]:
+    """A server with the stub for an upstream, and a model for each of the replies."""
+    directory.mkdir(exist_ok=True)
+    config = directory / "ai.toml"
+    models = dict.fromkeys(reply.model for reply in replies)
+    config.write_text(_UPSTREAM.format(port=upstream.port) + "".join(_MODEL.format(name=name) for name in models))
+    with serving(store.url, store.ring, directory, "--ai-config", str(config), "--log-level", "warning") as served:
+        yield served

@@ -1,0 +1,43 @@
+"""`server.py` with a metrics port, whose counting a signal turns off (SIGUSR1) and on again (SIGUSR2): two processes of
+one program differ by as much as counting costs.
+
+    python -m dev.bench.counting [the flags of server.py]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import server
+from handlers.core.site import Site
+from outbound.webhooks.poster import Webhooks
+from runtime import measuring, processes
+from runtime.listening import Listening
+from runtime.memory_watch import RoomWatch
+from runtime.process_state import Runtime
+
+OFF, ON = signal.SIGUSR1, signal.SIGUSR2
+
+
+def measured(
+    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int, room: RoomWatch
+) -> asyncio.Future[None]:
+    """As of runtime/measuring.py, with the signals."""
+    applications = [one.application for one in listening]
+
+    def count(on: bool) -> None:
+        for application in applications:
+            application.measures = site.measures if on else None
+        site.store.watched_by(site.measures.took if on else None)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(OFF, count, False)
+    loop.add_signal_handler(ON, count, True)
+    return measuring.measured(runtime, site, webhooks, listening, max_body, room)
+
+
+if __name__ == "__main__":
+    processes.measured = measured
+    sys.exit(server.main())

@@ -1,0 +1,282 @@
+"""A store of its own for a measurement, people and tokens in it, and documents by the million."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Self
+
+import hiredis
+import redis
+
+from dev.bench.measure import Unexpected
+from store import keys
+from store.apps.registration import Registration
+from store.crypto.cipher import Cipher
+from store.crypto.keyring import KeyRing, Keys
+from store.crypto.passwords import PasswordHasher
+from store.documents.documents import Quotas
+from store.engine.connect import unix_url
+from store.engine.embedded import EmbeddedStore
+from store.engine.script_source import Script, load_scripts
+from store.lifetimes import DATA_WRITE
+from store.results import Caller, Visitor
+from store.wiring import Store
+
+PER_PAIR = Quotas().documents
+COLLECTION = "notes"
+SCOPES = ("credits:spend", "data:read", "data:write")
+
+_BATCH = 500
+_NO_LIMIT = 10**12
+_REWRITE_SECONDS = 300.0
+
+
+def name_of(number: int) -> str:
+    """`collection/id` of a document: 18 bytes, as a collection of short random ids would have."""
+    return f"{COLLECTION}/{number:012x}"
+
+
+def document(size: int) -> bytes:
+    """A JSON document of exactly `size` bytes, at least 80."""
+    record = {"title": "A note", "tags": ["home", "later"], "done": False, "rank": 3, "text": ""}
+    record["text"] = "x" * (size - len(json.dumps(record)))
+    return json.dumps(record).encode()
+
+
+@dataclass(slots=True)
+class Pair:
+    """An app's access to a person's documents, and how many there are: numbers 0 to `documents` - 1."""
+
+    caller: Caller
+    token: str
+    documents: int = 0
+
+
+class FilledStore:
+    """An embedded store, its secret keys, and a client to look into it."""
+
+    def __init__(self, embedded: EmbeddedStore) -> None:
+        self.url = unix_url(embedded.socket_path)
+        self.ring = KeyRing.parse(KeyRing.generate(1))
+        self.client = redis.Redis(unix_socket_path=embedded.socket_path, protocol=2)
+        self._cipher = Cipher(Keys(self.ring))
+        self._socket_path = embedded.socket_path
+
+    @classmethod
+    @contextlib.contextmanager
+    def started(cls, directory: Path) -> Iterator[Self]:
+        """A new store in `directory`, which ends with the block."""
+        embedded = EmbeddedStore.start(directory, "server")
+        try:
+            made = cls(embedded)
+            with made.client:
+                yield made
+        finally:
+            embedded.stop()
+
+    def mint(self, people: int, credits: int = 0) -> list[Pair]:
+        """So many people with a token each, for one app, and with credits in micro-dollars."""
+        return asyncio.run(self._mint(people, credits))
+
+    async def _mint(self, people: int, credits: int) -> list[Pair]:
+        store = await Store.open(
+            self.url,
+            Keys(self.ring),
+            PasswordHasher(8192, 1, workers=1, queue=1),
+            timeout=30,
+            connections=2,
+            session_idle=60,
+            session_lifetime=60,
+        )
+        try:
+            app = Registration("bench", "Bench", ("https://app.example/callback",), SCOPES, hosted_storage=True)
+            await store.apps.create(app)
+            return [await _pair(store, app, number, credits) for number in range(people)]
+        finally:
+            await store.close()
+
+    def fill(self, pairs: list[Pair], documents: int, size: int) -> float:
+        """Shares `documents` of `size` bytes among the pairs; returns the seconds that the writing took.
+
+        Every document goes through `write_document.lua`. Raises Unexpected when a document is not kept.
+        """
+        with self.unlogged():
+            start = monotonic()
+            with _Loader(self._socket_path, self._cipher) as loader:
+                for number, pair in enumerate(pairs):
+                    pair.documents = documents // len(pairs) + (number < documents % len(pairs))
+                    loader.write(pair, size)
+            seconds = monotonic() - start
+        return seconds
+
+    @contextlib.contextmanager
+    def unlogged(self) -> Iterator[None]:
+        """The append-only file is off in the block, and is written at the end. Raises Unexpected when it is not."""
+        self.client.config_set("appendonly", "no")
+        yield
+        self.client.config_set("appendonly", "yes")
+        self._await_rewrite()
+
+    def _await_rewrite(self) -> None:
+        deadline = monotonic() + _REWRITE_SECONDS
+        while True:
+            seen = self._info("persistence")
+            if not seen["aof_rewrite_in_progress"] and not seen["aof_rewrite_scheduled"]:
+                break
+            if monotonic() > deadline:
+                raise Unexpected("the append-only file is not written in time")
+            sleep(0.05)
+        if seen["aof_last_bgrewrite_status"] != "ok":
+            raise Unexpected("the append-only file could not be written")
+
+    def script_time(self) -> tuple[int, int]:
+        """Script calls up to now, and the µs that they held the store."""
+        seen = self._info("commandstats").get("cmdstat_evalsha", {"calls": 0, "usec": 0})
+        return seen["calls"], seen["usec"]
+
+    def used_memory(self) -> int:
+        """Bytes that the store has allocated, without the buffers of connections and of the append-only file."""
+        seen = self._info("memory")
+        return int(seen["used_memory"] - seen["mem_clients_normal"] - seen["mem_aof_buffer"])
+
+    def memory_of(self, key: str) -> int:
+        """Bytes that one key takes, every element counted."""
+        found: Any = self.client.memory_usage(key, samples=0)
+        return int(found)
+
+    def _info(self, section: str) -> dict[str, Any]:
+        found: Any = self.client.info(section)
+        return dict(found)
+
+
+async def _pair(store: Store, app: Registration, number: int, credits: int) -> Pair:
+    email = f"person{number}@example.com"
+    user = await store.people.create(
+        email, "A Person", "correct horse battery", verified=True, event="created_by_operator", visitor=Visitor()
+    )
+    if credits:
+        await store.credits.grant(user, credits)
+    token = (await store.tokens.mint(user, app, SCOPES)).access_token
+    opened = store.tokens.open_access(token)
+    assert opened is not None
+    return Pair(Caller.of(opened, app.scopes), token)
+
+
+def _pack(*words: str | bytes | int) -> bytes:
+    packed: bytes = hiredis.pack_command(words)  # type: ignore[arg-type]  # it says that it takes one word
+    return packed
+
+
+class _Call:
+    """Calls of `write_document.lua` that create documents of one pair, all with the same content."""
+
+    def __init__(self, caller: Caller, content: bytes, script: Script, cipher: Cipher) -> None:
+        key = {
+            **keys.token(caller.user, caller.client, caller.family, caller.generation),
+            **keys.hosted(caller.user, caller.client),
+            # Not the window of requests, which is to be empty when those begin.
+            "window": keys.limit(caller.user, "fill", caller.client),
+        }
+        self._caller, self._content, self._cipher = caller, content, cipher
+        ordered = [key[one] for one in script.keys]
+        self._start: tuple[str | int, ...] = ("EVALSHA", script.sha, len(ordered), *ordered)
+        self._order = script.args
+        self._argument: dict[str, str | bytes | int] = {
+            "needed": "data:write",
+            "limit": _NO_LIMIT,
+            "period": DATA_WRITE.period,
+            "collection": COLLECTION,
+            "size": len(content),
+            "if_match": "",
+            "if_none": "*",
+            "max_documents": _NO_LIMIT,
+            "max_collections": _NO_LIMIT,
+            "max_bytes": _NO_LIMIT,
+            "usages": keys.usage_prefix(caller.user),
+            "person_documents": _NO_LIMIT,
+            "person_bytes": _NO_LIMIT,
+            "full": "",
+            "counted": "",
+        }
+
+    def packed(self, name: str) -> bytes:
+        """The call for the document `name`, as it is sent."""
+        argument = self._argument
+        argument["name"] = name
+        argument["sealed"] = self._cipher.seal(self._caller.user, self._caller.client, name, self._content)
+        return _pack(*self._start, *(argument[one] for one in self._order))
+
+
+class _Loader:
+    """Calls of `write_document.lua` over one connection, a batch of them on the way while the next one is sealed."""
+
+    def __init__(self, socket_path: str, cipher: Cipher) -> None:
+        self._cipher = cipher
+        self._script = load_scripts()["write_document"]
+        self._reader = hiredis.Reader()
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(socket_path)
+
+    def __enter__(self) -> Self:
+        self._socket.sendall(_pack("SCRIPT", "LOAD", self._script.source))
+        self._receive()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._socket.close()
+
+    def write(self, pair: Pair, size: int) -> None:
+        """Creates the documents of a pair."""
+        call = _Call(pair.caller, document(size), self._script, self._cipher)
+        on_the_way = 0
+        for first in range(0, pair.documents, _BATCH):
+            numbers = range(first, min(first + _BATCH, pair.documents))
+            batch = b"".join(call.packed(name_of(number)) for number in numbers)
+            self._check(on_the_way)
+            self._socket.sendall(batch)
+            on_the_way = len(numbers)
+        self._check(on_the_way)
+
+    def _check(self, replies: int) -> None:
+        for _ in range(replies):
+            reply = self._receive()
+            if reply[0] != b"created":
+                raise Unexpected(f"a document was not kept: {reply}")
+
+    def _receive(self) -> Any:
+        while (reply := self._reader.gets()) is False:
+            received = self._socket.recv(1 << 16)
+            if not received:
+                raise Unexpected("the store closed the connection")
+            self._reader.feed(received)
+        if isinstance(reply, hiredis.ReplyError):
+            raise Unexpected(f"the store refused a call: {reply}")
+        return reply
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The memory that a document of `size` bytes takes in the store, in all and in each of the pair's keys."""
+
+    size: int
+    total: float
+    docs: float
+    meta: float
+    index: float
+
+    @classmethod
+    def measure(cls, store: FilledStore, pair: Pair, documents: int, size: int) -> Footprint:
+        """Fills a pair that is empty, and looks at the difference."""
+        before = store.used_memory()
+        store.fill([pair], documents, size)
+        total = store.used_memory() - before
+        hosted = keys.hosted(pair.caller.user, pair.caller.client)
+        split = {noun: store.memory_of(hosted[noun]) / documents for noun in ("docs", "meta", "index")}
+        return cls(size, total / documents, **split)

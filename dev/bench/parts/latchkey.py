@@ -1,0 +1,260 @@
+"""Latchkey and its ceilings as they are measured: store, people, two servers, a row for each endpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from dev.bench.cores import Cores, pin
+from dev.bench.measure import HOST, Unexpected, progress
+from dev.bench.parts.filling import FilledStore, document, name_of
+from dev.bench.parts.people import CALLBACK, VERIFIER, Crowd, Lineage, cycled
+from dev.bench.parts.rows import Chained, Once, Replayed, Row, Source, bearer, http
+from dev.lab.ports import free_port
+from dev.lab.processes import Process, started
+from outbound.ai.echo import ECHO
+from settings.declared import SETTINGS
+from store.oauth.tokens import s256
+
+SYSTEM = "Latchkey"
+CEILING = "ceiling"
+BARE, EVALSHA = "bare handler", "bare handler, one EVALSHA"
+SIZE = 1024
+"""Bytes of a document."""
+LISTED = 10
+"""Documents of each person."""
+CREDITS = 10**9
+"""Micro-dollars of each person."""
+QUESTION = {
+    "max_tokens": 100,
+    "messages": [{"role": "user", "content": "Which key opens every door there is?"}],
+}
+
+LOOKS = 3
+QUIET_SECONDS = 0.05
+_ATTEMPTS = 50
+_MARK = "here"
+_SLICES = 100
+
+
+class Filling(NamedTuple):
+    """What a store has beside the people that are measured: so many others, with so many tokens (access and refresh
+    tokens) and documents."""
+
+    users: int = 0
+    tokens: int = 0
+    documents: int = 0
+
+
+_NOTHING = Filling()
+
+
+class Latchkey:
+    """One store with people in it, and what serves it; all of it ends with `stack`."""
+
+    def __init__(
+        self,
+        stack: contextlib.ExitStack,
+        directory: Path,
+        people: int,
+        cores: Cores,
+        front: str = "",
+        beside: Filling = _NOTHING,
+        system: str = SYSTEM,
+    ) -> None:
+        directory.mkdir()
+        self._stack, self._directory, self._cores, self._front, self._system = stack, directory, cores, front, system
+        self.filled = stack.enter_context(FilledStore.started(directory / "store"))
+        self.socket_path: str = self.filled.client.get_connection_kwargs()["path"]
+        self.crowd = Crowd.gather(self.socket_path, self.filled.ring)
+        self.users: list[str] = []
+        self.lineages: list[Lineage] = []
+        self.cookies: list[str] = []
+        with self.filled.unlogged():
+            self._populate(people, beside)
+        # A rewrite of the append-only file while bursts run would hit some of them and not others.
+        self.filled.client.config_set("auto-aof-rewrite-percentage", 0)
+        self.store = Process(self.filled.client.info("server")["process_id"])
+        pin(self.store.pid, cores.load)
+        self._used = 0
+
+    def _populate(self, people: int, beside: Filling) -> None:
+        """The people who are measured lie among the others, as they would in a store that grew with time."""
+        crowd, slices = self.crowd, min(_SLICES, people) if beside.users else 1
+        share = Filling(*(-(-number // slices) for number in beside))
+        for number in range(slices):
+            users = crowd.sign_up(people * (number + 1) // slices - people * number // slices)
+            lineages = crowd.consent(users)
+            self.cookies += crowd.sign_in(users)
+            crowd.pay(users, CREDITS)
+            crowd.write(lineages, LISTED, SIZE)
+            self.users += users
+            self.lineages += lineages
+            others = crowd.sign_up(share.users)
+            born = crowd.consent(cycled(others, 0, share.tokens // 2)) if others else []
+            crowd.write(born[: min(share.documents, share.users)], -(-share.documents // max(1, share.users)), SIZE)
+            if slices > 1 and number % 10 == 9:
+                progress(f"filled {number + 1} of {slices} parts")
+        progress(f"{self._system}: {people:,} people, {LISTED * people:,} documents, and beside them {beside}")
+
+    def serve(self, *flags: str, program: Sequence[str] = ("server.py",)) -> Process:
+        """The server over this store, with its default settings but for `flags`, and without a line of log for each
+        request: neither ceilings nor peers write one."""
+        port = free_port()
+        command = [sys.executable, *program, "--host", HOST, "--port", str(port), "--redis-url", self.filled.url]
+        command += ["--data-dir", str(self._directory / "server"), *self._http(), "--log-level", "warning", *flags]
+        return self._start(command, port, "server.log", LATCHKEY_SECRET_KEYS=self.filled.ring.render())
+
+    def serve_ceiling(self) -> Process:
+        """A server that does nothing, over the same store."""
+        port = free_port()
+        command = [sys.executable, "-m", "dev.bench.ceiling", "--redis-url", self.filled.url, "--port", str(port)]
+        return self._start([*command, *self._http()], port, "ceiling.log")
+
+    def _http(self) -> list[str]:
+        known = any(setting.name == "http" for setting in SETTINGS)
+        return ["--http", self._front] if known and self._front else []
+
+    def _start(self, command: Sequence[str], port: int, log: str, **environment: str) -> Process:
+        return self._stack.enter_context(
+            started(command, self._directory / log, port=port, core=self._cores.server, environment=environment)
+        )
+
+    def ceilings(self, process: Process) -> list[Row]:
+        """The bare handler, and the one with a script call."""
+        return [
+            self._row(process, BARE, Replayed(self._file("bare"), [http("GET", "/bare", {})]), b"bare", CEILING),
+            self._row(
+                process,
+                EVALSHA,
+                Replayed(self._file("evalsha"), [http("GET", "/evalsha", {})]),
+                b"bare",
+                CEILING,
+            ),
+        ]
+
+    def rows(self, process: Process, model: str = ECHO) -> list[Row]:
+        """A row for each endpoint; AI calls go to `model`."""
+        client = {"client_id": self.crowd.app.client_id, "client_secret": self.crowd.secret}
+        headers = [bearer(self.crowd.access(lineage)) for lineage in self.lineages]
+        kept, content = f"/api/v1/data/{name_of(3)}", document(SIZE)
+        json_headers = [{**header, "Content-Type": "application/json"} for header in headers]
+        question = json.dumps({**QUESTION, "model": model})
+
+        def exchange(code: str) -> bytes:
+            form = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK}
+            return http("POST", "/api/oauth/token", {}, urlencode({**form, "code_verifier": VERIFIER, **client}))
+
+        def refresh(token: str) -> bytes:
+            form = {"grant_type": "refresh_token", **client}
+            return http("POST", "/api/oauth/token", {}, f"{urlencode(form)}&refresh_token={token}")
+
+        def revoke(token: str) -> bytes:
+            return http("POST", "/api/oauth/revoke", {}, urlencode({"token": token, **client}))
+
+        made: dict[str, tuple[Source, bytes]] = {
+            "userinfo": (
+                Replayed(self._file("userinfo"), [http("GET", "/api/oauth/userinfo", one) for one in headers]),
+                b"Lovelace",
+            ),
+            "document GET": (Replayed(self._file("get"), [http("GET", kept, one) for one in headers]), b"A note"),
+            "document PUT": (
+                Replayed(self._file("put"), [http("PUT", kept, one, content) for one in json_headers]),
+                b"etag",
+            ),
+            "list of 10": (
+                Replayed(self._file("list"), [http("GET", "/api/v1/data/notes", one) for one in headers]),
+                b"nextCursor",
+            ),
+            "code exchange": (
+                Once(self._file("exchange"), lambda most: [exchange(code) for code in self._codes(most)]),
+                b"refresh_token",
+            ),
+            "refresh": (Chained(self._file("refresh"), self._refresh_tokens, refresh), b"refresh_token"),
+            "revoke": (
+                Once(self._file("revoke"), lambda most: [revoke(token) for token in self._refresh_tokens(most)]),
+                b"{}",
+            ),
+            "consent page": (
+                Replayed(self._file("consent"), [self._page(cookie) for cookie in self.cookies]),
+                b"Allow <bdi>Bench",
+            ),
+            "AI call": (
+                Replayed(
+                    self._file("ai"), [http("POST", "/api/v1/ai/messages", one, question) for one in json_headers]
+                ),
+                b"charged",
+            ),
+        }
+        return [self._row(process, endpoint, source, expected) for endpoint, (source, expected) in made.items()]
+
+    def calls(self, row: Row) -> int:
+        """The commands that the store receives for one request, by its own account; those inside a script are none.
+
+        It is the least of some looks: what the server does besides, now and then, comes on top. Some of that is many
+        commands in a row, so a look counts only if the store is told of nothing right before it and right after.
+        """
+        row.look()  # loads the script and reads the registration, which is then known for 5 seconds
+        return min(self._sent(row) for _ in range(LOOKS))
+
+    def _sent(self, row: Row) -> int:
+        for _ in range(_ATTEMPTS):
+            request = row.source.sample()
+            with self.filled.client.monitor() as monitor:
+                self._mark(QUIET_SECONDS)
+                self._mark()
+                row.look(request)
+                self._mark(QUIET_SECONDS)
+                self._mark()
+                words = (command["command"] for command in monitor.listen() if command["client_type"] != "lua")
+                before, sent, after = _between(words, f"ECHO {_MARK}", marks=4)
+            if before == after == 0:
+                return sent
+        raise Unexpected(f"{row.name}: the store is never told of this alone")
+
+    def _mark(self, pause: float = 0) -> None:
+        self.filled.client.echo(_MARK)
+        time.sleep(pause)
+
+    def _row(self, process: Process, endpoint: str, source: Source, expected: bytes, system: str = "") -> Row:
+        return Row(system or self._system, endpoint, process, source, expected, self.store)
+
+    def _file(self, name: str) -> Path:
+        return self._directory / f"{name}.requests"
+
+    def _next(self, count: int) -> int:
+        """Where the next `count` people begin, so that everybody's windows fill alike."""
+        first, self._used = self._used, (self._used + count) % len(self.users)
+        return first
+
+    def _refresh_tokens(self, count: int) -> list[str]:
+        made: list[Lineage] = self.crowd.consent(cycled(self.users, self._next(count), count))
+        return [self.crowd.refresh(lineage) for lineage in made]
+
+    def _codes(self, count: int) -> list[str]:
+        return self.crowd.codes(cycled(self.cookies, self._next(count), count))
+
+    def _page(self, cookie: str) -> bytes:
+        asked = {
+            "client_id": self.crowd.app.client_id,
+            "redirect_uri": CALLBACK,
+            "response_type": "code",
+            "scope": " ".join(self.crowd.app.scopes),
+            "state": "a-state-of-32-characters-or-more",
+            "code_challenge": s256(VERIFIER),
+            "code_challenge_method": "S256",
+            "prompt": "consent",
+        }
+        return http("GET", f"/oauth/authorize?{urlencode(asked)}", {"Cookie": f"latchkey_session={cookie}"})
+
+
+def _between(commands: Iterator[str], mark: str, *, marks: int) -> list[int]:
+    """How many there are from each mark to the next."""
+    return [len(list(takewhile(lambda command: command != mark, commands))) for _ in range(marks)][1:]

@@ -1,0 +1,116 @@
+"""Latchkey beside its peers, in one run: each on one core, the same load generator, bursts in turn.
+
+    python -m dev.bench.peers [--rounds N] [--burst N] [--connections N,N…] [--only NAME;NAME…] [--json FILE]
+
+Installs what is not installed yet. A peer that cannot be installed or run stands in the table with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dev.bench.aims import STUB_SYSTEM
+from dev.bench.measure import HOST, Unexpected, progress
+from dev.bench.parts import results
+from dev.bench.parts.latchkey import QUESTION, Latchkey
+from dev.bench.parts.measuring import measuring
+from dev.bench.parts.options import add_rounds
+from dev.bench.parts.rounds import Rounds
+from dev.bench.parts.rows import Replayed, Row, http
+from dev.bench.peers.install import NotInstalled
+from dev.bench.peers.setups import SETUPS
+from dev.bench.peers.stage import Stage
+from dev.bench.peers.tables import COMPARED, tables
+
+STUB_MODEL = "20x0"
+_CONFIG = """
+echo = false
+[[upstream]]
+name = "stub"
+url = "http://{host}:{port}"
+key = "none"
+connections = 10000
+[[upstream.models]]
+id = "{model}"
+prices = [{{ version = "1", input = 3000000, output = 15000000 }}]
+"""
+
+
+def started(stage: Stage, names: Sequence[str]) -> tuple[list[Row], dict[str, str]]:
+    """The rows of the peers that run here, and why the others do not."""
+    rows: list[Row] = []
+    missing: dict[str, str] = {}
+    for name in names:
+        progress(f"starting {name}")
+        try:
+            rows += SETUPS[name](stage)
+        except (NotInstalled, Unexpected, OSError) as error:
+            missing[name] = str(error)
+            progress(f"{name} is left out: {error}")
+    return rows, missing
+
+
+def ours(stage: Stage, directory: Path, people: int, front: str) -> list[Row]:
+    """The ceilings, and Latchkey's rows; its AI calls go to the stub."""
+    latchkey = Latchkey(stage.stack, directory, people, stage.cores, front)
+    flags: list[str] = []
+    wanted = set(COMPARED)
+    if stage.stub is None:
+        wanted.remove("AI call")
+    else:
+        config = directory / "ai.toml"
+        config.write_text(_CONFIG.format(host=HOST, port=stage.stub.port, model=STUB_MODEL))
+        flags = ["--ai-config", str(config)]
+    rows = latchkey.rows(latchkey.serve(*flags), STUB_MODEL)
+    return [*latchkey.ceilings(latchkey.serve_ceiling()), *(row for row in rows if row.endpoint in wanted)]
+
+
+def stub_row(stage: Stage) -> list[Row]:
+    """The stub itself: what goes beyond its latency is added."""
+    if stage.stub is None:
+        return []
+    asked = json.dumps({**QUESTION, "model": STUB_MODEL})
+    request = http("POST", "/v1/messages", {"Content-Type": "application/json"}, asked)
+    return [Row(STUB_SYSTEM, "AI call", stage.stub, Replayed(stage.file("stub"), [request]), b"end_turn")]
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options. Raises SystemExit for what cannot be measured."""
+    parser = argparse.ArgumentParser(prog="python -m dev.bench.peers", allow_abbrev=False)
+    add_rounds(parser, connections=[1, 32], json="peers.json")
+    parser.add_argument(
+        "--only", type=_names, default=list(SETUPS), metavar="NAME;NAME…", help=f"of {'; '.join(SETUPS)}"
+    )
+    return parser.parse_args(argv)
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(";")
+    if not set(names) <= set(SETUPS):
+        raise ValueError
+    return names
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measures, prints the tables in Markdown, and writes all samples as JSON. Raises Unexpected where Latchkey itself
+    cannot be measured."""
+    options = parse(argv)
+    with measuring() as (stack, directory, cores):
+        stage = Stage.build(stack, directory / "peers", cores)
+        peers, missing = started(stage, options.only)
+        rows = [*ours(stage, directory / "ours", options.people, options.http), *stub_row(stage), *peers]
+        found = Rounds(rows, options.connections, options.burst, cores, patience=options.patience, lenient=SETUPS).run(
+            options.rounds
+        )
+        found.missing |= missing
+    print(tables(found), found.disturbance(), sep="\n\n")
+    results.write(options.json, found.dump(), rounds=options.rounds, seconds=options.burst)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

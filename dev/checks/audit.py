@@ -1,0 +1,215 @@
+"""`python -m dev.checks.audit`: has any package of the lock files a known weakness?
+
+pip-audit asks the databases of advisories about the Python packages, npm about those that tests use. A database that
+cannot be reached, or that does not know what everybody knows, has checked nothing: that is said and is no pass, and no
+failure either, since a build may have no way out. Whatever is found fails, unless `dev/checks/ignored.toml` has it,
+with the reason and the day until which that was thought to hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from dev.checks.lock import EVERYTHING, ROOT, Pin, read_lock
+
+IGNORED = ROOT / "dev" / "checks" / "ignored.toml"
+NODE = ROOT / "tests" / "support" / "node"
+
+# Both are known to be weak for years: who does not say so of them says nothing of others either.
+KNOWN = Pin("django", "3.2", "", 0)
+KNOWN_OF_NPM = ("minimist", "0.0.8")
+
+QUICK, SLOW = 20.0, 60.0
+"""Seconds for the question about one package, and for all."""
+
+LONGEST = 120
+"""Characters of a reason that are shown: those of libraries go on and on."""
+
+
+class NotChecked(Exception):
+    """Nothing is known of the packages; the message says why."""
+
+
+@dataclass(frozen=True)
+class Weakness:
+    """One advisory on one package; `ids` are its names."""
+
+    package: str
+    ids: frozenset[str]
+    text: str
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """An advisory that does not concern this project, why, and until when that was thought to hold."""
+
+    advisory: str
+    reason: str
+    until: date
+
+
+def read_ignored(path: Path = IGNORED) -> list[Ignored]:
+    """The advisories that are passed over. Raises ValueError for one without a reason or a day."""
+    rows = tomllib.loads(path.read_text("utf-8")).get("ignored", [])
+    for row in rows:
+        if set(row) != {"advisory", "reason", "until"} or not row["reason"] or not isinstance(row["until"], date):
+            raise ValueError(f"{path.name}: an entry has an advisory, a reason and the day until which it holds: {row}")
+    return [Ignored(**row) for row in rows]
+
+
+def of_python(service: Sequence[str], pins: Iterable[Pin]) -> list[Weakness]:
+    """The weaknesses that a service of pip-audit knows of. Raises NotChecked."""
+    if not _ask_pip_audit(service, [KNOWN], QUICK):
+        raise NotChecked(f"{service[-1]} knows nothing of the weaknesses of {KNOWN.name} {KNOWN.version}")
+    left, found = list(pins), []
+    while left:  # a package may be locked in several versions, for several platforms; pip-audit takes one at a time
+        once = {pin.name: pin for pin in left}
+        found += _ask_pip_audit(service, list(once.values()), SLOW)
+        left = [pin for pin in left if once[pin.name] != pin]
+    return found
+
+
+def _ask_pip_audit(service: Sequence[str], pins: list[Pin], seconds: float) -> list[Weakness]:
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("".join(f"{pin.name}=={pin.version}\n" for pin in pins))
+        file.flush()
+        command = [sys.executable, "-m", "pip_audit", "-r", file.name, "--no-deps", "--disable-pip"]
+        command += ["--progress-spinner", "off", "--format", "json", "--timeout", "5", *service]
+        told = _json_of(command, ROOT, seconds)
+    answers = told.get("dependencies")
+    if not isinstance(answers, list) or len(answers) != len(pins):
+        raise NotChecked("pip-audit answered something else than it was asked")
+    passed_over = [row for row in answers if "vulns" not in row]
+    if passed_over:
+        raise NotChecked(f"{len(passed_over)} of {len(pins)} packages, {passed_over[0].get('skip_reason', '')}")
+    return [
+        Weakness(
+            f"{row['name']} {row['version']}",
+            frozenset((one["id"], *one.get("aliases", ()))),
+            f"better: {', '.join(one['fix_versions']) or 'no version yet'}",
+        )
+        for row in answers
+        for one in row["vulns"]
+    ]
+
+
+def of_npm(folder: Path = NODE) -> list[Weakness]:
+    """The weaknesses that npm's registry knows of, in what a folder locks. Raises NotChecked."""
+    name, version = KNOWN_OF_NPM
+    with tempfile.TemporaryDirectory() as made:
+        asks = {"dependencies": {name: version}}
+        locked = {"": asks, f"node_modules/{name}": {"version": version}}
+        known = {"name": "known", "lockfileVersion": 3, "requires": True, "packages": locked}
+        (Path(made) / "package-lock.json").write_text(json.dumps(known))
+        (Path(made) / "package.json").write_text(json.dumps({"name": "known", **asks}))
+        if not _ask_npm(Path(made)):
+            raise NotChecked(f"npm's registry knows nothing of the weaknesses of {name} {version}")
+    return _ask_npm(folder)
+
+
+def _ask_npm(folder: Path) -> list[Weakness]:
+    command = ["npm", "audit", "--json", "--package-lock-only", "--fetch-retries", "0", "--fetch-timeout", "5000"]
+    told = _json_of(command, folder, QUICK)
+    rows = told.get("vulnerabilities")
+    if not isinstance(rows, dict):
+        raise NotChecked(f"npm audit: {told.get('message') or told.get('error') or 'no answer'}")
+    found = []
+    for name, row in rows.items():
+        # What is a text names another package through which this one is weak.
+        for one in row["via"]:
+            if isinstance(one, dict):
+                advisory = str(one["url"]).rpartition("/")[2]
+                found.append(Weakness(f"{name} {row['range']}", frozenset((advisory,)), one["title"]))
+    return found
+
+
+def _json_of(command: list[str], folder: Path, seconds: float) -> dict[str, Any]:
+    """The object that a program prints. Raises NotChecked where it prints none in time."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        told = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        raise NotChecked(f"no answer within {seconds:g} seconds") from None
+    except OSError as error:
+        raise NotChecked(f"{command[0]}: {error.strerror}") from None
+    except ValueError:
+        last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
+        raise NotChecked(last[0].strip() if last else f"{command[0]} said nothing") from None
+    if not isinstance(told, dict):
+        raise NotChecked(f"{command[0]} answered something else than it was asked")
+    return told
+
+
+def report(weaknesses: list[Weakness], ignored: list[Ignored], today: date) -> list[str]:
+    """What of it has to be seen to, a line each."""
+    lines = []
+    for weakness in weaknesses:
+        excuses = [entry for entry in ignored if entry.advisory in weakness.ids]
+        if not any(entry.until >= today for entry in excuses):
+            was = "".join(f" (ignored until {entry.until}: {entry.reason})" for entry in excuses)
+            lines.append(f"{weakness.package}: {', '.join(sorted(weakness.ids))}; {weakness.text}{was}")
+    return lines
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Says what was found, or that nothing was checked; 1 if there is something to be seen to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lock", type=Path, default=ROOT / EVERYTHING, help="the lock file that is looked at")
+    parser.add_argument("--ignored", type=Path, default=IGNORED, help="the advisories that are passed over")
+    parser.add_argument("--osv-url", help="ask this service, which answers as OSV does, and no other")
+    args = parser.parse_args(argv)
+    pins, ignored = read_lock(args.lock), read_ignored(args.ignored)
+    services = [("-s", "osv", "--osv-url", args.osv_url)] if args.osv_url else [("-s", "pypi"), ("-s", "osv")]
+    wrong = _python(services, pins, ignored)
+    if not args.osv_url:
+        wrong += _npm(ignored)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _python(services: Sequence[Sequence[str]], pins: list[Pin], ignored: list[Ignored]) -> list[str]:
+    reasons = []
+    for service in services:
+        try:
+            found = of_python(service, pins)
+        except NotChecked as reason:
+            reasons.append(str(reason)[:LONGEST])
+            continue
+        wrong = report(found, ignored, date.today())
+        print(f"dependency audit: {len(pins)} Python packages checked, {len(wrong)} to be seen to")
+        return wrong
+    print(f"dependency audit: not checked ({'; '.join(reasons)})")
+    return []
+
+
+def _npm(ignored: list[Ignored]) -> list[str]:
+    try:
+        wrong = report(of_npm(), ignored, date.today())
+    except NotChecked as reason:
+        print(f"dependency audit of npm's packages: not checked ({str(reason)[:LONGEST]})")
+        return []
+    print(f"dependency audit: npm's packages checked, {len(wrong)} to be seen to")
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""What secrets of our own look like, for detect-secrets, which loads this file."""
+
+from __future__ import annotations
+
+import re
+
+from detect_secrets.plugins.base import RegexBasedDetector
+
+from store.crypto.seal import Kind
+
+PREFIXES = [re.escape(kind.prefix) for kind in Kind] + ["lk_cs_"]
+
+
+class LatchkeyDetector(RegexBasedDetector):
+    """Tokens, client secrets, signing secrets and secret keys of Latchkey. The shortest token has 59 characters behind
+    its prefix."""
+
+    secret_type = "Latchkey secret"  # that is what it is called
+
+    denylist = (
+        re.compile(rf"(?:{'|'.join(PREFIXES)})[A-Za-z0-9_-]{{40,}}"),
+        re.compile(r"whsec_[A-Za-z0-9+/]{32,}={0,2}"),
+        # An entry of LATCHKEY_SECRET_KEYS: the id, and 32 bytes in base64.
+        re.compile(r"(?<![\w:.-])(?:[1-9]\d?|1\d\d|2[0-4]\d|25[0-5]):[A-Za-z0-9+/_-]{43}=?(?![A-Za-z0-9+/_=-])"),
+    )

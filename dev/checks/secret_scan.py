@@ -1,0 +1,113 @@
+"""`python -m dev.checks.secret_scan`: does any file of the project hold what looks like a secret?
+
+detect-secrets looks through the files that git tracks for what other services give out, and for ours: tokens, client
+secrets, secret keys. What is meant to stand there, since it is made up for a test or an example,
+`dev/checks/allowed.toml` names with the reason; an entry for what is no longer there fails too.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from detect_secrets.core.scan import scan_file
+from detect_secrets.settings import transient_settings
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ALLOWED = ROOT / "dev" / "checks" / "allowed.toml"
+OURS = Path(__file__).resolve().parent / "own_secrets.py"
+
+# Of its detectors those that know what they look for. Measures of randomness, and words such as "password" beside a
+# text, find every hash and every test's password.
+DETECTORS = (
+    *("ArtifactoryDetector", "AWSKeyDetector", "AzureStorageKeyDetector", "BasicAuthDetector", "CloudantDetector"),
+    *("DiscordBotTokenDetector", "GitHubTokenDetector", "IbmCloudIamDetector", "IbmCosHmacDetector"),
+    *("JwtTokenDetector", "MailchimpDetector", "NpmDetector", "PrivateKeyDetector", "SendGridDetector"),
+    *("SlackDetector", "SoftlayerDetector", "SquareOAuthDetector", "StripeDetector", "TwilioKeyDetector"),
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What looks like a secret: where, what kind of one, and the text itself, which is not printed whole."""
+
+    file: str
+    line: int
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.kind}: {self.text[:10]}…"
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A text that may stand in the files of a pattern, and why; `*` stands for any text."""
+
+    files: str
+    text: str
+    reason: str
+
+    def covers(self, found: Found) -> bool:
+        """Whether this is what was found."""
+        return fnmatch(found.file, self.files) and fnmatch(found.text, self.text)
+
+
+def read_allowed(path: Path = ALLOWED) -> list[Allowed]:
+    """What is meant to be there. Raises ValueError for an entry without a reason."""
+    rows = tomllib.loads(path.read_text("utf-8")).get("allowed", [])
+    for row in rows:
+        if set(row) != {"files", "texts", "reason"} or not all(row.values()):
+            raise ValueError(f"{path.name}: an entry has files, texts and a reason: {row}")
+    return [Allowed(row["files"], text, row["reason"]) for row in rows for text in row["texts"]]
+
+
+def tracked(root: Path) -> list[str]:
+    """The files that git tracks. Raises CalledProcessError where there is no repository."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True).stdout
+    return [name for name in listed.decode().split("\0") if name and (root / name).is_file()]
+
+
+def scan(root: Path, files: Iterable[str]) -> Iterator[Found]:
+    """What looks like a secret in files under `root`."""
+    plugins: list[dict[str, Any]] = [{"name": name} for name in DETECTORS]
+    plugins.append({"name": "LatchkeyDetector", "path": OURS.as_uri()})
+    with transient_settings({"plugins_used": plugins, "filters_used": []}):
+        for name in files:
+            for secret in scan_file(str(root / name)):
+                yield Found(name, secret.line_number, secret.type, secret.secret_value or "")
+
+
+def complaints(root: Path, allowed: list[Allowed]) -> list[str]:
+    """What is there and not allowed, and what is allowed and not there, a line each."""
+    found = sorted(set(scan(root, tracked(root))), key=lambda one: (one.file, one.line, one.text))
+    wrong = [str(one) for one in found if not any(entry.covers(one) for entry in allowed)]
+    wrong += [
+        f"dev/checks/allowed.toml: {entry.files} holds no {entry.text} any more"
+        for entry in allowed
+        if not any(entry.covers(one) for one in found)
+    ]
+    return wrong
+
+
+def main() -> int:
+    """Says what looks like a secret; 1 if anything does."""
+    try:
+        wrong = complaints(ROOT, read_allowed())
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"secret scan: not done ({error})")
+        return 0
+    for line in wrong:
+        print(line, file=sys.stderr)
+    print(f"secret scan: {len(wrong)} to be seen to")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

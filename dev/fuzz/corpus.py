@@ -1,0 +1,259 @@
+"""Requests that are right, to be made wrong: one for each way through the server.
+
+None of them, nor what becomes of one, can change anything: whoever may write sends a token that is dead or lacks the
+scope, so the request is read to its last byte and then refused by the script that would have done it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlencode
+
+from dev.fuzz.target import OPERATOR_KEY
+from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
+from store.crypto.seal import Kind
+
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+BOUNDARY = "----a-boundary"
+XSRF = "2|01234567|0123456789abcdef0123456789abcdef|1700000000"
+CLOSE = (b"Connection", b"close")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A request in its parts."""
+
+    name: str
+    method: bytes
+    target: bytes
+    fields: tuple[tuple[bytes, bytes], ...] = ()
+    body: bytes = b""
+    version: bytes = b"HTTP/1.1"
+    busy: bool = field(default=False)
+    """Whether 503 is an answer."""
+    ops: bool = field(default=False)
+    """Whether it goes to the operations port."""
+
+    def head(self) -> bytes:
+        """Its line and its fields."""
+        lines = [
+            b" ".join((self.method, self.target, self.version)),
+            *(b": ".join(one) for one in self.fields),
+            b"",
+            b"",
+        ]
+        return b"\r\n".join(lines)
+
+    def encoded(self) -> bytes:
+        """As it goes over the wire."""
+        return self.head() + self.body
+
+    def value(self, name: bytes) -> bytes:
+        """The first field of this name, in any case."""
+        return next((value for key, value in self.fields if key.lower() == name.lower()), b"")
+
+    def with_field(self, name: bytes, value: bytes) -> Message:
+        """With this field in place of others of its name."""
+        kept = tuple(one for one in self.fields if one[0].lower() != name.lower())
+        return replace(self, fields=(*kept, (name, value)))
+
+    def with_body(self, body: bytes) -> Message:
+        """With another body and the length of it."""
+        return replace(self.with_field(b"Content-Length", b"%d" % len(body)), body=body)
+
+
+def message(method: str, target: str, headers: dict[str, str] | None = None, body: bytes | str = b"") -> Message:
+    """A request of this server, that ends its connection."""
+    fields = {"Host": "localhost", "Connection": "close", **(headers or {})}
+    encoded = tuple((name.encode(), value.encode("latin-1")) for name, value in fields.items())
+    made = Message(f"{method} {target.partition('?')[0]}", method.encode(), target.encode(), encoded)
+    raw = body.encode() if isinstance(body, str) else body
+    return made.with_body(raw) if raw or method in ("POST", "PUT") else made
+
+
+def corpus(cast: Cast) -> list[Message]:
+    """All of them."""
+    return [*api(cast), *ai(cast), *pages(cast), *operations()]
+
+
+def api(cast: Cast) -> list[Message]:
+    """What apps send."""
+    reader, dead = cast.bearers["all scopes"] | {"Authorization": f"Bearer {cast.reader}"}, cast.bearers["expired"]
+    client = {"client_id": "web-app", "client_secret": cast.secret}
+    exchange = {
+        "grant_type": "authorization_code",
+        "code": cast.sealed(Kind.CODE, "web-app"),
+        "redirect_uri": CALLBACK,
+        "code_verifier": VERIFIER,
+    }
+    refresh = {
+        "grant_type": "refresh_token",
+        "refresh_token": cast.sealed(Kind.REFRESH, "web-app"),
+        "scope": "profile data:read",
+    }
+    ended = {"token": cast.sealed(Kind.ACCESS, "web-app"), "token_type_hint": "access_token"}
+    as_json, as_form = {"Content-Type": JSON}, {"Content-Type": FORM}
+    basic = {"Authorization": "Basic d2ViLWFwcDpub3QtdGhlLXNlY3JldA=="}
+    document = json.dumps({"title": "Grüße", "list": [1, 2.5, None, True, {"a": "\ud83d\ude00"}]})
+    return [
+        message("POST", "/api/oauth/token", as_form, urlencode({**exchange, **client})),
+        message("POST", "/api/oauth/token", as_json, json.dumps({**exchange, **client})),
+        message("POST", "/api/oauth/token", as_form, urlencode({**refresh, **client})),
+        message("POST", "/api/oauth/token", as_json, json.dumps({**refresh, **client})),
+        message("POST", "/api/oauth/token", {**as_form, **basic}, urlencode(exchange)),
+        message("POST", "/api/oauth/revoke", as_form, urlencode({**ended, **client})),
+        message("POST", "/api/oauth/revoke", as_json, json.dumps(ended)),
+        message("GET", "/api/oauth/userinfo", reader),
+        message("POST", "/api/oauth/userinfo", reader | as_form, "a=b"),
+        message("HEAD", "/api/oauth/userinfo", reader),
+        message("OPTIONS", "/api/oauth/token", {"Origin": "https://app.example"}),
+        message("GET", "/api/v1/data/notes/n1", reader | {"If-None-Match": '"1"'}),
+        message("PUT", "/api/v1/data/notes/n1", reader | as_json | {"If-Match": '"1", W/"2", *'}, document),
+        message("PUT", "/api/v1/data/notes/n~@:1", dead | as_json | {"If-None-Match": "*"}, document),
+        message("DELETE", "/api/v1/data/notes/n1", reader | {"If-Match": '"1"'}),
+        message("GET", "/api/v1/data/notes?prefix=n&limit=10&cursor=bjE&include=data", reader),
+        message("GET", "/api/v1/data/_meta/usage", reader),
+        message("GET", "/api/v1/credits/balance", reader),
+        message("GET", "/api/v1/apps", reader),
+        message("GET", "/.well-known/oauth-authorization-server"),
+        message("GET", "/openapi.json", {"Accept": "*/*"}),
+        message("GET", "/readyz"),
+        message("GET", "/api/nothing/here"),
+    ]
+
+
+def ai(cast: Cast) -> list[Message]:
+    """Calls of a person without credits: read, counted and refused."""
+    reader = {"Authorization": f"Bearer {cast.reader}"}
+    asked = {
+        "model": "latchkey-echo",
+        "max_tokens": 9,
+        "system": [{"type": "text", "text": "Be brief."}],
+        "messages": [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {"a": [1, "b"]}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "c"}]},
+        ],
+        "tools": [{"name": "n", "input_schema": {"type": "object"}}],
+        "metadata": {"user_id": "u"},
+        "stream": True,
+    }
+    fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in asked.items()}
+    keyed = {"Content-Type": JSON, "Idempotency-Key": "a-key"}
+    return [
+        message("POST", "/api/v1/ai/messages", reader | keyed, json.dumps(asked)),
+        message("POST", "/api/v1/ai/messages", reader | {"Content-Type": FORM}, urlencode(fields)),
+        message("POST", "/api/v1/ai/v1/messages", reader | keyed, json.dumps(asked)),
+        message("POST", "/api/v1/ai/v1/messages/count_tokens", reader | {"Content-Type": JSON}, json.dumps(asked)),
+        message("GET", "/api/v1/ai/models", reader),
+        message("GET", "/api/v1/ai/v1/models/latchkey-echo", reader),
+    ]
+
+
+def operations() -> list[Message]:
+    """What an operator's program sends for somebody whom nobody knows."""
+    who = {"Authorization": f"Bearer {OPERATOR_KEY}"}
+    paid = {"user": "nobody@nowhere.test", "amount": 5_000_000, "reason": "a top-up"}
+    as_form = urlencode({**paid, "key": "a-key"})
+    made = [
+        message("POST", "/ops/credits", who | {"Content-Type": JSON, "Idempotency-Key": "a-key"}, json.dumps(paid)),
+        message("POST", "/ops/credits", who | {"Content-Type": FORM}, as_form),
+        message("POST", "/ops/credits", {"Content-Type": FORM, "Authorization": "Bearer another"}, as_form),
+    ]
+    return [replace(one, ops=True) for one in made]
+
+
+def cookies(**values: str) -> dict[str, str]:
+    """The header."""
+    return {"Cookie": "; ".join(f"latchkey_{name}={value}" for name, value in values.items())}
+
+
+def multipart(file: bytes) -> bytes:
+    """The form with a picture."""
+    parts = [
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="_xsrf"\r\n\r\n{XSRF}\r\n'.encode(),
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="picture"; filename="a.png"\r\n'.encode(),
+        b"Content-Type: image/png\r\n\r\n" + file + b"\r\n",
+        f"--{BOUNDARY}--\r\n".encode(),
+    ]
+    return b"".join(parts)
+
+
+def pages(cast: Cast) -> list[Message]:
+    """What browsers send. Who may change something is signed out by now."""
+    live = cookies(session=cast.session, done="name")
+    over = cookies(session=cast.ended, xsrf=XSRF)
+    signed_out = cookies(xsrf=XSRF)
+    form = {"Content-Type": FORM, "Origin": "http://localhost"}
+    ask = urlencode(
+        {
+            "client_id": "web-app",
+            "redirect_uri": CALLBACK,
+            "response_type": "code",
+            "scope": "profile data:read",
+            "state": "a-state",
+            "code_challenge": "c" * 43,
+            "code_challenge_method": "S256",
+            "prompt": "consent login",
+        }
+    )
+    decision = {
+        "request_id": cast.sealed(Kind.REQUEST, "web-app"),
+        "decision": "allow",
+        "boxes": "1",
+        "scope:profile": "on",
+        "spend_dollars": "5.00",
+    }
+    as_json = {"request_id": decision["request_id"], "decision": "allow", "scopes": ["profile"], "spend_limit": 5}
+    credential = json.dumps({"id": "YQ", "rawId": "YQ", "type": "public-key", "response": {"clientDataJSON": "e30"}})
+    half, challenge = cast.sealed(Kind.SECOND_STEP, "abc 1"), cast.sealed(Kind.CHALLENGE, "signin 1")
+
+    def post(path: str, who: dict[str, str], **fields: str) -> Message:
+        return message("POST", path, who | form, urlencode({"_xsrf": XSRF, **fields}))
+
+    gets = [
+        *("/", "/signin?next=%2Faccount", "/account", "/account/apps", "/account/security", "/developer/apps"),
+        *("/account/credits?before=1-1", "/account/apps/all-scopes/data?collection=notes&after=notes%2Fn1"),
+        *("/account/apps/all-scopes/data/notes/n1", "/developer/apps/web-app", "/static/latchkey.css?v=1"),
+        "/account/delete",
+    ]
+    picture = message(
+        "POST",
+        "/account/picture",
+        cookies(session=cast.session, xsrf=XSRF) | {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"},
+        multipart(b"\x89PNG\r\n\x1a\n" + bytes(range(256))),
+    )
+    return [
+        *(message("GET", target, live) for target in gets),
+        # The activity log has downloads.
+        message("GET", "/account/apps/all-scopes/export?format=zip", over),
+        message("GET", "/account/download?format=jsonl", over),
+        message("GET", f"/oauth/authorize?{ask}"),
+        message("GET", f"/oauth/authorize?{ask}", over),
+        message("GET", f"/picture/{cast.sealed(Kind.PICTURE, 'AL')}.svg"),
+        message("GET", f"/confirm?link={cast.sealed(Kind.CONFIRM, 'ada@example.com')}"),
+        message("GET", f"/reset?link={cast.sealed(Kind.RESET, 'ada@example.com')}"),
+        message("GET", "/signin/second?next=%2F", cookies(half=half)),
+        post("/signin", signed_out, email="nobody@nowhere.test", password="a wrong one", next="/account"),
+        post("/signin/second", cookies(xsrf=XSRF, half=half), code="123456", next="/"),
+        post("/signin/passkey", cookies(xsrf=XSRF, challenge=challenge), credential=credential, next="/"),
+        post("/signup", signed_out, email="nobody@nowhere.test", name="N", password="a long enough one", invite="i"),
+        post("/forgot", signed_out, email="nobody@nowhere.test", next="/account"),
+        post("/reset", signed_out, link=cast.sealed(Kind.RESET, "ada@example.com"), new_password="a long enough one"),
+        post("/account", over, name="Somebody Else"),
+        post("/account/security", over, current_password="a wrong one", new_password="a long enough one"),
+        post("/account/apps/all-scopes/limit", over, dollars="5.00"),
+        post("/account/apps/all-scopes/data/notes/n1/delete", over),
+        post("/account/delete", over, email="ada@example.com", password="a wrong one"),
+        post("/account/security/passkeys", over, credential=credential, name="A key"),
+        post("/developer/register", over, name="App", redirect_uris="https://a.example/cb", kind="public", nonce="n"),
+        post("/api/oauth/authorize", over, **decision),
+        message(
+            "POST",
+            "/api/oauth/authorize",
+            over | {"Content-Type": JSON, "X-Xsrftoken": XSRF, "Origin": "http://localhost"},
+            json.dumps(as_json),
+        ),
+        replace(picture, busy=True),
+    ]

@@ -1,0 +1,237 @@
+"""Sealed tokens that were tampered with: every bit, every length, every other way to write the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from dev.fuzz.target import Target
+from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast, bearer
+from dev.fuzz.wire import Wrong, answers_in
+from store import keys
+from store.accounts.people import NOBODY
+from store.accounts.signin.second_step import SIGN_IN
+from store.crypto.seal import Kind
+from store.oauth.tokens import UnknownUser
+from store.refused import Refused
+from tests.support.http.fronts import request
+
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+BEHIND = 6
+"""Characters of the prefix."""
+
+
+def flipped(text: str) -> Iterator[str]:
+    """Every bit of what is sealed, the key id in front too, flipped."""
+    sealed = base64.urlsafe_b64decode(text[BEHIND:] + "==")
+    for bit in range(len(sealed) * 8):
+        changed = bytearray(sealed)
+        changed[bit // 8] ^= 1 << bit % 8
+        yield text[:BEHIND] + base64.urlsafe_b64encode(changed).rstrip(b"=").decode()
+
+
+def rewritten(text: str) -> Iterator[str]:
+    """Cut at every character; longer; with spare bits set; in other alphabets, with padding, another prefix or case."""
+    yield from (text[:end] for end in range(1, len(text)))
+    yield from (text + more for more in ("A", "AA", "AAAA", "=", "==", ".", "~"))
+    last = ALPHABET.index(text[-1])
+    spare = {2: 16, 3: 4}.get(len(text[BEHIND:]) % 4, 1)  # characters that stand for the same bytes
+    first = last - last % spare
+    yield from (text[:-1] + ALPHABET[one] for one in range(first, first + spare) if one != last)
+    standard = text[:BEHIND] + text[BEHIND:].replace("-", "+").replace("_", "/")
+    if standard != text:
+        yield standard
+    yield base64.b32encode(text.encode()).decode().rstrip("=")
+    yield base64.urlsafe_b64decode(text[BEHIND:] + "==").hex()
+    yield from (
+        text.swapcase(),
+        text.upper(),
+        text[1:],
+        text[BEHIND:],
+        text[::-1],
+        text * 2,
+        text.replace("lk_", "LK_"),
+    )
+    yield from (kind.prefix + text[BEHIND:] for kind in Kind if not text.startswith(kind.prefix))
+
+
+def tampered(text: str) -> list[str]:
+    """All of them, each once."""
+    return [one for one in dict.fromkeys((*flipped(text), *rewritten(text))) if one != text]
+
+
+async def one_of_each(cast: Cast) -> dict[Kind, str]:
+    """A token of each kind, alive."""
+    store = cast.store
+    ada, email = cast.ada, "ada@example.com"
+    tokens = await cast.mint("web-app", ("profile", "data:read"))
+    profile = await store.sessions.profile(cast.session_of())
+    code = await cast.code()
+    opened = store.sealer.open(Kind.CODE, code)
+    assert opened
+    await store.client.persist(keys.code(ada, opened.id))  # it lives a minute, and all this may take longer
+    links = {
+        Kind.CONFIRM: await store.links.to_confirm(await cast.unconfirmed(), "cleo@example.com"),
+        Kind.RESET: await store.links.to_reset(ada, email),
+        Kind.CHANGE: await cast.change_link(cast.session_of(), email, "ada@example.org"),
+        Kind.UNDO: await cast.undo_link(),
+    }
+    return {
+        Kind.CODE: code,
+        Kind.ACCESS: tokens.access_token,
+        Kind.REFRESH: tokens.refresh_token,
+        Kind.SESSION: cast.session,
+        Kind.REQUEST: await cast.pending(),
+        Kind.INVITE: await store.people.invite("dora@example.com"),
+        Kind.SECOND_STEP: await cast.half_signed_in(),
+        Kind.CHALLENGE: await store.second_step.challenge(None),
+        Kind.PICTURE: store.profiles.address(profile).partition(".")[0],
+        Kind.DEVICE: await store.devices.renew(None, ada),
+        **{kind: link.text for kind, link in links.items() if link is not None},
+    }
+
+
+def openers(cast: Cast) -> dict[Kind, Callable[[str], Awaitable[bool]]]:
+    """How the store takes a token of each kind: whether it takes this text, without asking Redis."""
+    store = cast.store
+    session = cast.session_of()
+
+    async def refused(call: Awaitable[object]) -> bool:
+        try:
+            return await call is not None
+        except (Refused, UnknownUser):
+            return False
+
+    async def known(value: object) -> bool:
+        return value is not None
+
+    async def challenge(text: str) -> bool:
+        try:
+            return bool(store.second_step._challenges.open(NOBODY, SIGN_IN, text))
+        except Refused:
+            return False
+
+    return {
+        Kind.ACCESS: lambda text: known(store.tokens.open_access(text)),
+        Kind.REFRESH: lambda text: refused(store.tokens.refresh(cast.app, text, ())),
+        Kind.CODE: lambda text: refused(store.tokens.exchange(cast.app, text, CALLBACK, VERIFIER)),
+        Kind.SESSION: lambda text: known(store.sessions.open(text)),
+        Kind.REQUEST: lambda text: known(store.authorizations.client_of(session, text)),
+        Kind.INVITE: lambda text: refused(store.people.invited(text)),
+        Kind.SECOND_STEP: lambda text: known(store.second_step.open(text)),
+        Kind.CHALLENGE: challenge,
+        Kind.CONFIRM: lambda text: refused(store.links.look(Kind.CONFIRM, text)),
+        Kind.RESET: lambda text: refused(store.links.look(Kind.RESET, text)),
+        Kind.CHANGE: lambda text: refused(store.links.look(Kind.CHANGE, text)),
+        Kind.UNDO: lambda text: refused(store.undoing.look(text)),
+        Kind.PICTURE: lambda text: refused(store.profiles.picture(f"{text}.svg")),
+        Kind.DEVICE: lambda text: known(store.devices.open(text)),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """How a token comes over HTTP. `status` is the answer to one that was tampered with; `windows` the store calls that
+    go with it: those that count a request whose person cannot be known, for its address or for the string."""
+
+    sent: Callable[[str], bytes]
+    status: int
+    windows: int = 0
+
+
+def presented(cast: Cast) -> dict[str, tuple[Kind, Presented]]:
+    """Every way in for a token."""
+    client = {"client_id": "web-app", "client_secret": cast.secret}
+
+    def form(path: str, **fields: str) -> bytes:
+        return request("POST", path, "Content-Type: application/x-www-form-urlencoded", body=urlencode(fields).encode())
+
+    def get(path: str, *fields: str) -> bytes:
+        return request("GET", path, *fields)
+
+    def decide(text: str) -> bytes:
+        xsrf = "2|01234567|0123456789abcdef0123456789abcdef|1700000000"
+        who = f"Cookie: latchkey_session={cast.session}; latchkey_xsrf={xsrf}"
+        body = json.dumps({"request_id": text, "decision": "allow"}).encode()
+        return request(
+            "POST", "/api/oauth/authorize", who, f"X-Xsrftoken: {xsrf}", "Content-Type: application/json", body=body
+        )
+
+    exchange = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+    return {
+        "as bearer": (
+            Kind.ACCESS,
+            Presented(lambda text: get("/api/oauth/userinfo", f"Authorization: {bearer(text)['Authorization']}"), 401),
+        ),
+        "for a document": (
+            Kind.ACCESS,
+            Presented(lambda text: get("/api/v1/data/notes/n1", f"Authorization: Bearer {text}"), 401),
+        ),
+        "for a refresh": (
+            Kind.REFRESH,
+            Presented(
+                lambda text: form("/api/oauth/token", grant_type="refresh_token", refresh_token=text, **client), 400, 1
+            ),
+        ),
+        "for an exchange": (
+            Kind.CODE,
+            Presented(lambda text: form("/api/oauth/token", code=text, **exchange, **client), 400, 1),
+        ),
+        "access token to revoke": (Kind.ACCESS, Presented(lambda text: form("/api/oauth/revoke", token=text), 200, 1)),
+        "refresh token to revoke": (
+            Kind.REFRESH,
+            Presented(lambda text: form("/api/oauth/revoke", token=text), 200, 1),
+        ),
+        "session": (Kind.SESSION, Presented(lambda text: get("/account", f"Cookie: latchkey_session={text}"), 303)),
+        "decision": (Kind.REQUEST, Presented(decide, 400)),
+        "invitation": (Kind.INVITE, Presented(lambda text: get(f"/signup?invite={quote(text)}"), 400)),
+        "second step": (
+            Kind.SECOND_STEP,
+            Presented(lambda text: get("/signin/second", f"Cookie: latchkey_half={text}"), 303),
+        ),
+        "confirmation": (Kind.CONFIRM, Presented(lambda text: get(f"/confirm?link={quote(text)}"), 400)),
+        "reset": (Kind.RESET, Presented(lambda text: get(f"/reset?link={quote(text)}"), 400)),
+        "change": (Kind.CHANGE, Presented(lambda text: get(f"/account/email/change?link={quote(text)}"), 400)),
+        "undo": (Kind.UNDO, Presented(lambda text: get(f"/account/email/undo?link={quote(text)}"), 400)),
+        "picture": (Kind.PICTURE, Presented(lambda text: get(f"/picture/{quote(text, safe='')}.svg"), 404)),
+    }
+
+
+async def statuses(port: int, requests: list[bytes], at_once: int = 20) -> list[int]:
+    """What requests are answered with, sent behind one another on one connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    found: list[int] = []
+    try:
+        for begin in range(0, len(requests), at_once):
+            batch = requests[begin : begin + at_once]
+            writer.write(b"".join(batch))
+            received = b""
+            answers = []
+            while len(answers) < len(batch):
+                data = await asyncio.wait_for(reader.read(2**16), 10)
+                if not data:
+                    raise Wrong(f"closed after {received[-500:]!r}")
+                received += data
+                answers = [answer for answer in answers_in(received) if answer.whole]
+            found += [answer.status for answer in answers]
+    finally:
+        writer.close()
+    return found
+
+
+def try_way(target: Target, way: Presented, text: str) -> None:
+    """Presents what was tampered with. Raises Wrong where one is taken, or the store asked for more than windows."""
+    variants = tampered(text)
+    target.run(statuses(target.port, [way.sent("garbage")]))  # what it takes for the first time
+    before = target.commands().get("evalsha", 0), sum(target.commands().values())
+    found = target.run(statuses(target.port, [way.sent(one) for one in variants]))
+    calls, commands = target.commands().get("evalsha", 0) - before[0], sum(target.commands().values()) - before[1]
+    taken = [one for one, status in zip(variants, found, strict=True) if status != way.status]
+    if taken:
+        raise Wrong(f"answered otherwise than {way.status}: {taken[:3]}")
+    if calls != way.windows * len(variants) or (commands and not way.windows):
+        raise Wrong(f"{len(variants)} tokens, {calls} calls of scripts, {commands} commands in all")

@@ -1,0 +1,202 @@
+"""The server that is fuzzed: the whole application on a real socket and a real store, in a thread of its own, with its
+limits raised, its log watched and its store looked into."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import logging
+import sys
+import threading
+from collections.abc import Coroutine, Iterator
+from ipaddress import ip_network
+from typing import Any, Self, TypeVar
+
+import redis
+from tornado.httpserver import HTTPServer
+from tornado.testing import bind_unused_port
+
+from dev.fuzz.meter import Meter
+from handlers.core.site import Site
+from handlers.ops.credits import make_ops_application
+from handlers.routes import make_application
+from store import lifetimes
+from store.crypto.keyring import KeyRing, Keys
+from store.crypto.passwords import PasswordHasher
+from store.engine.connect import connect
+from store.wiring import Store
+from tests.support.http.fronts import FRONTS
+from tests.support.processes.engines import Engine, valkey
+
+T = TypeVar("T")
+PLENTY = 10**6
+"""Requests that a window lets in while it is fuzzed."""
+PATIENCE = 120.0
+"""Seconds after which the event loop, or what runs on it, counts as hung."""
+OPERATOR_KEY = "operator-key_0123456789-abcdefgh"
+LARGEST_BODY = 2 * 2**20
+"""Bytes of a body beyond which a connection is cut, as with the default settings of `server.py`."""
+
+PROXIES = (ip_network("127.0.0.1"), ip_network("::1"))
+"""Whoever asks counts as a proxy, so what it forwards is read."""
+
+# What may differ in the store though nothing was done: when somebody was last seen.
+SEEN = {b"seen_at", b"last_used_at"}
+# Keys of windows and counts, and of what is asked for without being done: pending requests.
+PASSING = (b":limit:", b"{window:", b":request:", b":guesses")
+
+
+class Target:
+    """Use as a context manager. `front` is the HTTP server: fast or tornado."""
+
+    def __init__(self, front: str = "fast", *, signup: str = "off") -> None:
+        self.front, self._signup = front, signup
+        self.log = Listener()
+        self.loop = asyncio.new_event_loop()
+        self.meter = Meter(self.loop)
+        self._thread = threading.Thread(target=self._run, name="fuzzed", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._stack = contextlib.ExitStack()
+        self.engine: Engine = self._stack.enter_context(valkey())
+        self.client: redis.Redis = self._stack.enter_context(self.engine.client())
+        self._stack.enter_context(plenty())
+        self._stack.enter_context(self.log)
+        self._stack.enter_context(self.meter)
+        self._thread.start()
+        self._stack.callback(self._end)
+        self.run(self._begin())
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stack.close()
+
+    def run(self, work: Coroutine[Any, Any, T], seconds: float = PATIENCE) -> T:
+        """The result of what runs on the server's loop. Raises Hung when it does not come."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            if future.done():
+                raise
+            faulthandler.dump_traceback(file=sys.stderr)
+            raise Hung(f"nothing after {seconds:g} s") from None
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        asyncio.set_event_loop(None)
+        self.loop.close()
+
+    async def _begin(self) -> None:
+        # Sockets of the store's connections are made on this loop.
+        hasher = PasswordHasher(8192, 1, workers=2, queue=200)
+        client = await connect(self.engine.url, socket_timeout=10)
+        keys = Keys(KeyRing.parse(KeyRing.generate(1)))
+        self.store = Store(client, keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400)
+        self.store.apps.settle = 0
+        socket, self.port = bind_unused_port()
+        self.base_url = f"http://localhost:{self.port}"
+        self.site = Site(self.store, self.base_url, signup=self._signup, trusted_proxies=PROXIES)
+        self.application = make_application(self.site)
+        options: dict[str, Any] = {"max_body_size": LARGEST_BODY, "body_timeout": 60.0, "idle_connection_timeout": 75.0}
+        operations, self.ops_port = bind_unused_port()
+        self._applications = (self.application, make_ops_application(self.site, (OPERATOR_KEY,)))
+        self._servers: list[HTTPServer] = []
+        for application, listening in zip(self._applications, (socket, operations), strict=True):
+            self._servers.append(FRONTS[self.front](application, **options))
+            self._servers[-1].add_socket(listening)
+
+    def at_work(self) -> bool:
+        """Whether a request is with the application."""
+        return any(application.in_flight for application in self._applications)
+
+    def _end(self) -> None:
+        async def close() -> None:
+            for server in self._servers:
+                server.stop()
+                await server.close_all_connections()
+            while self.site.tasks:
+                await asyncio.wait(self.site.tasks)
+            await self.site.models.close()
+            await self.store.close()
+            rest = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in rest:
+                task.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
+
+        with contextlib.suppress(Hung):
+            self.run(close(), 30)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(10)
+
+    def commands(self) -> dict[str, int]:
+        """How often the store was asked for what; our own looking aside."""
+        found: dict[str, dict[str, Any]] = self.client.info("commandstats")
+        counted = {name.removeprefix("cmdstat_"): int(row["calls"]) for name, row in found.items()}
+        return {name: calls for name, calls in counted.items() if name not in ("info", "ping")}
+
+    def content(self) -> dict[bytes, Any]:
+        """What the store holds, without windows, requests under way, lifetimes and when somebody was last seen."""
+        found: dict[bytes, Any] = {}
+        for key in sorted(self.client.scan_iter(count=1000)):
+            if not any(part in key for part in PASSING):
+                found[key] = self._value(key)
+        return found
+
+    def _value(self, key: bytes) -> Any:
+        kind = self.client.type(key)
+        if kind == b"hash":
+            row: dict[bytes, bytes] = self.client.hgetall(key)
+            return {name: value for name, value in row.items() if name not in SEEN}
+        if kind == b"zset":
+            return self.client.zrange(key, 0, -1, withscores=True)
+        if kind == b"set":
+            return sorted(self.client.smembers(key))
+        if kind == b"stream":
+            return self.client.xrange(key)
+        assert kind == b"string", (key, kind)
+        return self.client.get(key)
+
+
+class Hung(Exception):
+    """What should have come did not."""
+
+
+class Listener(logging.Handler):
+    """Collects what has no place in the log of a healthy server: tracebacks, complaints of asyncio, errors."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        if record.levelno >= logging.ERROR or record.exc_info or "Traceback" in text or record.name == "asyncio":
+            self.heard.append(f"{record.name}: {text}")
+
+    def __enter__(self) -> Self:
+        logging.getLogger().addHandler(self)
+        self._hooks = sys.unraisablehook, threading.excepthook
+        sys.unraisablehook = lambda one: self.heard.append(f"unraisable: {one.exc_value!r} in {one.object!r}")
+        threading.excepthook = lambda one: self.heard.append(f"thread: {one.exc_value!r}")
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        sys.unraisablehook, threading.excepthook = self._hooks
+        logging.getLogger().removeHandler(self)
+
+
+@contextlib.contextmanager
+def plenty() -> Iterator[None]:
+    """Every window lets in so many requests that none is full: 429 would end each run after a second."""
+    groups = [group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)]
+    before = [group.limit for group in groups]
+    for group in groups:
+        object.__setattr__(group, "limit", PLENTY)
+    try:
+        yield
+    finally:
+        for group, limit in zip(groups, before, strict=True):
+            object.__setattr__(group, "limit", limit)

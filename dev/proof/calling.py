@@ -1,0 +1,147 @@
+"""Requests over HTTP of which each is sent once, and whose end is one of three: answered, never sent, not known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+
+from dev.proof.history import UNREACHABLE, Outcome
+
+TIMEOUT = 15.0
+"""Seconds a client waits for an answer: longer than a server may take for one."""
+
+# What a server answers where nothing was done: what it refuses, and a model's server that failed (docs/http.md).
+_DONE_NOTHING = frozenset({502, 504, 507, 529})
+
+
+@dataclass
+class Answer:
+    """What came back. `status` is 0 and `error` says why where nothing did; `cut`: the answer broke off."""
+
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    error: str = ""
+    cookies: Mapping[str, str] = field(default_factory=dict)
+
+    def json(self) -> Any:
+        """The body. Raises ValueError."""
+        return json.loads(self.body)
+
+    def outcome(self, done: Sequence[int]) -> Outcome:
+        """What a client knows by it; `done` are the statuses that say it was done."""
+        if self.error == UNREACHABLE:
+            return "refused"
+        if self.status in done and not self.error:
+            return "acknowledged"
+        if not self.error and (400 <= self.status < 500 or self.status in _DONE_NOTHING or self.status in (200, 303)):
+            return "refused"
+        return "unknown"
+
+    def code(self) -> str:
+        """The error code of a body of ours, or what went wrong with the connection."""
+        if self.error or self.status < 400:
+            return self.error
+        try:
+            found = self.json()
+            return str(found["error"] if isinstance(found["error"], str) else found["error"]["type"])
+        except (ValueError, KeyError, TypeError):
+            return ""
+
+
+class _Once:
+    """aiohttp would send a PUT again on another connection when the first one was lost."""
+
+    def __init__(self) -> None:
+        self._sent = False
+
+    async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+        if self._sent:
+            raise aiohttp.ClientConnectionError("lost")
+        self._sent = True
+        return await handler(request)
+
+
+class Clients:
+    """Connections to all servers, shared by everybody at work. `hang_up` cuts all that are in use. While `ending` is
+    set everybody ends what there is: tokens, sessions, documents, accounts."""
+
+    def __init__(self, servers: Sequence[str], dice: random.Random) -> None:
+        self.servers = servers
+        self.ending = False
+        self._dice = dice
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=False),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._session.close()
+
+    def hang_up(self) -> int:
+        """Every client gives up its request and closes the connection. Returns how many."""
+        cut = list(self._under_way)
+        for task in cut:
+            task.cancel("hung up")
+        return len(cut)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        server: int | None = None,
+        patience: float = TIMEOUT,
+        most: int | None = None,
+        **options: Any,
+    ) -> Answer:
+        """One request to one of the servers, at random where none is named; no redirect is followed. Whoever loses
+        `patience` (s), or has read `most` bytes of the body, hangs up."""
+        base = self._dice.choice(self.servers) if server is None else self.servers[server % len(self.servers)]
+        answer = Answer()
+        url = path if path.startswith("http") else base + path
+        task = asyncio.ensure_future(self._into(answer, method, url, patience, most, options))
+        self._under_way.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._under_way.discard(task)
+            task.cancel()
+        if task.cancelled():
+            answer.error = "hung up"
+        elif (failed := task.exception()) is not None:
+            raise failed
+        return answer
+
+    async def _into(
+        self, answer: Answer, method: str, url: str, patience: float, most: int | None, options: dict[str, Any]
+    ) -> None:
+        timeout = aiohttp.ClientTimeout(total=patience)
+        try:
+            async with self._session.request(
+                method, url, allow_redirects=False, timeout=timeout, middlewares=(_Once(),), **options
+            ) as response:
+                answer.status, answer.headers = response.status, response.headers
+                answer.cookies = {name: morsel.value for name, morsel in response.cookies.items()}
+                async for piece in response.content.iter_any():
+                    answer.body += piece
+                    if most is not None and len(answer.body) >= most:
+                        answer.error = "hung up"
+                        response.close()
+                        return
+        except aiohttp.ClientConnectorError:
+            answer.error = UNREACHABLE
+        except TimeoutError:
+            answer.error = "no answer in time"
+        except (aiohttp.ClientError, OSError) as error:
+            answer.error = type(error).__name__

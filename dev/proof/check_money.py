@@ -1,0 +1,128 @@
+"""Promises about money: the ledger adds up, what was paid in is there once, what was used is charged once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from dev.proof.history import Account, History, Op
+from dev.proof.verdict import Found
+
+SETTLED_WITHIN = 5.0
+"""Seconds in which a server settles a stream whose app is gone, where the store is there."""
+
+
+def ledger_adds_up(history: History) -> Found:
+    """A person's balance is the sum of the entries, each of which says the balance after it."""
+    found = Found()
+    for account in history.accounts:
+        found.checked += len(account.entries)
+        balance = account.opening
+        for entry in account.entries:
+            balance += entry["amount"]
+            if entry["paid"] != balance:
+                found.wrong(f"the entry {entry} says another balance than {balance}", account.person)
+        if balance != account.paid:
+            found.wrong(f"the balance is {account.paid} and the entries add up to {balance}", account.person)
+    return found
+
+
+def payments_once(history: History) -> Found:
+    """What was paid in under one key is booked once."""
+    found = Found()
+    tries: dict[str, list[Op]] = defaultdict(list)
+    for op in history.of("top_up"):
+        tries[op.args["key"]].append(op)
+    booked = {account.person: _booked(account) for account in history.accounts}
+    for key, ops in tries.items():
+        person, amount = ops[0].person, ops[0].args["amount"]
+        entries = booked.get(person, {}).pop(key, [])
+        acked = [op for op in ops if op.acked]
+        found.checked += 1
+        if len(entries) > 1 or any(entry != amount for entry in entries):
+            found.wrong(f"the payment {key} of {amount} is booked as {entries}", person, *acked[:1])
+        elif acked and not entries:
+            found.wrong(f"the payment {key} of {amount} is not booked: {acked[0]}", person, acked[0])
+        elif entries and not acked and all(op.refused for op in ops):
+            found.wrong(f"the payment {key} was refused and is booked: {ops[0]}", person)
+    for person, left in booked.items():
+        for key, entries in left.items():
+            found.wrong(f"{entries} was booked as {key!r}, which nobody paid", person)
+    return found
+
+
+def _booked(account: Account) -> dict[str, list[int]]:
+    by_reason: dict[str, list[int]] = defaultdict(list)
+    for entry in account.entries:
+        if entry["kind"] != "charge":
+            by_reason[entry["reason"]].append(entry["amount"])
+    return by_reason
+
+
+def charges_once(history: History) -> Found:
+    """An AI call that was answered is charged what it cost, once, and one that was refused nothing; a stream that its
+    app left after it began is not free, unless something was broken then. The calls of a person all cost different
+    amounts, so that each charge says whose it is."""
+    found = Found()
+    calls: dict[str, dict[int, list[Op]]] = defaultdict(lambda: defaultdict(list))
+    for op in history.of("ai"):
+        calls[op.person][op.args["number"]].append(op)
+    for account in history.accounts:
+        charges = Counter(-entry["amount"] for entry in account.entries if entry["kind"] == "charge")
+        open_calls: list[Op] = []
+        for ops in calls[account.person].values():
+            found.checked += 1
+            acked = [op for op in ops if op.acked]
+            if not acked:
+                open_calls += [op for op in ops if op.unknown][:1]
+                continue
+            said = {op.result["charged"] for op in acked}
+            if said != {acked[0].args["cost"]}:
+                found.wrong(f"a call that costs {acked[0].args['cost']} was charged {said}: {acked[0]}", account.person)
+            charged = acked[0].result["charged"]
+            if charges[charged] == 0:
+                found.wrong(f"a charge of {charged} is not booked: {acked[0]}", account.person, acked[0])
+            charges[charged] -= charges[charged] > 0
+        _settle(found, account.person, +charges, open_calls)
+        for op in open_calls:
+            if op.args.get("began") and not _broken_near(history, op):
+                found.wrong(f"a stream that the model's server had accepted was free: {op}", account.person, op)
+    return found
+
+
+def _broken_near(history: History, op: Op) -> bool:
+    """Whether a server or the store may have been away when the call was to be settled."""
+    begin, end = op.start, op.end + SETTLED_WITHIN
+    return any(one.begin < end and (one.end or end) > begin for one in history.faults if one.name != "hang-up")
+
+
+def _settle(found: Found, person: str, charges: Counter[int], calls: list[Op]) -> None:
+    """Takes from `calls`, whose end is not known, those that the other charges are for: of a stream that was cut off a
+    part."""
+    for charge in sorted(charges.elements(), reverse=True):
+        fit = [op for op in calls if charge == op.args["cost"] or (op.args["stream"] and charge < op.args["cost"])]
+        if not fit:
+            found.wrong(f"{charge} was charged once too often, or for nothing that anybody asked for", person)
+            continue
+        calls.remove(min(fit, key=lambda op: (not op.args.get("began"), op.args["cost"])))
+
+
+def no_hold_left(history: History) -> Found:
+    """When every call is over and the time of those that were cut off is up, nothing is held."""
+    found = Found()
+    for account in history.accounts:
+        found.checked += 1
+        if account.held:
+            found.wrong(f"{account.held} is held for calls that nobody makes", account.person)
+    return found
+
+
+def never_below_zero(history: History) -> Found:
+    """Nobody ever has less than nothing to spend."""
+    found = Found()
+    for op in history.of("ai", "balance", "top_up"):
+        for name in ("remaining", "spendable"):
+            if op.acked and name in op.result:
+                found.checked += 1
+                if op.result[name] < 0:
+                    found.wrong(f"less than nothing is left: {op}", op.person)
+    return found

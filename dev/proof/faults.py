@@ -1,0 +1,265 @@
+"""What is broken: each fault is one function that breaks something, says what, and mends it when it is resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from redis.exceptions import RedisError
+
+from dev.lab.engines import wait_until
+from dev.proof.calling import Clients
+from dev.proof.servers import Keeper, Server
+from dev.proof.stores import PATIENCE, ClusterUnderProof, EmbeddedUnderProof, StoreUnderProof, Victim
+
+ALL = ("redis", "embedded", "cluster")
+
+
+@dataclass
+class Scene:
+    """What there is to break."""
+
+    store: StoreUnderProof
+    servers: Sequence[Server]
+    keeper: Keeper
+    clients: Clients
+    dice: random.Random
+
+    async def off(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Does what waits for other processes beside the event loop."""
+        return await asyncio.to_thread(work, *args)
+
+    async def victim(self) -> Victim:
+        """A server of the store; a primary of a cluster."""
+        found: Victim = self.dice.choice(await self.off(self.store.victims))
+        return found
+
+    async def well(self) -> None:
+        """Waits until servers and store answer. Raises AssertionError, Unexpected."""
+        await self.off(self.store.settle)
+        await self.keeper.wait()
+
+
+Break = Callable[[Scene], AsyncGenerator[str]]
+
+
+class Kind(NamedTuple):
+    """A fault: its name on the command line, what is shown, where it can be done, for how many seconds."""
+
+    name: str
+    title: str
+    stores: Sequence[str]
+    lasts: tuple[float, float]
+    breaks: Break
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def fault(
+    name: str, title: str, lasts: tuple[float, float] = (0.5, 1.5), stores: Sequence[str] = ALL
+) -> Callable[[Break], Break]:
+    """Enters a function as a fault."""
+
+    def entered(breaks: Break) -> Break:
+        KINDS[name] = Kind(name, title, stores, lasts, breaks)
+        return breaks
+
+    return entered
+
+
+def possible(store: StoreUnderProof) -> dict[str, Kind]:
+    """The faults that can be done to a store here."""
+    found = {name: kind for name, kind in KINDS.items() if store.kind in kind.stores}
+    if isinstance(store, EmbeddedUnderProof) and not store.mounted:
+        found.pop("disk")
+    return found
+
+
+@fault("server", "kill -9 of a server process")
+async def kill_server(scene: Scene) -> AsyncGenerator[str]:
+    server = scene.dice.choice(scene.servers)
+    pids = await scene.off(server.processes)
+    if pids:
+        server.kill_one(scene.dice.choice(pids))
+    yield server.name
+    await scene.keeper.wait()
+
+
+@fault("supervisor", "kill -9 of the supervisor, which owns the store", stores=("embedded",))
+async def kill_supervisor(scene: Scene) -> AsyncGenerator[str]:
+    server = scene.servers[0]
+    await scene.off(server.kill)
+    yield server.name
+    await scene.well()
+
+
+@fault("restart", "a server is stopped and started again")
+async def restart_server(scene: Scene) -> AsyncGenerator[str]:
+    server = scene.dice.choice(scene.servers)
+    await scene.off(server.stop)
+    yield server.name
+    await scene.well()
+
+
+@fault("connections", "every connection to the store is cut")
+async def cut_connections(scene: Scene) -> AsyncGenerator[str]:
+    def cut() -> int:
+        count = 0
+        for victim in scene.store.victims():
+            with victim.client() as client:
+                count += client.execute_command("CLIENT", "KILL", "TYPE", "normal")
+        return count
+
+    yield f"{await scene.off(cut)} of them"
+
+
+@fault("hang-up", "clients cut their connections in the middle of requests, again and again")
+async def hang_up(scene: Scene) -> AsyncGenerator[str]:
+    async def again_and_again() -> None:
+        while True:
+            scene.clients.hang_up()
+            await asyncio.sleep(scene.dice.uniform(0.01, 0.1))
+
+    cutting = asyncio.ensure_future(again_and_again())
+    yield ""
+    cutting.cancel()
+
+
+@fault("answers", "the store is asked and its answers are lost", lasts=(0.2, 1.0), stores=("redis",))
+async def lose_answers(scene: Scene) -> AsyncGenerator[str]:
+    assert scene.store.wire is not None
+    scene.store.wire.lose_answers()
+    yield ""
+    scene.store.wire.cut()
+
+
+@fault("store", "kill -9 of the store, which is started again")
+async def kill_store(scene: Scene) -> AsyncGenerator[str]:
+    victim = await scene.victim()
+    await scene.off(victim.kill)
+    yield victim.name
+    await scene.off(victim.revive)
+    await scene.well()
+
+
+@fault("pause", "the store stands still (SIGSTOP)", lasts=(0.5, 5.0))
+async def pause_store(scene: Scene) -> AsyncGenerator[str]:
+    victim = await scene.victim()
+    victim.pause()
+    yield victim.name
+    victim.resume()
+    await scene.well()
+
+
+@fault("memory", "the store's memory is full (maxmemory, noeviction)", lasts=(1.5, 3.0))
+async def fill_memory(scene: Scene) -> AsyncGenerator[str]:
+    """Meanwhile everybody revokes, signs out and deletes, which a full store must take: `dev/proof/check_full.py`."""
+    victim = await scene.victim()
+
+    def fill() -> None:
+        with victim.client() as client:
+            used = int(client.info("memory")["used_memory"])
+            client.config_set("maxmemory", used * 9 // 10)
+
+    def lift() -> bool:
+        # The store may have gone with its server, which found it full when it was started again.
+        with contextlib.suppress(RedisError), victim.client() as client:
+            return bool(client.config_set("maxmemory", 0))
+        return False
+
+    await scene.off(fill)
+    scene.clients.ending = True
+    try:
+        yield victim.name
+    finally:
+        scene.clients.ending = False
+    await scene.off(wait_until, lift, PATIENCE)
+    await scene.well()
+
+
+@fault("disk", "the disk of the store's append-only file is full", lasts=(1.0, 3.0))
+async def fill_disk(scene: Scene) -> AsyncGenerator[str]:
+    victim = await scene.victim()
+    await scene.off(victim.fill_disk)
+    yield victim.name
+    await scene.off(victim.empty_disk)
+    await scene.well()
+
+
+@fault("failover", "kill -9 of a primary until its replica has taken over", stores=("cluster",))
+async def fail_over(scene: Scene) -> AsyncGenerator[str]:
+    store = _cluster(scene)
+    node = scene.dice.choice(await scene.off(store.primaries))
+    await scene.off(node.engine.kill)
+    yield store.victim(node).name
+    await _taken_over(scene, node.id)
+    await scene.off(node.engine.start)
+    await scene.well()
+
+
+@fault(
+    "lagging",
+    "a primary loses its replica, goes on alone, and is killed: the replica takes over",
+    lasts=(0.8, 1.6),
+    stores=("cluster",),
+)
+async def fail_over_behind(scene: Scene) -> AsyncGenerator[str]:
+    """The replica stands still while its connection is cut, so that what the primary is told from then on never
+    reaches it."""
+    store = _cluster(scene)
+    node = scene.dice.choice(await scene.off(store.primaries))
+    replica = await scene.off(store.cluster.replica_of, node)
+
+    def part() -> None:
+        replica.engine.pause()
+        node.run("CLIENT", "KILL", "TYPE", "replica")
+
+    await scene.off(part)
+    yield store.victim(node).name
+    await scene.off(node.engine.kill)
+    replica.engine.resume()
+    await _taken_over(scene, node.id)
+    await scene.off(node.engine.start)
+    await scene.well()
+
+
+@fault("handover", "a replica takes over in good order (CLUSTER FAILOVER)", stores=("cluster",))
+async def hand_over(scene: Scene) -> AsyncGenerator[str]:
+    store = _cluster(scene)
+    node = scene.dice.choice(await scene.off(store.primaries))
+    replica = await scene.off(store.cluster.replica_of, node)
+    await scene.off(replica.run, "CLUSTER", "FAILOVER")
+    yield f"from {store.victim(node).name}"
+    await _taken_over(scene, node.id)
+    await scene.well()
+
+
+@fault("replica", "kill -9 of a replica, which is started again", lasts=(1.0, 2.5), stores=("cluster",))
+async def kill_replica(scene: Scene) -> AsyncGenerator[str]:
+    store = _cluster(scene)
+    serving = await scene.off(store.primaries)
+    node = scene.dice.choice([node for node in store.cluster.nodes if node not in serving])
+    await scene.off(node.engine.kill)
+    yield store.victim(node).name
+    await scene.off(node.engine.start)
+    await scene.well()
+
+
+def _cluster(scene: Scene) -> ClusterUnderProof:
+    assert isinstance(scene.store, ClusterUnderProof)
+    return scene.store
+
+
+async def _taken_over(scene: Scene, node_id: str) -> None:
+    """Until the others say that this node serves nothing."""
+
+    def gone() -> bool:
+        owners = scene.store.owners()
+        return bool(owners) and node_id not in owners.values()
+
+    await scene.off(wait_until, gone, PATIENCE)

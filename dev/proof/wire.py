@@ -1,0 +1,67 @@
+"""The wire between servers and a store, which can lose what the store answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from dev.bench.measure import HOST
+from dev.lab.ports import free_port
+
+
+class Wire:
+    """Passes bytes between a port of loopback and a store's socket. `url` is what servers are told."""
+
+    def __init__(self, socket_path: str) -> None:
+        self._target = socket_path
+        self._port = free_port()
+        self.url = f"redis://{HOST}:{self._port}"
+        self._losing = False
+        self._open: set[asyncio.StreamWriter] = set()
+
+    async def listen(self) -> None:
+        """Begins."""
+        self._server = await asyncio.start_server(self._carry, HOST, self._port)
+
+    async def close(self) -> None:
+        """Ends, with all connections."""
+        self._server.close()
+        self.cut()
+        await asyncio.sleep(0)
+
+    def lose_answers(self) -> None:
+        """From now on the store is asked and nobody hears what it says."""
+        self._losing = True
+
+    def cut(self) -> None:
+        """Cuts every connection; those of later hear answers."""
+        self._losing = False
+        for writer in self._open:
+            writer.transport.abort()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            store_reader, store_writer = await asyncio.open_unix_connection(self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._open |= {writer, store_writer}
+        both = [
+            asyncio.ensure_future(self._pass(reader, store_writer, answers=False)),
+            asyncio.ensure_future(self._pass(store_reader, writer, answers=True)),
+        ]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in both:
+                task.cancel()
+            for one in (writer, store_writer):
+                self._open.discard(one)
+                one.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                if not (answers and self._losing):
+                    writer.write(data)
+                    await writer.drain()

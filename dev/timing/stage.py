@@ -1,0 +1,174 @@
+"""A server with people and apps, and a client that asks it and looks at the clock."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import secrets
+import socket
+from collections.abc import Callable, Iterator
+from itertools import count, cycle
+from pathlib import Path
+from time import perf_counter_ns
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from dev.bench.measure import HOST, Unexpected, serving
+from dev.bench.parts.filling import FilledStore
+from dev.bench.parts.rows import http
+from dev.lab.ports import free_port
+from store.apps.apps import new_client_id
+from store.apps.registration import Registration
+from store.crypto.keyring import Keys
+from store.crypto.passwords import PasswordHasher
+from store.crypto.seal import Kind, Sealer, Token, new_id
+from store.results import Visitor
+from store.wiring import Store
+
+MEMORY_KIB, ITERATIONS = 8192, 1
+"""Of a password hash: the least there may be. It is the same for all, and hides what else differs the less the cheaper
+it is."""
+PEOPLE = 500
+PASSWORD = "correct horse battery"
+_LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n")
+_FIELD = re.compile(rb'name="_xsrf" value="([^"]+)"')
+_COOKIE = re.compile(rb"Set-Cookie: (latchkey_xsrf=[^;]+);")
+
+
+class Cast(NamedTuple):
+    """Who and what there is: addresses with an account and as many, of the same length, without; an app with its
+    secret; access tokens that were revoked; and what makes others of the same people, sealed as they are, for which
+    nothing stands in the store."""
+
+    known: list[str]
+    invented: list[str]
+    client_id: str
+    secret: str
+    revoked: list[str]
+    rowless: Callable[[], str]
+
+
+class Answer(NamedTuple):
+    """An answer, and the µs it took."""
+
+    status: int
+    body: bytes
+    micros: float
+
+
+class Stage:
+    """One connection to the server. Every request comes from an address of its own, so that no window fills."""
+
+    def __init__(self, port: int, cast: Cast) -> None:
+        self.cast = cast
+        self._port = port
+        self._addresses = count(1)
+        self._socket = self._connect()
+        found = self._ask(http("GET", "/signin", {}))[0]
+        cookie, field = _COOKIE.search(found), _FIELD.search(found)
+        assert cookie
+        assert field
+        self._cookie, self._xsrf = cookie[1].decode(), field[1].decode()
+
+    def _connect(self) -> socket.socket:
+        made = socket.create_connection((HOST, self._port), timeout=30)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    def form(self, path: str, **fields: str) -> bytes:
+        """A form of a page, as a browser sends it."""
+        body = urlencode({"_xsrf": self._xsrf, **fields})
+        return http("POST", path, {**self._from(), "Cookie": self._cookie, "Accept": "text/html"}, body)
+
+    def post(self, path: str, **fields: str) -> bytes:
+        """A request of an app's back end."""
+        return http("POST", path, self._from(), urlencode(fields))
+
+    def userinfo(self, token: str) -> bytes:
+        """A resource call."""
+        return http("GET", "/api/oauth/userinfo", {**self._from(), "Authorization": f"Bearer {token}"})
+
+    def _from(self) -> dict[str, str]:
+        number = next(self._addresses)
+        return {"X-Forwarded-For": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"}
+
+    def ask(self, request: bytes) -> Answer:
+        """Sends a request and waits for all of the answer."""
+        answer, head, micros = self._ask_timed(request)
+        return Answer(int(answer[9:12]), answer[head:], micros)
+
+    def _ask(self, request: bytes) -> tuple[bytes, float]:
+        answer, _, micros = self._ask_timed(request)
+        return answer, micros
+
+    def _ask_timed(self, request: bytes) -> tuple[bytes, int, float]:
+        began = perf_counter_ns()
+        self._socket.sendall(request)
+        answer = b""
+        while True:
+            piece = self._socket.recv(2**17)
+            if not piece:
+                raise Unexpected(f"the server hung up: {answer[:200]!r}")
+            answer += piece
+            head = answer.find(b"\r\n\r\n") + 4
+            if head >= 4:
+                length = _LENGTH.search(answer, 0, head)
+                if length is None:
+                    raise Unexpected(f"an answer without a length: {answer[:200]!r}")
+                if len(answer) >= head + int(length[1]):
+                    return answer, head, (perf_counter_ns() - began) / 1000
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._socket.close()
+
+
+@contextlib.contextmanager
+def staged(directory: Path, people: int = PEOPLE) -> Iterator[Stage]:
+    """A server on a store of its own, with so many accounts. Mails go to a port where nobody listens."""
+    with FilledStore.started(directory / "store") as filled:
+        cast = asyncio.run(_populate(filled, people))
+        flags = ["--trusted-proxies", "127.0.0.1", "--smtp-url", f"smtp://127.0.0.1:{free_port()}"]
+        flags += ["--password-memory", str(MEMORY_KIB), "--password-iterations", str(ITERATIONS)]
+        with serving(filled.url, filled.ring, directory, "--log-level", "error", *flags) as served:
+            stage = Stage(served.port, cast)
+            try:
+                yield stage
+            finally:
+                stage.close()
+
+
+async def _populate(filled: FilledStore, people: int) -> Cast:
+    store = await Store.open(
+        filled.url,
+        Keys(filled.ring),
+        PasswordHasher(MEMORY_KIB, ITERATIONS),
+        timeout=10,
+        connections=8,
+        session_idle=86400,
+        session_lifetime=86400,
+    )
+    try:
+        known, invented = ([f"{secrets.token_hex(6)}@example.com" for _ in range(people)] for _ in range(2))
+        users = [
+            await store.people.create(
+                email, "A Person", PASSWORD, verified=True, event="created_by_operator", visitor=Visitor()
+            )
+            for email in known
+        ]
+        app = Registration(new_client_id(), "An App", ("https://app.example.com/cb",), ("profile",))
+        app, secret = await store.apps.create(app)
+        assert secret is not None
+        revoked = [(await store.tokens.mint(user, app, ("profile",))).access_token for user in users]
+        for access in revoked:
+            await store.tokens.revoke(None, access)
+        turns = cycle(users)
+        sealer = Sealer(Keys(filled.ring))
+
+        def rowless() -> str:
+            return sealer.seal(Token(Kind.ACCESS, next(turns), app.client_id, new_id(), 0))
+
+        return Cast(known, invented, app.client_id, secret, revoked, rowless)
+    finally:
+        await store.close()

@@ -1,0 +1,147 @@
+"""/account: what a person sees and changes of the account."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import NamedTuple
+
+from handlers.account.reauth_forms import GuardedPage
+from handlers.core import mails
+from handlers.core.amounts import typed_limit
+from handlers.core.format import money_field
+from handlers.core.page import PRODUCT, PageHandler
+from handlers.core.params import once, parse_pairs
+from handlers.core.scopes import allowed
+from store import security_events
+from store.apps.redirect_uris import display_origin
+from store.apps.registration import Registration
+from store.oauth.grants import Grant
+from store.refused import Refused
+
+EVENTS = {name: declared.sentence for name, declared in security_events.EVENTS.items()}
+
+
+class HomeHandler(PageHandler):
+    """The front page."""
+
+    async def get(self) -> None:
+        """Shows what this is."""
+        signup_open = self.site.signup == "open"
+        self.render("home.html", title=PRODUCT, signed_in=await self.profile(), signup_open=signup_open)
+
+
+class Mistyped(NamedTuple):
+    """What was typed as the limit of an app, and why it is none."""
+
+    client: str
+    text: str
+    refusal: Refused
+
+
+class AppsPage(PageHandler):
+    """The connected apps."""
+
+    async def show(self, number: int, mistyped: Mistyped | None = None) -> None:
+        """A page of them: what each may do, and those whose data is still kept; with what was mistyped beside its
+        field."""
+        page = await self.store.grants.list(self.require_session(), number)
+        apps: list[SimpleNamespace] = []
+        revoked: list[SimpleNamespace] = []
+        for grant in page.grants:
+            left = await self.store.apps.remembered(grant.client)
+            app = left if isinstance(left, Registration) else None
+            known = SimpleNamespace(
+                client_id=grant.client,
+                name=left.name if left else "An app that no longer exists",
+                homepage=app.homepage if app else "",
+                # An app chooses its name, but not the addresses it was registered with.
+                domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
+                scopes=allowed(grant.scopes, grant.spend_limit),
+                connected_at=grant.connected_at,
+                last_used_at=grant.last_used_at,
+                refresh_days=app.refresh_days(self.store.tokens.refresh_days) if app else 0,
+                data_until=grant.data_until,
+                app_deleted=grant.app_deleted,
+                documents=grant.documents,
+                bytes=grant.bytes,
+                spending=spending_of(grant, mistyped),
+            )
+            (revoked if grant.data_until else apps).append(known)
+        wrong = any(app.spending and app.spending.error for app in apps)
+        if mistyped and not wrong:
+            raise mistyped.refusal  # there is no such field to show it beside
+        self.render(
+            "account_apps.html",
+            title="Connected apps",
+            signed_in=page.profile,
+            apps=apps,
+            revoked=revoked,
+            wrong=wrong,
+            number=page.number,
+            pages=page.pages,
+        )
+
+
+def page_number(text: str) -> int:
+    """The number of a page, 1 where none is given. Raises Refused("invalid_request")."""
+    if not re.fullmatch(r"([1-9][0-9]{0,5})?", text):
+        raise Refused("invalid_request", "page is a number from 1 to 999999.")
+    return int(text or "1")
+
+
+def page_path(number: int) -> str:
+    """The address of a page of connected apps."""
+    return f"/account/apps?page={number}" if number > 1 else "/account/apps"
+
+
+def spending_of(grant: Grant, mistyped: Mistyped | None) -> SimpleNamespace | None:
+    """What an app spent and may spend, in micro-dollars, and its field; None for one that may not spend."""
+    if "credits:spend" not in grant.scopes or grant.data_until:
+        return None
+    if mistyped and mistyped.client == grant.client:
+        text, error = mistyped.text, mistyped.refusal.description
+    else:
+        text, error = money_field(grant.spend_limit), ""
+    return SimpleNamespace(spent=grant.spent, limit=grant.spend_limit, text=text, error=error)
+
+
+class AppsHandler(AppsPage):
+    """The page of the connected apps."""
+
+    async def get(self) -> None:
+        """Shows the page that `page` names, the first without."""
+        await self.show(page_number(once(parse_pairs(self.request.query)).get("page") or ""))
+
+
+class SpendLimitHandler(AppsPage, GuardedPage):
+    """What an app may spend in a month."""
+
+    async def post(self, client_id: str) -> None:
+        """Sets the limit, or takes it off where the field is empty. A wrong amount is said beside the field."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        number = page_number(params.get("page") or "")
+        try:
+            limit = typed_limit(params, "dollars")
+        except Refused as refusal:
+            if self.wants_json():
+                raise
+            self.set_status(400)
+            return await self.show(number, Mistyped(client_id, params.get("dollars") or "", refusal))
+        allowance = await self.store.credits.set_spend_limit(session, client_id, limit, self.visitor)
+        mails.allowance_grew(self.site, client_id, allowance, self.visitor)
+        self.see_other(page_path(number))
+
+
+class RevokeAppHandler(PageHandler):
+    """Disconnects an app. SPEC 3.1."""
+
+    async def post(self, client_id: str) -> None:
+        """Every token of the app for this person dies at once; its data is kept 30 days."""
+        self.check_same_origin()
+        # The form of the first page has no field but its token, which a program may send as a header.
+        number = page_number(self.body().get("page") or "") if self.request.body else 1
+        await self.store.grants.revoke(self.require_session(), client_id, self.visitor)
+        self.store.numbers.disconnected(client_id)
+        self.see_other(page_path(number))

@@ -1,0 +1,122 @@
+"""/account/download and /account/delete: what a person takes along, and the end of the account."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import UTC, datetime
+
+from handlers.account.reauth import ConfirmingPage
+from handlers.core import mails
+from handlers.core.download import DownloadPage
+from handlers.core.page import PageHandler
+from handlers.core.params import once, parse_pairs
+from store.accounts.account_deletion import Typed
+from store.accounts.signin.reauth import NotShown
+from store.accounts.signin.sessions import ACTIVITY_KEPT
+from store.export import WRITERS
+from store.operations import Person
+from store.refused import Refused, SignedOut
+
+MEDIA_TYPES = {"zip": "application/zip", "jsonl": "application/x-ndjson"}
+PIECE_BYTES = 64 * 1024
+
+
+class DownloadHandler(DownloadPage):
+    """The download of everything that is kept of the person."""
+
+    async def get(self) -> None:
+        """Streams what `manage.py user export` writes: a zip archive or JSON lines (`format`)."""
+        form = once(parse_pairs(self.request.query)).get("format") or "zip"
+        if form not in WRITERS:
+            raise Refused("invalid_request", f"format is one of {', '.join(WRITERS)}.")
+        session = self.require_session()
+        await self.store.sessions.note(session, "account_downloaded", self.visitor)
+        person = await self.store.operator.show(session.user, ACTIVITY_KEPT)
+        if person is None:
+            raise SignedOut
+        name = f"latchkey-{datetime.now(UTC):%Y-%m-%d}.{form}"
+        await self.send_file(name, MEDIA_TYPES[form], self.pieces(form, person))
+
+    async def pieces(self, form: str, person: Person) -> AsyncGenerator[bytes, None]:
+        """The file, in pieces that are worth sending."""
+        waiting: list[bytes] = []
+        size = 0
+        async with aclosing(WRITERS[form](self.store, person)) as written:
+            async for piece, _ in written:
+                waiting.append(piece)
+                size += len(piece)
+                if size >= PIECE_BYTES:
+                    yield b"".join(waiting)
+                    waiting, size = [], 0
+        yield b"".join(waiting)
+
+
+class DeleteAccountHandler(ConfirmingPage):
+    """The page on which a person deletes the account."""
+
+    uses_scripts = True
+
+    async def get(self) -> None:
+        """Says what goes, and asks."""
+        await self.show()
+
+    async def show(self, *, typed: str = "", errors: dict[str, str] | None = None) -> None:
+        """The page, with what was typed and, by the part of the form, what is wrong with it."""
+        session = self.require_session()
+        count = await self.store.grants.count(session)
+        _, account = await self.store.credits.of(session, most=1)
+        factors = await self.store.factors.of(session)
+        self.render(
+            "account_delete.html",
+            title="Delete your account",
+            signed_in=count.profile,
+            apps=count.apps,
+            documents=count.documents,
+            paid=account.paid,
+            typed=typed,
+            errors=errors or {},
+            has_app=factors.secret is not None,
+            has_passkey=bool(factors.passkeys),
+            asks_code=factors.asks_code,
+            passkeys_work=self.site.party is not None,
+        )
+
+    async def post(self) -> None:
+        """Deletes the account once the e-mail address is typed and who asks is who signs in; with the first write every
+        session and every app's access is over."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        typed = Typed(params.get("email") or "", params.get("password") or "", params.get("code") or "")
+        try:
+            if params.get("credential"):
+                shown = self.read_passkey(params)
+                warned = await self.store.leaving.with_passkey(session, typed.email, *shown, self.visitor)
+            else:
+                warned = await self.store.leaving.with_password(session, typed, self.visitor)
+        except NotShown as wrong:
+            mails.codes_guessed(self.site, wrong.told, self.visitor)
+            self.set_status(400)
+            return await self.show(typed=typed.email, errors={wrong.part: wrong.text})
+        mails.account_deleted(self.site, warned, self.visitor)
+        self.write_session(None)
+        self.see_other("/account/deleted")
+
+
+class DeleteOptionsHandler(ConfirmingPage):
+    """What a browser is asked for where a passkey deletes the account."""
+
+    async def post(self) -> None:
+        """One of this person's passkeys."""
+        self.check_same_origin()
+        self.ask_passkey(*await self.store.leaving.challenge(self.require_session()))
+
+
+class DeletedHandler(PageHandler):
+    """Where the browser goes when the account is deleted."""
+
+    async def get(self) -> None:
+        """Says so to anybody, and is the same for all."""
+        text = "Everything that was kept of you here is gone, and no app can use your account any more."
+        heading = "Your account was deleted"
+        self.render("message.html", title=heading, heading=heading, text=text, status=200)

@@ -1,0 +1,318 @@
+"""What mailed links open, and what has them sent: /confirm, /forgot, /reset, /account/email.
+
+A link changes nothing by being opened, since mail scanners open them too: it shows a page with a button.
+"""
+
+from __future__ import annotations
+
+from handlers.account.reauth_forms import GuardedPage
+from handlers.account.signin import SignInPage
+from handlers.core import mails
+from handlers.core.base import DEVICE_COOKIE
+from handlers.core.page import Onward, next_query, safe_next
+from store.accounts.links import Seen
+from store.accounts.undoing import Undo
+from store.crypto.passwords import MIN_PASSWORD_LENGTH
+from store.crypto.seal import Kind
+from store.lifetimes import RESET_LINK
+from store.names import normalise_email
+from store.refused import Refused
+from store.results import Profile
+
+NEW_LINK = "Have a new link sent"
+
+FACTORS_STAY = (
+    "It ends no passkey and no authenticator app: if somebody else may have added one, remove it under Security."
+)
+ALL_IS_GONE = (
+    "Nobody had shown before that this e-mail address is theirs. So passkeys, authenticator app and recovery codes are "
+    "removed and all apps are disconnected; what apps keep for you here goes 30 days from now, unless you allow them "
+    "again."
+)
+
+
+class LinkPage(SignInPage):
+    """A page whose address may hold a link that gives somebody power: it goes nowhere from here."""
+
+    def set_default_headers(self) -> None:
+        """No referrer but the origin. Without any, browsers send a form with `Origin: null`, as other sites can."""
+        super().set_default_headers()
+        self.set_header("Referrer-Policy", "strict-origin")
+
+    async def done(self, heading: str, text: str, href: str = "/account", label: str = "Go to your account") -> None:
+        """Says what was done, and where to go on."""
+        signed_in = await self.profile()
+        self.render("done.html", title=heading, heading=heading, text=text, href=href, label=label, signed_in=signed_in)
+
+    def sent(self, email: str, lasts: str, onward: str = "", signed_in: Profile | None = None) -> None:
+        """Says that a mail is on its way; `onward` is where to go on after it."""
+        self.render(
+            "mail_sent.html",
+            title="Look into your mailbox",
+            email=email,
+            lasts=lasts,
+            onward=onward,
+            mail_reaches_people=self.site.mail.confirms,
+            if_account=signed_in is None,
+            signed_in=signed_in,
+        )
+
+    async def owner(self, seen: Seen) -> Profile:
+        """The person the link is for, who must be signed in. Raises SignedOut, Refused("access_denied")."""
+        profile = await self.store.sessions.profile(self.require_session())
+        if profile.user != seen.user:
+            self.sign_out_to = self.request.uri or "/"
+            raise Refused(
+                "access_denied",
+                f"This link is for another account than {profile.email}. Sign out, open it again and sign in to that.",
+            )
+        return profile
+
+
+class ConfirmHandler(LinkPage):
+    """Confirms the address of who is signed in."""
+
+    onward = Onward("/account/email", NEW_LINK)
+
+    async def get(self) -> None:
+        """Asks. Who is signed out signs in first: the account is theirs only if they know its password."""
+        link = self.query().get("link") or ""
+        seen = await self.store.links.look(Kind.CONFIRM, link)
+        if seen.used:
+            return await self.confirmed()
+        profile = await self.owner(seen)
+        await self.allow_redirect_of(seen.target)
+        self.render(
+            "link_confirm.html", title="Confirm your address", signed_in=profile, email=seen.mailed_to, link=link
+        )
+
+    async def post(self) -> None:
+        """Confirms, and goes on to where the person was."""
+        self.check_same_origin()
+        link = self.body().get("link") or ""
+        target = await self.store.links.confirm(self.require_session(), link, self.visitor)
+        if safe_next(target) == "/":
+            return await self.confirmed()
+        self.see_other(safe_next(target))
+
+    async def confirmed(self) -> None:
+        """Said after the first click and after every other."""
+        await self.done("Your address is confirmed", "Apps that you allow to see it can rely on it now.")
+
+
+class SendAgainHandler(LinkPage):
+    """Mails the link that confirms the address anew."""
+
+    async def post(self) -> None:
+        """The newest link is the one that works; it leads on to `next`."""
+        self.check_same_origin()
+        target = safe_next(self.body().get("next"))
+        profile = await self.store.sessions.profile(self.require_session())
+        if profile.email_verified:
+            return self.see_other(target if target != "/" else "/account")
+        await mails.confirmation(self.site, profile.user, profile.email, target)
+        self.sent(profile.email, "24 hours", target if target != "/" else "/account", profile)
+
+
+class ForgotHandler(LinkPage):
+    """Mails the link that sets a new password."""
+
+    async def get(self) -> None:
+        """Asks for the address."""
+        await self.show(safe_next(self.query().get("next")))
+
+    async def show(self, target: str, email: str = "", error: str | None = None) -> None:
+        """The form, with what went wrong."""
+        self.render(
+            "forgot.html",
+            title="Forgotten password",
+            signed_in=await self.profile_if_known(),
+            next=target,
+            next_query=next_query(target),
+            email=email,
+            error=error,
+        )
+
+    async def post(self) -> None:
+        """Says the same, after the same work, of an address with an account and of one without: the rest is done when
+        the answer is out."""
+        self.check_same_origin()
+        params = self.body()
+        typed, target = params.get("email") or "", safe_next(params.get("next"))
+        try:
+            email = normalise_email(typed)
+        except ValueError as error:
+            self.set_status(400)
+            return await self.show(target, typed, str(error))
+        await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
+        self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
+        self.site.beside(mails.forgotten(self.site, email, target), within=self.site.scatter)
+        self.sent(email, "1 hour")
+
+
+class ResetHandler(LinkPage):
+    """Sets a new password by a mailed link."""
+
+    onward = Onward("/forgot", NEW_LINK)
+
+    async def get(self) -> None:
+        """The form."""
+        await self.show(self.query().get("link") or "")
+
+    async def show(self, link: str, error: str | None = None) -> None:
+        """The form, with what went wrong. Raises Refused for a link that is over."""
+        seen = await self.store.links.look(Kind.RESET, link)
+        if seen.used:
+            raise Refused("invalid_request", "This link was used already. Sign in, or ask for another.")
+        self.render(
+            "link_reset.html",
+            title="New password",
+            email=seen.email,
+            link=link,
+            error=error,
+            min_password=MIN_PASSWORD_LENGTH,
+        )
+
+    async def post(self) -> None:
+        """Sets it: every session ends, this browser's too."""
+        self.check_same_origin()
+        params = self.body()
+        link, password = params.get("link") or "", params.get("new_password") or ""
+        seen = await self.store.links.look(Kind.RESET, link)
+        try:
+            await self.check_new_password(password, seen.mailed_to, seen.name)
+        except ValueError as error:
+            self.set_status(400)
+            return await self.show(link, str(error))
+        claimed = await self.store.links.reset(link, password, self.visitor)
+        mails.password_changed(self.site, seen.warned, self.visitor, claimed=claimed)
+        self.write_session(None)
+        # Whoever reads the person's mail need not wait until strangers stop guessing.
+        await self.keep_device(seen.user)
+        text = "Everybody who was signed in to your account is signed out. Sign in with the new password. "
+        text += ALL_IS_GONE if claimed else FACTORS_STAY
+        onward = f"/signin{next_query(self.going_on(seen.target))}"
+        await self.done("Your password was changed", text, onward, "Sign in")
+
+
+class EmailHandler(GuardedPage, LinkPage):
+    """Asks for another e-mail address."""
+
+    async def get(self) -> None:
+        """The form."""
+        await self.show()
+
+    async def show(self, email: str = "", error: str | None = None, wrong: str = "") -> None:
+        """The form, with what went wrong, and in which field."""
+        session = self.require_session()
+        profile = await self.store.sessions.profile(session)
+        self.render(
+            "account_email.html",
+            title="E-mail address",
+            signed_in=profile,
+            profile=profile,
+            second=(await self.store.factors.of(session)).second,
+            email=email,
+            error=error,
+            wrong=wrong,
+        )
+
+    async def post(self) -> None:
+        """Mails a link to the new address, if the password is right, or who has a second step confirmed with it. It
+        says nothing of who else has the address."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        typed, password = params.get("email") or "", params.get("current_password") or ""
+        profile = await self.store.sessions.profile(session)
+        try:
+            new = normalise_email(typed)
+            if new == profile.email:
+                raise ValueError("That is your address already.")
+        except ValueError as error:
+            self.set_status(400)
+            return await self.show(typed, str(error), "email")
+        verified = b""
+        factors = await self.store.factors.of(session)
+        if not factors.second:
+            found = await self.store.confirming.check_password(session, profile.email, password, self.visitor)
+            if found is None:
+                self.set_status(400)
+                return await self.show(typed, "The current password is not right.", "current")
+            verified = found.password
+        await self.store.limits.change_mail(self.counted_address, new)
+        link = await self.store.links.to_change(
+            session, profile.email, new, verified, self.visitor, mailed=self.site.mail.confirms
+        )
+        self.site.beside(mails.change(self.site, link), within=self.site.scatter)
+        self.sent(new, "1 hour", "/account", profile)
+
+
+class ChangeHandler(LinkPage):
+    """Changes the address by a mailed link."""
+
+    onward = Onward("/account/email", NEW_LINK)
+
+    async def get(self) -> None:
+        """Asks; the person has to be signed in."""
+        link = self.query().get("link") or ""
+        seen = await self.store.links.look(Kind.CHANGE, link)
+        profile = await self.owner(seen)
+        if seen.used and seen.email == seen.mailed_to:
+            return await self.changed(seen.mailed_to)
+        title = "Change your address"
+        self.render(
+            "link_change.html", title=title, signed_in=profile, old=profile.email, new=seen.mailed_to, link=link
+        )
+
+    async def post(self) -> None:
+        """Changes it, and tells the old one."""
+        self.check_same_origin()
+        session, link = self.require_session(), self.body().get("link") or ""
+        await self.store.sessions.profile(session)  # nothing is reserved for who is signed out
+        change = await self.store.links.change(session, link, self.visitor)
+        if not change.again:
+            mails.address_changed(self.site, change, self.visitor)
+        await self.changed(change.new)
+
+    async def changed(self, email: str) -> None:
+        """Said after the first click and after every other."""
+        await self.done("Your address was changed", f"Your account has the address {email} now. Sign in with it.")
+
+
+class UndoHandler(LinkPage):
+    """Takes an account back by the link that was mailed when its address was changed, or a first second step added."""
+
+    async def get(self) -> None:
+        """Asks anybody who has the link: whoever changed the address may have changed the password too."""
+        link = self.query().get("link") or ""
+        undo = await self.store.undoing.look(link)
+        if undo.used:
+            return await self.undone(undo)
+        title = "Remove the second step" if undo.first_factor else "Take your address back"
+        self.render("link_undo.html", title=title, undo=undo, link=link)
+
+    async def post(self) -> None:
+        """Takes it back, tells of it, and mails a link that sets a new password."""
+        self.check_same_origin()
+        undo = await self.store.undoing.undo(self.body().get("link") or "", self.visitor)
+        if not undo.used:
+            mails.taken_back(self.site, undo, self.visitor)
+            self.remember_going("/account/security", 2 * RESET_LINK)
+            self.site.beside(mails.forgotten(self.site, undo.old, "/account/security"), within=self.site.scatter)
+        self.write_session(None)
+        await self.undone(undo)
+
+    async def undone(self, undo: Undo) -> None:
+        """Said after the first click and after every other."""
+        email = undo.new if undo.used else undo.old
+        title, what = "Your address is back", f"Your account has the address {email} again."
+        if undo.first_factor:
+            title, what = "The second step was removed", f"Your account has the address {email}."
+        text = (
+            f"{what} Everybody is signed out and the password has ended: we e-mailed you a link to choose a new one. "
+            "When you are signed in, look at your passkeys, your apps and the activity under Security."
+        )
+        if undo.own:
+            text += " Apps of yours that were changed meanwhile are switched off, or lost a secret: "
+            text += f"{', '.join(sorted(undo.own))}. The e-mail says what to look at."
+        await self.done(title, text, "/forgot", "Send the link again")

@@ -1,0 +1,214 @@
+"""/account/security/…: authenticator app, recovery codes and passkeys of the person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import segno
+
+from handlers.account.security import SecurityPage
+from handlers.account.signin import CHALLENGE_COOKIE
+from handlers.core import mails
+from handlers.core.errors import CONFIRM_FIRST
+from handlers.core.page import PRODUCT
+from handlers.core.params import Params
+from store.accounts.links import Link
+from store.accounts.signin.factors import Factors
+from store.accounts.signin.passkeys import MOST_NAME, options_for_new, read_answer
+from store.accounts.signin.totp import in_base32, in_fours, key_uri
+from store.lifetimes import CHALLENGE
+from store.refused import Refused, Unproved
+
+
+class FactorsPage(SecurityPage):
+    """What these have in common: recovery codes are shown when they are made, and never again."""
+
+    def tell(self, warned: Sequence[str], what: str, undo: Link | None = None) -> None:
+        """Mails that something is different, with the link that undoes it where there is one."""
+        mails.factors_changed(self.site, warned, what, self.visitor, undo)
+
+    def show_codes(self, factors: Factors, codes: list[str], notice: str) -> None:
+        """The page of new recovery codes."""
+        self.render(
+            "account_recovery.html",
+            title="Your recovery codes",
+            signed_in=factors,
+            codes=codes,
+            notice=notice,
+        )
+
+
+class AuthenticatorHandler(FactorsPage):
+    """Setting up an authenticator app."""
+
+    async def get(self) -> None:
+        """Shows a new secret, as a picture and as text."""
+        factors = await self.store.factors.of(self.require_session())
+        if factors.secret is not None:
+            return self.see_other("/account/security")
+        if not factors.proved:
+            return await self.show_unproved()
+        self.show_secret(factors, self.store.factors.new_secret(factors.user))
+
+    def show_secret(self, factors: Factors, sealed: str, error: str | None = None) -> None:
+        """The page with this secret, and what went wrong."""
+        secret = self.store.factors.open_secret(factors.user, sealed)
+        uri = key_uri(secret, PRODUCT, factors.email)
+        picture = segno.make(uri, error="m", micro=False)
+        self.render(
+            "account_authenticator.html",
+            title="Set up an authenticator app",
+            signed_in=factors,
+            sealed=sealed,
+            uri=uri,
+            secret=in_fours(in_base32(secret)),
+            picture=picture.svg_inline(scale=5, border=3, dark="#000", light="#fff", omitsize=True),
+            error=error,
+        )
+
+    async def post(self) -> None:
+        """Switches it on, if the code is right."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        factors, sealed = await self.store.factors.of(session), params.require("secret")
+        try:
+            added = await self.store.factors.enable_totp(session, sealed, params.get("code") or "", self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        except Refused as refusal:
+            if refusal.code != "access_denied" or self.wants_json():
+                raise
+            self.set_status(400)
+            return self.show_secret(factors, sealed, refusal.description)
+        self.tell(factors.warned, "An authenticator app was set up for your account", added.undo)
+        if not added.codes:
+            return self.see_done("/account/security?app")
+        self.show_codes(factors, added.codes, "Your authenticator app is set up.")
+
+
+class RemoveAuthenticatorHandler(FactorsPage):
+    """Removing the authenticator app."""
+
+    async def post(self) -> None:
+        """No code of it is good for anything any more."""
+        self.check_same_origin()
+        session = self.require_session()
+        factors = await self.store.factors.of(session)
+        try:
+            await self.store.factors.disable_totp(session, self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        if factors.secret is not None:
+            self.tell(factors.warned, "The authenticator app was removed from your account")
+        self.see_done("/account/security?app-removed")
+
+
+class RecoveryHandler(FactorsPage):
+    """Recovery codes."""
+
+    async def post(self) -> None:
+        """Makes new ones; those of before are good for nothing."""
+        self.check_same_origin()
+        session = self.require_session()
+        factors = await self.store.factors.of(session)
+        try:
+            codes = await self.store.factors.renew_recovery(session, self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        except Refused as refusal:
+            return await self.show_refusal("recovery", refusal)
+        self.tell(factors.warned, "New recovery codes were made for your account")
+        self.show_codes(factors, codes, "The recovery codes you had before no longer work.")
+
+
+class NewPasskeyOptionsHandler(FactorsPage):
+    """What a browser is asked for to make a passkey."""
+
+    async def post(self) -> None:
+        """JSON, and the challenge in a cookie."""
+        self.check_same_origin()
+        session = self.require_session()
+        if self.site.party is None:
+            raise Refused("invalid_request", "Passkeys do not work at this address.")
+        factors = await self.store.factors.of(session)
+        try:
+            challenge = await self.store.factors.challenge(session)
+        except Unproved:
+            raise Refused("access_denied", CONFIRM_FIRST) from None
+        self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
+        present = [passkey.credential for passkey in factors.passkeys]
+        name = factors.name or factors.email
+        options = options_for_new(self.site.party, PRODUCT, factors.user, factors.email, name, challenge, present)
+        self.write_json({"publicKey": options})
+
+
+class AddPasskeyHandler(FactorsPage):
+    """Adding a passkey."""
+
+    async def post(self) -> None:
+        """Keeps what the browser made."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        if self.site.party is None:
+            raise Refused("invalid_request", "Passkeys do not work at this address.")
+        challenge = self.read_cookie(CHALLENGE_COOKIE)
+        self.write_cookie(CHALLENGE_COOKIE, None)
+        factors = await self.store.factors.of(session)
+        try:
+            name = name_of(params) or self.visitor.agent
+            answer = read_answer(params.get("credential") or "")
+            added = await self.store.factors.add_passkey(
+                session, self.site.party, challenge, answer, name, self.visitor
+            )
+        except Unproved:
+            return await self.show_unproved()
+        except Refused as refusal:
+            return await self.show_refusal("passkeys", refusal)
+        self.tell(factors.warned, "A passkey was added to your account", added.undo)
+        if not added.codes:
+            return self.see_done("/account/security?passkey")
+        self.show_codes(factors, added.codes, "Your passkey was added.")
+
+
+class RemovePasskeyHandler(FactorsPage):
+    """Removing a passkey."""
+
+    async def post(self) -> None:
+        """It signs nobody in any more; the browser may still offer it."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        factors = await self.store.factors.of(session)
+        try:
+            await self.store.factors.remove_passkey(session, params.require("credential"), self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        self.tell(factors.warned, "A passkey was removed from your account")
+        self.see_done("/account/security?passkey-removed")
+
+
+class RenamePasskeyHandler(FactorsPage):
+    """Another name for a passkey."""
+
+    async def post(self) -> None:
+        """The name is the person's own note; the browser may show another."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        try:
+            name = name_of(params)
+            if not name:
+                raise Refused("invalid_request", "Type a name for the passkey.")
+        except Refused as refusal:
+            return await self.show_refusal("passkeys", refusal)
+        try:
+            await self.store.factors.rename_passkey(session, params.require("credential"), name, self.visitor)
+        except Unproved:
+            return await self.show_unproved()
+        self.see_done("/account/security?passkey-renamed")
+
+
+def name_of(params: Params) -> str:
+    """The name that was typed for a passkey, on one line; it may be empty. Raises Refused("invalid_request")."""
+    name = " ".join((params.get("name") or "").split())
+    if len(name) > MOST_NAME:
+        raise Refused("invalid_request", f"A passkey's name has at most {MOST_NAME} characters.")
+    return name

@@ -1,0 +1,169 @@
+"""/account: who the person is to apps: name and picture."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from tornado.httputil import HTTPConnection, HTTPFile, HTTPInputError, parse_body_arguments
+from tornado.web import stream_request_body
+
+from handlers.core.image_upload import MOST_UPLOAD
+from handlers.core.page import PageHandler
+from handlers.core.policy import Policy
+from store.names import check_person_name
+from store.refused import Refused
+
+# What is longer than a picture may be is read to its end, so that the browser shows the answer, but not kept.
+PASSED_OVER = 4
+ROUND_IT = 8192
+"""Bytes of a form around the file."""
+
+NOTICES = {"name": "Your name was changed.", "picture": "Your picture was changed.", "removed": "Your picture is gone."}
+
+
+class ProfilePage(PageHandler):
+    """The page of the profile."""
+
+    async def show(self, *, name: str | None = None, name_error: str = "", picture_error: str = "") -> None:
+        """The page, with what was typed and what is wrong with it."""
+        profile = await self.store.sessions.profile(self.require_session())
+        self.render(
+            "account.html",
+            title="Your account",
+            signed_in=profile,
+            profile=profile,
+            picture=f"/picture/{self.store.profiles.address(profile)}",
+            name=profile.name if name is None else name,
+            name_error=name_error,
+            picture_error=picture_error,
+            notice=self.notice(NOTICES),
+        )
+
+
+class AccountHandler(ProfilePage):
+    """The profile."""
+
+    async def get(self) -> None:
+        """Shows who is signed in."""
+        await self.show()
+
+    async def post(self) -> None:
+        """Changes the name; apps are told the new one from now on."""
+        self.check_same_origin()
+        session, typed = self.require_session(), self.body().get("name") or ""
+        try:
+            name = check_person_name(typed)
+        except ValueError as error:
+            self.set_status(400)
+            return await self.show(name=typed, name_error=str(error))
+        await self.store.profiles.rename(session, name, self.visitor)
+        self.see_done("/account?name")
+
+
+class RemovePictureHandler(PageHandler):
+    """Takes the picture away."""
+
+    async def post(self) -> None:
+        """A generated one stands in its place."""
+        self.check_same_origin()
+        await self.store.profiles.save_picture(self.require_session(), b"", self.visitor)
+        self.see_done("/account?removed")
+
+
+@stream_request_body
+class UploadHandler(ProfilePage):
+    """Takes a picture. Its body may be longer than any other form's, so who sends it is known before it is read,
+    and has one of the places of the process, for one picture at a time."""
+
+    def initialize(self, policy: Policy) -> None:
+        """Takes the route's policy."""
+        super().initialize(policy)
+        self.pieces: list[bytes] = []
+        self.size = 0
+        self.complete = self.over = False
+        self.uploader = ""  # whose place this has
+
+    def check_xsrf_cookie(self) -> None:
+        """The token is in the body: `post` checks it."""
+
+    async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
+        """Lets in who is signed in, once at a time and so often in an hour, as many at a time as there is room for."""
+        if self.request.method != "POST":
+            return
+        connection = cast(HTTPConnection, self.request.connection)
+        # Of connections of servers.
+        connection.set_max_body_size(PASSED_OVER * MOST_UPLOAD)  # type: ignore[attr-defined]
+        self.check_same_origin()
+        session = self.require_session()
+        await self.store.sessions.profile(session)
+        if self.over:
+            return  # whoever hung up meanwhile gives no place back
+        self.site.studio.enter(session.user)
+        self.uploader = session.user
+        await self.store.limits.picture(session.user)
+
+    def data_received(self, chunk: bytes) -> None:
+        """Keeps as much as a picture may have."""
+        self.size += len(chunk)
+        if self.size <= MOST_UPLOAD + ROUND_IT:
+            self.pieces.append(chunk)
+        else:
+            self.pieces.clear()
+
+    def on_connection_close(self) -> None:
+        """Nobody answers a request whose body never came whole, so it ends here."""
+        super().on_connection_close()
+        if not self.complete:
+            self.on_finish()
+
+    def on_finish(self) -> None:
+        """Gives the place back, once."""
+        if self.over:
+            return
+        self.over = True
+        self.pieces = []
+        if self.uploader:
+            self.site.studio.leave(self.uploader)
+        super().on_finish()
+
+    async def post(self) -> None:
+        """Makes a picture of the file and shows it; what is wrong with it is said beside the field."""
+        self.complete = True
+        session = self.require_session()
+        try:
+            file = self.file()
+            super().check_xsrf_cookie()
+            image = await self.site.studio.make(file)
+        except Refused as refusal:
+            if refusal.code not in ("invalid_request", "payload_too_large") or self.wants_json():
+                raise
+            self.set_status(413 if refusal.code == "payload_too_large" else 400)
+            return await self.show(picture_error=refusal.description)
+        await self.store.profiles.save_picture(session, image, self.visitor)
+        self.see_done("/account?picture")
+
+    def file(self) -> bytes:
+        """The file in the form. Raises Refused("payload_too_large", "invalid_request" or "unsupported_media_type")."""
+        if self.size > MOST_UPLOAD + ROUND_IT:
+            raise Refused("payload_too_large", _TOO_LARGE)
+        kind = self.request.headers.get("Content-Type", "")
+        if not kind.startswith("multipart/form-data"):
+            raise Refused("unsupported_media_type", "Send the picture as a form does: multipart/form-data.")
+        files: dict[str, list[HTTPFile]] = {}
+        try:
+            parse_body_arguments(kind, b"".join(self.pieces), self.request.body_arguments, files)
+        except (HTTPInputError, ValueError):  # what is no UTF-8 is a ValueError
+            raise Refused("invalid_request", "The form is broken.") from None
+        finally:
+            self.pieces = []
+        for name, values in self.request.body_arguments.items():
+            self.request.arguments.setdefault(name, []).extend(values)
+        sent = files.get("picture", [])
+        if len(sent) != 1 or not sent[0]["body"]:
+            raise Refused("invalid_request", "Choose a picture first.")
+        if len(sent[0]["body"]) > MOST_UPLOAD:
+            raise Refused("payload_too_large", _TOO_LARGE)
+        return cast(bytes, sent[0]["body"])
+
+
+_TOO_LARGE = "That file is too large: a picture may have 5 MiB at most."

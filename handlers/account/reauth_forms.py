@@ -1,0 +1,121 @@
+"""Pages whose forms ask the person to confirm who they are, before the handler of the form runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from time import time
+from typing import Any
+
+from handlers.account.reauth import ConfirmingPage
+from handlers.core import mails
+from handlers.core.errors import CONFIRM_FIRST
+from handlers.core.params import Params
+from handlers.core.person_posts import POSTS, Confirm, PersonPost
+from handlers.core.policy import POLICIES, MissingPolicy, Policy
+from store.accounts.signin.factors import Factors
+from store.accounts.signin.reauth import NotShown
+from store.accounts.signin.sessions import Session
+from store.refused import Refused
+
+PASSWORD, CODE, CREDENTIAL = "confirm_password", "confirm_code", "credential"
+WRITING = ("post", "put", "patch", "delete")
+
+
+class GuardedPage(ConfirmingPage):
+    """A page whose forms `handlers/core/person_posts.py` may guard: a person without a recent confirmation gets a page
+    that asks for it, keeps what was typed, and sends the form again."""
+
+    uses_scripts = False
+    _moved: Session | None = None
+
+    def initialize(self, policy: Policy) -> None:
+        """Reads the route's policy, and the row of its form."""
+        super().initialize(policy)
+        self.guard = POSTS.get(policy.route, PersonPost(""))
+
+    def session(self) -> Session | None:
+        """The session of the cookie, or the one that took its place when the person confirmed with this form."""
+        return self._moved or super().session()
+
+    async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
+        """Asks for the confirmation that the row of the form demands; the handler runs once there is one."""
+        super().prepare()
+        if self.request.method == "POST" and self.guard.confirm in (Confirm.RECENT, Confirm.CURRENT):
+            self.check_same_origin()
+            await self.confirm_first(self.require_session(), self.body())
+
+    async def confirm_first(self, session: Session, params: Params) -> None:
+        """Takes the confirmation in the form, or asks for one. Raises SignedOut, Refused."""
+        if self.guard.excuses(params.get):
+            return
+        if self.confirms_in_form(params):
+            try:
+                cookie = await self.take_confirmation(session, params)
+            except NotShown as wrong:
+                mails.codes_guessed(self.site, wrong.told, self.visitor)
+                return await self.ask(await self.store.factors.of(session), params, wrong.text)
+            return self.move_to(cookie)
+        factors = await self.store.factors.of(session)
+        if not factors.proved and (factors.second or self.guard.confirm is Confirm.RECENT):
+            await self.ask(factors, params)
+
+    def confirms_in_form(self, params: Params) -> bool:
+        """Whether the form comes from the page that asks."""
+        return bool(params.get(PASSWORD) or params.get(CREDENTIAL))
+
+    async def take_confirmation(self, session: Session, params: Params) -> str:
+        """The cookie of the session that confirmed. Raises NotShown, Refused("rate_limited"), HasherBusy."""
+        confirming = self.store.confirming
+        if params.get(CREDENTIAL):
+            return await confirming.with_passkey(session, *self.read_passkey(params), self.visitor)
+        return await confirming.with_password(session, params.get(PASSWORD) or "", params.get(CODE) or "", self.visitor)
+
+    def move_to(self, cookie: str) -> None:
+        """Moves the session to a new cookie; forms in the answer get an XSRF token that fits it."""
+        self.write_session(cookie)
+        self._moved = self.store.sessions.open(cookie)
+        self._raw_xsrf_token = (None, os.urandom(16), time())
+        vars(self).pop("_xsrf_token", None)
+
+    def came_back_to(self) -> str:
+        """The page that the form is on: the longest beginning of its address that names an app's page, or itself."""
+        found = re.match(r"/developer/apps/[^/]+(?:/webhooks)?|/account/apps(?:/[^/]+/data)?", self.request.path)
+        return found[0] if found else self.request.path
+
+    async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
+        """The page that asks, with what was typed but no secret."""
+        if self.wants_json():
+            raise Refused("access_denied", error or CONFIRM_FIRST)
+        self.uses_scripts = True
+        self.allow_form_to()
+        self.set_status(400 if error else 403)
+        self.render(
+            "confirm_yourself.html",
+            title="Confirm it’s you",
+            signed_in=factors,
+            factors=factors,
+            does=self.guard.does,
+            action=self.request.path,
+            back=self.came_back_to(),
+            kept=[(name, params.get(name) or "") for name in params.names() if self.guard.kept(name)],
+            error=error,
+            passkeys_offered=self.site.party is not None,
+        )
+
+
+def check_posts(routes: Iterable[tuple[str, Any, str]]) -> None:
+    """Raises MissingPolicy unless every form of a page has its row, and every row a form that can demand it."""
+    writing = {
+        name: handler
+        for _, handler, name in routes
+        if POLICIES[name].xsrf and any(method in vars(kind) for kind in handler.__mro__[:-2] for method in WRITING)
+    }
+    if odd := sorted(set(writing) ^ set(POSTS)):
+        raise MissingPolicy(f"forms without a row, or rows without a form: {', '.join(odd)}")
+    if endless := sorted(name for name in POSTS if POSTS[name].mailed != bool(POSTS[name].windows)):
+        raise MissingPolicy(f"mailed about without a window, or a window without mails: {', '.join(endless)}")
+    for name, handler in writing.items():
+        if POSTS[name].confirm in (Confirm.RECENT, Confirm.CURRENT) and not issubclass(handler, GuardedPage):
+            raise MissingPolicy(f"{name} demands a confirmation, and its handler asks for none")

@@ -1,0 +1,154 @@
+"""/signin/second, /signin/passkey: the step after the password, and sign-in with a passkey alone."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from handlers.account.signin import CHALLENGE_COOKIE, HALF_COOKIE, SignInPage
+from handlers.core import mails
+from handlers.core.page import next_query, safe_next
+from handlers.core.params import Params
+from store.accounts.signin.guesses import WrongCode
+from store.accounts.signin.passkeys import options_for_use, read_answer
+from store.accounts.signin.second_step import Half
+from store.accounts.signin.sessions import SignedIn
+from store.lifetimes import CHALLENGE
+from store.refused import Refused, SignedOut
+
+NO_PASSKEYS = "Passkeys do not work at this address."
+
+
+class PasskeyPage(SignInPage):
+    """What the two have in common: challenges in a cookie, answers in a form."""
+
+    uses_scripts = True
+
+    def half(self) -> Half | None:
+        """The sign-in whose password was right, as the cookie names it."""
+        return self.store.second_step.open(self.read_cookie(HALF_COOKIE))
+
+    async def give_options(self, half: Half | None, allowed: list[str]) -> None:
+        """What the browser is asked for, with the challenge that it keeps for the answer."""
+        if self.site.party is None:
+            raise Refused("invalid_request", NO_PASSKEYS)
+        challenge = await self.store.second_step.challenge(half)
+        self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
+        self.write_json({"publicKey": options_for_use(self.site.party, challenge, allowed)})
+
+    async def session_for_passkey(self, half: Half | None, params: Params) -> SignedIn:
+        """A new session, for the answer of a passkey. Raises Refused, SignedOut."""
+        if self.site.party is None:
+            raise Refused("invalid_request", NO_PASSKEYS)
+        answer = read_answer(params.get("credential") or "")
+        challenge = self.read_cookie(CHALLENGE_COOKIE)
+        self.write_cookie(CHALLENGE_COOKIE, None)
+        return await self.store.second_step.with_passkey(
+            half, self.site.party, challenge, answer, self.visitor, self.device()
+        )
+
+
+class PasskeyOptionsHandler(PasskeyPage):
+    """What a browser is asked for to sign somebody in who has not said who."""
+
+    async def post(self) -> None:
+        """Any passkey that the browser has for this server."""
+        self.check_same_origin()
+        await self.give_options(None, [])
+
+
+class PasskeySignInHandler(PasskeyPage):
+    """Sign-in with a passkey, which says whose it is and checked who holds it: no password, no second step."""
+
+    async def post(self) -> None:
+        """Starts a new session, or shows the sign-in page with what went wrong."""
+        self.check_same_origin()
+        params = self.body()
+        target = safe_next(params.get("next"))
+        await self.store.limits.passkey(self.counted_address)
+        try:
+            found = await self.session_for_passkey(None, params)
+        except (Refused, SignedOut) as error:
+            if isinstance(error, Refused) and error.code != "access_denied":
+                raise
+            self.set_status(400)
+            text = error.description if isinstance(error, Refused) else "That passkey could not be used here."
+            return await self.show_sign_in(target, passkey_error=text)
+        await self.signed_in(found, target)
+
+
+class SecondStepHandler(PasskeyPage):
+    """The page between the password and the session."""
+
+    async def get(self) -> None:
+        """Asks for a code or a passkey."""
+        target = safe_next(self.query().get("next"))
+        half = self.half()
+        try:
+            if half is None:
+                raise SignedOut
+            await self.show(half, target)
+        except SignedOut:
+            self.begin_again(target)
+
+    async def show(self, half: Half, target: str, error: str | None = None) -> None:
+        """The page, with what went wrong. Raises SignedOut."""
+        asked = await self.store.second_step.asked(half)
+        await self.allow_redirect_of(target)
+        self.render(
+            "signin_second.html",
+            title="One more step",
+            next=target,
+            next_query=next_query(target),
+            error=error,
+            has_app=asked.secret is not None,
+            has_passkey=bool(asked.credentials) and self.site.party is not None,
+        )
+
+    def begin_again(self, target: str) -> None:
+        """Back to the password, since too much time passed or something changed."""
+        self.write_cookie(HALF_COOKIE, None)
+        self.see_other(f"/signin?late=1&next={quote(target, safe='')}")
+
+    async def post(self) -> None:
+        """Checks the code, or the answer of the passkey, and starts a new session."""
+        self.check_same_origin()
+        params = self.body()
+        target = safe_next(params.get("next"))
+        half = self.half()
+        try:
+            if half is None:
+                raise SignedOut
+            device = self.device()
+            # A known device has a count of wrong codes of its own: nobody else at its address takes from that.
+            if params.get("credential") or not half.knows(device):
+                await self.store.limits.passkey(self.counted_address)
+            if params.get("credential"):
+                found = await self.session_for_passkey(half, params)
+            else:
+                found = await self.store.second_step.with_code(half, params.get("code") or "", self.visitor, device)
+        except SignedOut:
+            return self.begin_again(target)
+        except Refused as refusal:
+            if isinstance(refusal, WrongCode):
+                mails.codes_guessed(self.site, refusal.told, self.visitor)
+            if half is None or refusal.code != "access_denied":
+                raise
+            self.set_status(400)
+            try:
+                return await self.show(half, target, refusal.description)
+            except SignedOut:
+                return self.begin_again(target)
+        await self.signed_in(found, target)
+
+
+class SecondOptionsHandler(PasskeyPage):
+    """What a browser is asked for as the second step."""
+
+    async def post(self) -> None:
+        """One of this person's passkeys. Raises SignedOut where the password is too long ago."""
+        self.check_same_origin()
+        half = self.half()
+        if half is None:
+            raise SignedOut
+        asked = await self.store.second_step.asked(half)
+        await self.give_options(half, asked.credentials)

@@ -1,0 +1,190 @@
+"""/account/security: password, second step, passkeys, devices and activity of the person."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+from handlers.account.connected_apps import EVENTS
+from handlers.account.reauth_forms import GuardedPage
+from handlers.core import mails
+from handlers.core.errors import CONFIRM_FIRST
+from handlers.core.params import Params
+from store.accounts.signin.factors import Factors
+from store.accounts.signin.reauth import NotShown
+from store.crypto.passwords import check_password
+from store.refused import Refused
+
+NOTICES = {
+    "changed": "Your password was changed.",
+    "confirmed": "Thank you. You can now change how you sign in.",
+    "ended": "That device is signed out.",
+    "others-ended": "All other devices are signed out.",
+    "app": "Your authenticator app is set up.",
+    "app-removed": "Your authenticator app was removed.",
+    "passkey": "Your passkey was added.",
+    "passkey-renamed": "That passkey has another name now.",
+    "passkey-removed": "That passkey was removed.",
+}
+LOOK_AT_FACTORS = (
+    "It ends no passkey, no authenticator app and no recovery codes. Are those below yours? Remove what is not."
+)
+_SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+class SecurityPage(GuardedPage):
+    """The page, which shows what went wrong beside the part it belongs to. It asks for a confirmation itself."""
+
+    uses_scripts = True
+
+    async def show(self, part: str = "", error: str = "", notice: str | None = None) -> None:
+        """The page, with what happened; `part` is the part that the error belongs to."""
+        session = self.require_session()
+        profile, entries = await self.store.sessions.activity(session)
+        activity: list[SimpleNamespace] = []
+        ordinary: list[SimpleNamespace] = []
+        for entry in entries:
+            app = await self.store.apps.remembered(entry.client) if entry.client else None
+            (ordinary if entry.ordinary else activity).append(
+                SimpleNamespace(
+                    at=entry.at,
+                    text=EVENTS.get(entry.event, entry.event),
+                    app=app.name if app else entry.client,
+                    address=entry.address,
+                    device=entry.agent,
+                )
+            )
+        devices = [
+            SimpleNamespace(
+                session_id=one.session_id,
+                device=one.agent,
+                address=one.address,
+                created_at=one.created_at,
+                seen_at=one.seen_at,
+                here=one.session_id == session.session_id,
+            )
+            for one in await self.store.sessions.live(session)
+        ]
+        factors = await self.store.factors.of(session)
+        if notice == NOTICES["changed"] and factors.second:
+            notice = f"{notice} {LOOK_AT_FACTORS}"
+        self.render(
+            "account_security.html",
+            title="Security",
+            signed_in=profile,
+            errors={part: error} if error else {},
+            notice=notice,
+            activity=activity,
+            ordinary=ordinary,
+            devices=devices,
+            factors=factors,
+            passkeys_offered=self.site.party is not None,
+            here=self.visitor.agent,
+        )
+
+    async def show_refusal(self, part: str, refusal: Refused) -> None:
+        """The page with a refusal that the person can do something about. Raises any other again."""
+        if self.wants_json() or refusal.code not in ("access_denied", "invalid_request"):
+            raise refusal
+        self.set_status(400)
+        await self.show(part, refusal.description)
+
+    def confirms_in_form(self, params: Params) -> bool:
+        """False: these forms have a passkey of their own, and fields that no page may keep."""
+        return False
+
+    async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
+        """This page asks. Raises Refused for a script."""
+        if self.wants_json():
+            raise Refused("access_denied", CONFIRM_FIRST)
+        await self.show_unproved()
+
+    async def show_unproved(self) -> None:
+        """The page, which asks who it is first."""
+        self.set_status(403)
+        await self.show("confirm", CONFIRM_FIRST)
+
+
+class SecurityHandler(SecurityPage):
+    """The page, and its first form: the password."""
+
+    async def get(self) -> None:
+        """Shows it."""
+        await self.show(notice=self.notice(NOTICES))
+
+    async def post(self) -> None:
+        """Changes the password; every other session ends."""
+        self.check_same_origin()
+        session = self.require_session()
+        params = self.body()
+        current, new = params.get("current_password") or "", params.get("new_password") or ""
+        profile = await self.store.sessions.profile(session)
+        try:
+            check_password(new, profile.email, profile.name)
+            async with await self.store.limits.own_password(session.user, session.session_id):
+                await self.site.breaches.check(new)
+                credentials = await self.store.people.credentials(profile.email)
+                cookie = await self.store.sessions.change_password(session, current, new, credentials, self.visitor)
+        except (ValueError, Refused) as error:
+            if isinstance(error, Refused) and error.code != "access_denied":
+                raise
+            self.set_status(400)
+            return await self.show("password", error.description if isinstance(error, Refused) else str(error))
+        mails.password_changed(self.site, profile.warned, self.visitor)
+        self.write_session(cookie)
+        await self.keep_device(session.user)
+        self.see_done("/account/security?changed")
+
+
+class ProveHandler(SecurityPage):
+    """Who it is shown again, before how the person signs in is changed."""
+
+    async def post(self) -> None:
+        """Notes it in the session, which goes on under another cookie."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        confirming = self.store.confirming
+        try:
+            if params.get("credential"):
+                cookie = await confirming.with_passkey(session, *self.read_passkey(params), self.visitor)
+            else:
+                password, code = params.get("password") or "", params.get("code") or ""
+                cookie = await confirming.with_password(session, password, code, self.visitor)
+        except NotShown as wrong:
+            mails.codes_guessed(self.site, wrong.told, self.visitor)
+            return await self.show_refusal("confirm", Refused("access_denied", wrong.text))
+        self.write_session(cookie)
+        self.see_done("/account/security?confirmed")
+
+
+class ProveOptionsHandler(SecurityPage):
+    """What a browser is asked for where a passkey shows who it is."""
+
+    async def post(self) -> None:
+        """One of this person's passkeys."""
+        self.check_same_origin()
+        self.ask_passkey(*await self.store.confirming.challenge(self.require_session()))
+
+
+class EndSessionHandler(SecurityPage):
+    """Signs another device out."""
+
+    async def post(self) -> None:
+        """Ends the session that the form names; this one is ended by signing out."""
+        self.check_same_origin()
+        session, session_id = self.require_session(), self.body().get("session") or ""
+        if not _SESSION_ID.fullmatch(session_id) or session_id == session.session_id:
+            raise Refused("not_found", "There is no such device.")
+        await self.store.sessions.end_other(session, session_id, self.visitor)
+        self.see_done("/account/security?ended")
+
+
+class EndOtherSessionsHandler(SecurityPage):
+    """Signs every other device out."""
+
+    async def post(self) -> None:
+        """One click."""
+        self.check_same_origin()
+        session = self.require_session()
+        await self.store.sessions.end_others(session, self.visitor)
+        self.see_done("/account/security?others-ended")

@@ -1,0 +1,250 @@
+"""/signin, /signup and /signout."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from urllib.parse import quote, urlsplit
+
+from handlers.core import mails
+from handlers.core.base import DEVICE_COOKIE
+from handlers.core.page import PageHandler, next_query, safe_next
+from handlers.core.params import Params, once, parse_pairs
+from store.accounts.people import Invited
+from store.accounts.signin.sessions import SecondStepNeeded, SignedIn
+from store.apps.redirect_uris import match_redirect_uri
+from store.crypto.passwords import MIN_PASSWORD_LENGTH
+from store.lifetimes import DEVICE, INVITE, SECOND_STEP
+from store.names import MAX_EMAIL_BYTES, check_person_name, normalise_email
+from store.refused import Refused, SignedOut
+
+HALF_COOKIE = "half"
+CHALLENGE_COOKIE = "challenge"
+GOING_COOKIE = "going"
+INVITATION_OVER = "This invitation works no longer: it was used, a newer one was sent, or it is too old."
+
+
+def _mark(target: str) -> str:
+    return sha256(target.encode()).hexdigest()
+
+
+class SignInPage(PageHandler):
+    """What sign-in, its second step and sign-up share: where to go on to, and the right to go there."""
+
+    def query(self) -> Params:
+        """The parameters of the address."""
+        return once(parse_pairs(self.request.query))
+
+    def remember_going(self, target: str, lasts: int) -> None:
+        """Notes in this browser for `lasts` ms that a link it asks for is to lead on to `target`."""
+        self.write_cookie(GOING_COOKIE, _mark(target), lasts)
+
+    def going_on(self, target: str) -> str:
+        """Where a mailed link leads on to: `target` in the browser that asked for the link, else "/". Whoever else asks
+        must not choose where the person's mail leads."""
+        return safe_next(target) if self.read_cookie(GOING_COOKIE) == _mark(safe_next(target)) else "/"
+
+    async def replace_session(self, found: SignedIn) -> None:
+        """Signs this browser in; the session it had before ends (RFC 9700 4.7, session fixation)."""
+        before = self.session()
+        if before:
+            await self.store.sessions.end(before, self.visitor)
+        self.write_session(found.cookie)
+        self.write_cookie(DEVICE_COOKIE, found.device, DEVICE)
+        mails.new_sign_in(self.site, found, self.visitor)
+        self.write_cookie(HALF_COOKIE, None)
+
+    async def signed_in(self, found: SignedIn, target: str) -> None:
+        """Signs this browser in and goes on: the end of every way to sign in."""
+        await self.replace_session(found)
+        self.see_other(target)
+
+    async def show_sign_in(
+        self, target: str, email: str = "", error: str | None = None, passkey_error: str | None = None
+    ) -> None:
+        """The sign-in page, with what went wrong."""
+        await self.allow_redirect_of(target)
+        self.render(
+            "signin.html",
+            title="Sign in",
+            signed_in=await self.profile_if_known(),
+            next=target,
+            email=email,
+            error=error,
+            passkey_error=passkey_error,
+            passkeys=self.site.party is not None,
+            signup_open=self.site.signup == "open",
+            next_query=next_query(target),
+        )
+
+    async def allow_redirect_of(self, target: str) -> None:
+        """When the person goes on to an authorization that needs no page, the redirect to the app follows this form:
+        `form-action` must let it through."""
+        parts = urlsplit(target)
+        if parts.path != "/oauth/authorize":
+            return
+        try:
+            params = once(parse_pairs(parts.query))
+            client_id, redirect_uri = params.get("client_id"), params.get("redirect_uri")
+            app = await self.store.apps.active(client_id) if client_id else None
+        except Refused:
+            return
+        if app and redirect_uri and match_redirect_uri(app.redirect_uris, redirect_uri):
+            self.allow_form_to(redirect_uri)
+
+
+class SignInHandler(SignInPage):
+    """The sign-in page."""
+
+    uses_scripts = True
+
+    async def get(self) -> None:
+        """Shows the form."""
+        query = self.query()
+        late = "That took too long. Sign in again." if query.get("late") else None
+        await self.show_sign_in(safe_next(query.get("next")), error=late)
+
+    async def post(self) -> None:
+        """Checks the password off the event loop. Then a new session starts, and one that was there before ends; or,
+        where the password is not enough, the second step is asked for."""
+        self.check_same_origin()
+        params = self.body()
+        target = safe_next(params.get("next"))
+        typed, password = params.get("email") or "", params.get("password") or ""
+        try:
+            email = normalise_email(typed)
+        except ValueError:
+            # Nobody's. One that is too long is not cut: what is left of it may be somebody's address.
+            email = typed if len(typed) <= MAX_EMAIL_BYTES else ""
+        try:
+            known = self.read_cookie(DEVICE_COOKIE)
+            found = await self.store.signing_in.with_password(
+                email, password, self.counted_address, known, self.visitor
+            )
+        except SignedOut:
+            self.set_status(400)
+            return await self.show_sign_in(target, typed, "That e-mail address and password do not fit an account.")
+        except SecondStepNeeded as needed:
+            self.write_cookie(HALF_COOKIE, needed.text, SECOND_STEP)
+            return self.see_other(f"/signin/second?next={quote(target, safe='')}")
+        await self.signed_in(found, target)
+
+
+class SignUpHandler(SignInPage):
+    """The page on which a person makes an account, as far as the operator lets them."""
+
+    async def get(self) -> None:
+        """Shows the form."""
+        query = self.query()
+        invite = query.get("invite")
+        invited = await self.check_invited(invite)
+        if invited:
+            target = safe_next(query.get("next")) if query.get("next") else self.going_on(invited.target)
+            return await self.show(target, invited.email, invite=invite)
+        await self.begin(safe_next(query.get("next")), over=bool(invite))
+
+    async def begin(self, target: str, email: str = "", name: str = "", *, over: bool) -> None:
+        """The form for whoever has no invitation; `over`: the one they have works no longer."""
+        error = INVITATION_OVER if over else None
+        if over:
+            self.set_status(400)
+        if self.site.mail.confirms:
+            return await self.ask(target, email, error)
+        await self.show(target, email, name, error)
+
+    async def check_invited(self, invite: str | None) -> Invited | None:
+        """What an invitation says. Raises Refused("access_denied") where one is needed."""
+        invited = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
+        if invited is None and self.site.signup == "invite":
+            need = "You need an invitation to make an account here."
+            raise Refused("access_denied", INVITATION_OVER if invite else need)
+        if self.site.signup == "off":
+            raise Refused("access_denied", "Accounts are made by the operator of this server.")
+        return invited
+
+    async def show(
+        self, target: str, email: str = "", name: str = "", error: str | None = None, invite: str | None = None
+    ) -> None:
+        """The form, with what went wrong."""
+        await self.allow_redirect_of(target)
+        self.render(
+            "signup.html",
+            title="Create an account",
+            signed_in=await self.profile_if_known(),
+            next=target,
+            email=email,
+            name=name,
+            error=error,
+            invite=invite,
+            min_password=MIN_PASSWORD_LENGTH,
+        )
+
+    async def post(self) -> None:
+        """Makes the account and signs the person in. An address is confirmed only where an invitation went to it."""
+        self.check_same_origin()
+        params = self.body()
+        target, invite = safe_next(params.get("next")), params.get("invite")
+        typed, name, password = (params.get(field) or "" for field in ("email", "name", "password"))
+        invited = await self.check_invited(invite)
+        taken = await self.store.limits.sign_up(self.counted_address)
+        if invite and invited is None:
+            return await self.begin(target, typed, name, over=True)
+        if invited is None and self.site.mail.confirms:
+            return await self.invite(typed, target)
+        try:
+            email = invited.email if invited else normalise_email(typed)
+            name = check_person_name(name)
+            await self.check_new_password(password, email, name)
+            async with taken:
+                user = await self.store.people.create(
+                    email, name, password, verified=invited is not None, event="signed_up", visitor=self.visitor
+                )
+        except (ValueError, Refused) as error:
+            self.set_status(400)
+            reason = error.description if isinstance(error, Refused) else str(error)
+            return await self.show(target, invited.email if invited else typed, name, reason, invite)
+        credentials = await self.store.people.credentials(email)
+        if credentials is None:
+            raise SignedOut
+        await self.replace_session(await self.store.sessions.start(credentials, self.visitor, self.device()))
+        if invited is None:
+            self.site.beside(mails.confirmation(self.site, user, email, target))
+        self.see_other(target)
+
+    async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
+        """The form where mail is sent: the address alone, since an account is made by whoever reads its mail."""
+        title, signed_in = "Create an account", await self.profile_if_known()
+        self.render("signup_address.html", title=title, signed_in=signed_in, next=target, email=email, error=error)
+
+    async def invite(self, typed: str, target: str) -> None:
+        """Mails an invitation, or to who has an account that they have one: this page says the same of both."""
+        try:
+            email = normalise_email(typed)
+        except ValueError as error:
+            self.set_status(400)
+            return await self.ask(target, typed, str(error))
+        await self.store.limits.sign_up_mail(self.counted_address, email)
+        self.remember_going(target, INVITE)
+        self.site.beside(mails.invitation(self.site, email, target), within=self.site.scatter)
+        self.render(
+            "mail_sent.html",
+            title="Look into your mailbox",
+            email=email,
+            lasts="7 days",
+            onward="",
+            mail_reaches_people=True,
+            if_account=False,
+        )
+
+
+class SignOutHandler(PageHandler):
+    """Ends the session."""
+
+    async def post(self) -> None:
+        """One click, and on to `next`."""
+        self.check_same_origin()
+        target = safe_next(self.body().get("next"))
+        session = self.session()
+        if session:
+            await self.store.sessions.end(session, self.visitor)
+        self.write_session(None)
+        self.see_other(target)

@@ -1,0 +1,350 @@
+"""One AI call: held, made, and settled or released, whatever happens on either side of it. SPEC 4.6."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from tornado.iostream import StreamClosedError
+
+from handlers.ai.errors import envelope
+from handlers.core.errors import refusal_of
+from observability.metrics.measures import Measures
+from outbound.ai.events import Event, encoded
+from outbound.ai.failure import UpstreamFailed
+from outbound.ai.leftover import BREATH, meter_leftover
+from outbound.ai.meter import Meter
+from outbound.ai.models import Asker, Model
+from store.credits.calls import MAX_REPLY_BYTES, Calls, Charge, Hold, Kept
+from store.errors import StoreUnavailable
+from store.refused import Refused
+
+log = logging.getLogger("latchkey.ai")
+
+PARTING = 1.0
+"""Seconds that the end of an answer may take where the time of the call is over."""
+STREAM = "text/event-stream; charset=utf-8"
+WHOLE = "application/json"
+REPORT = 2.0
+"""Seconds in which an accepted stream whose app is gone may still report its input."""
+SETTLE_PAUSES = (0.25, 0.5, 1.0, 2.0, 0.0)
+"""Seconds between the attempts at a settlement that nobody waits for; in all less than a hold outlives its call."""
+
+
+class ClientGone(Exception):
+    """The app hung up while it was being answered."""
+
+
+class Client(Protocol):
+    """The app's side of the call."""
+
+    async def send(self, media_type: str, piece: bytes) -> None:
+        """Sends a piece of the answer and waits until it is on its way. Raises StreamClosedError."""
+
+
+class Call(Asker):
+    """A call that is held. `deadline` is in the loop's time. Once the model's server has accepted it, the call is
+    charged, whatever becomes of it: a whole one runs to its end though the app hung up, and so does a stream with an
+    idempotency key, so that the app finds the reply when it asks again; any other stream ends with its app."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        hold: Hold,
+        model: Model,
+        request: Mapping[str, Any],
+        deadline: float,
+        measures: Measures,
+    ) -> None:
+        self._calls = calls
+        self._measures = measures
+        self._server = model.upstream.name
+        self._asked_at: float | None = None
+        self._hold = hold
+        self._model = model
+        self._request = {**request, "max_tokens": hold.output_tokens}
+        self._deadline = deadline
+        self._meter = Meter(request)
+        self._gone = self._stopped = self._streams = self._sending = self._begun = False
+        self._ended, self._accepted = False, 0
+        self._body = bytearray()
+        self._limit: asyncio.Timeout | None = None
+        self._kept: bytearray | None = bytearray() if hold.keyed else None
+        self.charged = False
+        """Whether the ledger has an entry for this call."""
+
+    def hang_up(self) -> None:
+        """The app is gone: a stream ends as soon as its input is known, unless it has a key."""
+        self._gone = True
+        self._hurry()
+
+    def stop(self) -> None:
+        """The server ends, and the call at once, with a key too."""
+        self._gone = self._stopped = True
+        self._end_within(0.0)
+
+    def accept(self) -> None:
+        """The model's server answered 200: from here on the call costs the operator money, and the person too."""
+        self._accepted += 1
+        self._hurry()
+
+    def refuse(self) -> None:
+        """An attempt costs nothing after all. An earlier one that was accepted and said nothing still does."""
+        self._accepted -= 1
+
+    def receive(self, body: bytearray) -> None:
+        """What arrives of a whole reply, or of a stream where it broke, is charged, also where nobody can read it."""
+        self._body = body
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody is left to make a second attempt for."""
+        return self._hold.keyed or not self._gone
+
+    def _hurry(self) -> None:
+        # Servers report the input right behind their 200; who hangs up before that must not go free.
+        if self._cut and self._accepted:
+            self._end_within(0.0 if self._meter.begun else REPORT)
+
+    def _end_within(self, seconds: float) -> None:
+        limit, until = self._limit, asyncio.get_running_loop().time() + seconds
+        if limit is not None and not limit.expired() and until < (limit.when() or self._deadline):
+            limit.reschedule(until)
+
+    @property
+    def _cut(self) -> bool:
+        """Whether this is a stream that nobody is left for."""
+        return self._streams and not self.wanted
+
+    def _ask(self) -> None:
+        """The model's server is asked from here on. Raises ClientGone where nobody is left to ask for."""
+        if not self.wanted:
+            raise ClientGone
+        self._asked_at = asyncio.get_running_loop().time()
+
+    async def reply(self) -> tuple[Kept, Charge]:
+        """The whole reply and what it cost. Raises Refused, StoreUnavailable, ClientGone: an app that was gone before
+        the model's server was asked."""
+        try:
+            async with asyncio.timeout_at(self._deadline) as self._limit:
+                self._ask()
+                reply = await self._model.upstream.complete(self._model, self._request, self)
+            self._body = bytearray()
+            self._over("ok")
+            self._limit = None
+            self._meter.see_reply(reply)
+            reply = {**reply, "model": self._model.model_id}
+            reply.pop("credits", None)
+            await self._meter.count_input()
+            kept = Kept(WHOLE, encoded(reply)[:-1] + b',"credits":', b"}")
+            return kept, await self._settle(*self._meter.used(), kept)
+        except (UpstreamFailed, TimeoutError) as error:
+            self._limit = None
+            raise await self._failed(error) from None
+        finally:
+            self._limit = None
+            await self._release()
+
+    async def stream(self, client: Client) -> None:
+        """Passes the reply on, event by event, with what it cost on the last `message_delta`.
+
+        Raises Refused and StoreUnavailable as long as nothing has gone out; after that a failure is an event of the
+        stream. Raises ClientGone when the app hung up or stopped reading. A stream that does not reach its end is
+        charged its input and the output that was received, once the model's server has accepted it.
+        """
+        self._streams = True
+        try:
+            self._ask()
+            last = await self._pass_in_time(client)
+            self._over("ok")
+            self._limit = None
+            await self._end_stream(client, last)
+        except (ClientGone, TimeoutError, UpstreamFailed, StoreUnavailable) as error:
+            self._limit = None
+            if self._left_by(error):
+                await self._settle_received()
+                raise ClientGone from None
+            refusal = error if isinstance(error, StoreUnavailable) else await self._failed(error)
+            if not self._begun:
+                raise refusal from None
+            await self._release()
+            await self._send_last(client, error_event(refusal_of(500, refusal)))
+        finally:
+            self._limit = None
+            await self._release()
+
+    def _left_by(self, error: Exception) -> bool:
+        """Whether the app is gone: it hung up, or stopped reading until the time was over."""
+        return isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._cut or self._sending))
+
+    async def _pass_in_time(self, client: Client) -> Event:
+        """Passes on all in the time of the call; of an app that is gone, what is on its way to it is metered."""
+        async with aclosing(self._model.upstream.stream(self._model, self._request, self)) as events:
+            try:
+                async with asyncio.timeout_at(self._deadline) as self._limit:
+                    return await self._pass_all(client, events)
+            except (ClientGone, TimeoutError) as error:
+                self._limit = None
+                if self._begun and self._left_by(error) and not self._stopped:
+                    await meter_leftover(events, self._meter)
+                raise
+
+    async def _pass_all(self, client: Client, events: AsyncIterator[Event]) -> Event:
+        """Passes on all but the last `message_delta`, which is returned: the charge belongs on it."""
+        last = None
+        loop = asyncio.get_running_loop()
+        breath = loop.time() + BREATH
+        async for event in events:
+            self._meter.see_event(event.data)
+            if event.name == "message_stop":
+                if last is None:
+                    break
+                return last
+            if last is not None and event.name != "ping":
+                await self._pass_on(client, last)
+                last = None
+            if event.name == "message_delta":
+                last = event
+            else:
+                await self._pass_on(client, self._named(event))
+            # Nothing here waits while events come as fast as they go: other requests have their turn all the same.
+            if loop.time() >= breath:
+                await asyncio.sleep(0)
+                breath = loop.time() + BREATH
+        raise UpstreamFailed("upstream_error", f"{self._server}: the stream ended before its end")
+
+    async def _pass_on(self, client: Client, event: Event) -> None:
+        piece = event.encoded()
+        self._keep(piece)
+        await self._send(client, piece)
+        self._begun = True
+
+    async def _send(self, client: Client, piece: bytes) -> None:
+        """Raises ClientGone unless the call goes on without the app, if only until its input is known."""
+        if not self._gone:
+            self._sending = True
+            try:
+                await client.send(STREAM, piece)
+            except StreamClosedError:
+                self._gone = True
+            self._sending = False
+        if self._cut and self._meter.begun:
+            raise ClientGone
+
+    async def _send_last(self, client: Client, piece: bytes) -> None:
+        """The end of an answer. Who does not take it in time is gone, too."""
+        until = max(self._deadline, asyncio.get_running_loop().time() + PARTING)
+        try:
+            async with asyncio.timeout_at(until):
+                await self._send(client, piece)
+        except TimeoutError:
+            raise ClientGone from None
+
+    async def _end_stream(self, client: Client, last: Event) -> None:
+        data = {name: value for name, value in last.data.items() if name != "credits"}
+        head = b'event: message_delta\ndata: %b,"credits":' % encoded(data)[:-1]
+        tail = b'}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
+        self._keep(head)
+        kept = Kept(STREAM, bytes(self._kept), tail) if self._kept is not None else None
+        await self._meter.count_input()
+        charge = await self._settle(*self._meter.used(), kept)
+        await self._send_last(client, head + credits_of(charge, reads=self._hold.reads_credits) + tail)
+
+    def _keep(self, piece: bytes) -> None:
+        if self._kept is not None:
+            self._kept += piece
+            if len(self._kept) > MAX_REPLY_BYTES:
+                self._kept = None
+
+    def _named(self, event: Event) -> Event:
+        """The beginning of a message names the model as the app knows it."""
+        message = event.data.get("message")
+        if event.name != "message_start" or not isinstance(message, dict):
+            return event
+        return Event(event.name, {**event.data, "message": {**message, "model": self._model.model_id}})
+
+    async def _settle_received(self) -> None:
+        """Charges a call that was cut short what it used so far, unless all was charged before, or the model's server
+        never accepted it. Nobody waits for more, so a store that is away is asked again."""
+        if self._ended or not self._accepted:
+            return
+        if self._body:
+            await asyncio.to_thread(self._meter.see_bytes, self._body, self._hold.output_tokens)
+        await self._meter.count_input()
+        for pause in SETTLE_PAUSES:
+            try:
+                await self._settle(*self._meter.used_so_far())
+                return
+            except StoreUnavailable:
+                await asyncio.sleep(pause)
+            except UpstreamFailed:
+                break
+        log.warning("hold %s ended before it was settled: what the call used is not charged", self._hold.hold_id)
+
+    async def _settle(self, input_tokens: int, output_tokens: int, kept: Kept | None = None) -> Charge:
+        charge = await self._calls.settle(self._hold, input_tokens, output_tokens, kept)
+        self._ended = True
+        if charge is None:
+            raise UpstreamFailed("upstream_timeout", f"{self._hold.hold_id}: its hold had ended")
+        self.charged = charge.charged > 0
+        self._measures.charged(self._server, self._hold.asked.model, input_tokens, output_tokens, charge.charged)
+        if self._meter.shrank:
+            log.warning("AI call %s: %s reports less than before", self._hold.hold_id, self._server)
+        if self._hold.asked.price.cost(input_tokens, output_tokens) > charge.charged:
+            told = self._hold.hold_id, self._server, input_tokens, output_tokens
+            log.warning("AI call %s: %s reports %d and %d tokens, more than was held", *told)
+        return charge
+
+    async def _release(self) -> None:
+        """Ends the hold if nothing else did. Where the store is away it ends by itself."""
+        self._over("cut")
+        if not self._ended:
+            self._ended = True
+            try:
+                await self._calls.release(self._hold)
+            except StoreUnavailable:
+                log.warning("hold %s was not released and ends by itself", self._hold.hold_id)
+
+    def _over(self, outcome: str) -> None:
+        """The server has done with the call; the first who says so knows how."""
+        if self._asked_at is not None:
+            seconds = asyncio.get_running_loop().time() - self._asked_at
+            self._asked_at = None
+            self._measures.called_upstream(self._server, self._hold.asked.model, outcome, seconds)
+
+    async def _failed(self, error: Exception) -> Refused:
+        """The catalogue's error for a call that failed; what it used is charged if the model's server had accepted
+        it."""
+        if isinstance(error, UpstreamFailed):
+            code, description, detail = error.code, error.description, error.detail
+        else:
+            code, description = "upstream_timeout", ""
+            detail = f"{self._server}: more than {self._model.upstream.limits.total:g} s"
+            detail = "the server stopped" if self._stopped else detail
+        self._over("cut" if self._stopped else code)
+        log.warning("AI call %s failed: %s: %s", self._hold.hold_id, code, detail)
+        await self._settle_received()
+        if self.charged:
+            description = _CHARGED[code]
+        return Refused(code, description, window=self._hold.window)
+
+
+_CHARGED = {
+    "upstream_error": "The model's server failed in the middle of the call. What it had used until then was charged.",
+    "upstream_timeout": "The call took too long. What it had used until then was charged.",
+    "overloaded": "The model's server gave up in the middle of the call. What it had used until then was charged.",
+}
+
+
+def credits_of(charge: Charge, *, reads: bool) -> bytes:
+    """What a reply says of its cost, in micro-dollars, and where the token `reads` the credits of what is left."""
+    told = {"charged": charge.charged}
+    return encoded({**told, "remaining": charge.remaining} if reads else told)
+
+
+def error_event(refusal: Refused) -> bytes:
+    """A failure after the stream has begun."""
+    return b"event: error\ndata: %b\n\n" % encoded(envelope(refusal))

@@ -1,0 +1,33 @@
+"""Errors in the envelope of the Anthropic Messages API, for its SDKs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handlers.core.errors import CATALOGUE
+from store.refused import Refused
+
+TYPES = {
+    "invalid_token": "authentication_error",
+    "insufficient_scope": "permission_error",
+    "not_found": "not_found_error",
+    "payload_too_large": "request_too_large",
+    "insufficient_credits": "billing_error",
+    "app_spend_limit": "billing_error",
+    "rate_limited": "rate_limit_error",
+    "upstream_timeout": "timeout_error",
+    "overloaded": "overloaded_error",
+}
+OTHERS = ("invalid_request_error", "api_error")
+"""What it says of anything else: of the app's fault, and of ours."""
+
+
+def kind_of(code: str) -> str:
+    """What that API calls an error of the catalogue."""
+    return TYPES.get(code, OTHERS[CATALOGUE[code].status >= 500])
+
+
+def envelope(refusal: Refused) -> dict[str, Any]:
+    """The error as that API says it."""
+    message = refusal.description or CATALOGUE[refusal.code].description
+    return {"type": "error", "error": {"type": kind_of(refusal.code), "message": message}}

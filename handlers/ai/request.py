@@ -1,0 +1,132 @@
+"""A request of the Anthropic Messages API, checked as far as its cost depends on it. SPEC 4.6."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from handlers.core.params import Params
+from outbound.ai.events import compact
+from store.refused import Refused
+
+# What is passed on. Anything else is ignored, as everywhere: it could change what a call costs, or where what was said
+# goes (tools that the server runs, files that it keeps, faster lanes).
+FORWARDED = (
+    *("messages", "system", "tools", "tool_choice", "thinking", "temperature", "top_p", "top_k"),
+    *("stop_sequences", "metadata", "output_config"),
+)
+_PLAIN = ("model", "system")
+"""Of a form's fields those that are text; the others are JSON text."""
+BLOCKS = ("text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking")
+_SOURCES = {"image": ("base64",), "document": ("text", "content")}
+MAX_ASKED = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class AIRequest:
+    """`forwarded` is what the model's server is asked, without model, max_tokens and stream; `size` is its length in
+    bytes; `least_output` the tokens below which the call makes no sense."""
+
+    model: str
+    max_tokens: int
+    stream: bool
+    forwarded: dict[str, Any]
+    size: int
+    least_output: int
+
+
+def read_request(params: Params, *, form: bool, counting: bool = False) -> AIRequest:
+    """The request in a body. Where tokens are only counted, max_tokens may be left out. Raises
+    Refused("invalid_request")."""
+    model = params.require("model")
+    given = {name: _value(params, name, form) for name in (*FORWARDED, "max_tokens", "stream")}
+    max_tokens, stream = given.pop("max_tokens"), given.pop("stream")
+    if max_tokens is None and counting:
+        max_tokens = 1
+    if not _is_whole(max_tokens) or not 1 <= max_tokens <= MAX_ASKED:
+        raise Refused("invalid_request", "max_tokens must be a whole number above 0.")
+    if stream is not None and not isinstance(stream, bool):
+        raise Refused("invalid_request", "stream must be true or false.")
+    forwarded = {name: value for name, value in given.items() if value is not None}
+    check_messages(forwarded.get("messages"))
+    check_system(forwarded.get("system"))
+    check_tools(forwarded.get("tools"))
+    try:
+        size = len(compact(forwarded).encode())
+    except (UnicodeEncodeError, RecursionError, ValueError):
+        raise Refused("invalid_request", "The body is not sound JSON.") from None
+    return AIRequest(model, max_tokens, stream is True, forwarded, size, _least_output(forwarded))
+
+
+def check_messages(messages: object) -> None:
+    """A list that is not empty, of objects with a role and text or blocks."""
+    if not isinstance(messages, list) or not messages:
+        raise Refused("invalid_request", "messages must be a list with something in it.")
+    for message in messages:
+        if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
+            raise Refused("invalid_request", "A message has a role, user or assistant.")
+        _check_content(message.get("content"))
+
+
+def check_system(system: object) -> None:
+    """Text, or blocks of it."""
+    if system is not None:
+        _check_content(system)
+
+
+def check_tools(tools: object) -> None:
+    """Only the app's own: what a tool of the server's costs nobody can tell before."""
+    if tools is None:
+        return
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        raise Refused("invalid_request", "tools must be a list of objects.")
+    if any(tool.get("type", "custom") != "custom" for tool in tools):
+        raise Refused("invalid_request", "Only tools of the app's own (type custom) are offered here.")
+
+
+def _check_content(content: object) -> None:
+    if isinstance(content, str):
+        return
+    if not isinstance(content, list) or not content:
+        raise Refused("invalid_request", "content is text or a list of blocks.")
+    for block in _blocks(content):
+        if not isinstance(block, dict) or block.get("type") not in BLOCKS:
+            raise Refused("invalid_request", f"A block of content has one of the types {', '.join(BLOCKS)}.")
+        if block["type"] == "text" and not isinstance(block.get("text"), str):
+            raise Refused("invalid_request", "A block of text has text.")
+        allowed, source = _SOURCES.get(block["type"]), block.get("source")
+        if allowed and not (isinstance(source, dict) and source.get("type") in allowed):
+            # What lies behind an address or an id, or in a PDF, has no bound that could be held.
+            raise Refused("invalid_request", f"The source of a block {block['type']} is {' or '.join(allowed)} here.")
+
+
+def _blocks(content: list[Any]) -> Iterator[Any]:
+    """The blocks with those inside of tool results and documents."""
+    waiting = list(content)
+    while waiting:
+        block = waiting.pop()
+        yield block
+        if isinstance(block, dict):
+            inner = block.get("content")
+            waiting += inner if isinstance(inner, list) else []
+            source = block.get("source")
+            inner = source.get("content") if isinstance(source, dict) else None
+            waiting += inner if isinstance(inner, list) else []
+
+
+def _value(params: Params, name: str, form: bool) -> Any:
+    if form and name not in _PLAIN:
+        return params.structured(name)
+    return params.value(name)
+
+
+def _least_output(forwarded: dict[str, Any]) -> int:
+    """More than what thinking may take, or the server refuses the call."""
+    thinking = forwarded.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    return budget + 1 if isinstance(budget, int) and 0 < budget < MAX_ASKED else 1
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

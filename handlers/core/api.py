@@ -1,0 +1,177 @@
+"""The base of what apps call: JSON, CORS without credentials, bearer tokens, client authentication."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn, TypeVar
+
+from tornado.httputil import HTTPServerRequest
+from tornado.web import HTTPError
+
+from handlers.core.base import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, BaseHandler
+from handlers.core.params import Params, decode_form
+from handlers.core.policy import Policy
+from handlers.core.reading import LONG_BODY
+from handlers.core.server_state import ServerState
+from observability.tracing import CURRENT
+from store.apps.registration import Registration, secret_matches
+from store.refused import Refused
+from store.results import Caller, Window
+
+T = TypeVar("T")
+
+
+class ApiHandler(BaseHandler):
+    """An endpoint under /api/."""
+
+    allowed_headers = ALLOWED_HEADERS
+
+    # CORS on every response, errors too; the origin is never reflected and no cookie counts here.
+    constant_headers = (
+        *BaseHandler.constant_headers,
+        ("Access-Control-Allow-Origin", "*"),
+        ("Access-Control-Expose-Headers", EXPOSED),
+    )
+
+    lean = True
+    gone = False
+
+    def __init__(self, application: ServerState, request: HTTPServerRequest, *, policy: Policy) -> None:
+        # What Tornado's own comes to for a handler that renders no template and takes no stream.
+        self.application, self.request = application, request
+        self.path_args: list[str] = []
+        self._transforms: list[Any] = []
+        self._headers_written = self._finished = False
+        self._auto_finish, self._prepared_future = True, None
+        self.clear()
+        request.connection.set_close_callback(self.on_connection_close)  # type: ignore[union-attr]  # as in write_whole
+        self.initialize(policy)
+
+    def on_connection_close(self) -> None:
+        """The client closed the connection before it had an answer."""
+        self.gone = True
+
+    async def answer(self, args: list[str | bytes]) -> None:
+        """Answers the request; `args` are the parts of its path. What Tornado's `_execute` comes to here: whatever is
+        raised becomes an answer, also where what is waited for was cancelled."""
+        CURRENT.set(self.request)
+        try:
+            if self.request.method not in self.SUPPORTED_METHODS:
+                raise HTTPError(405)
+            self.path_args = [arg if isinstance(arg, str) else self.decode_argument(arg) for arg in args]
+            self.prepare()
+            answered = getattr(self, self.request.method.lower())(*self.path_args)
+            if answered is not None:
+                await answered
+            if not self._finished:
+                self.finish()
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # the process ends
+            self._handle_request_exception(error)
+
+    def options(self, *args: str) -> None:
+        """A preflight. The wildcard does not cover Authorization, so the headers are listed."""
+        self.set_header("Access-Control-Allow-Methods", ALLOWED_METHODS)
+        self.set_header("Access-Control-Allow-Headers", self.allowed_headers)
+        self.set_header("Access-Control-Max-Age", "86400")
+        self.set_status(204)
+        self.finish()
+
+    async def caller(self) -> Caller:
+        """Whom the request acts for. A forged token is refused without a store call; a live one is checked by the
+        script of the call. Raises Refused("invalid_token")."""
+        header = self.request.headers.get_list("Authorization")
+        scheme, _, presented = (header[0] if len(header) == 1 else "").partition(" ")
+        token = self.store.tokens.open_access(presented.strip()) if scheme.lower() == "bearer" else None
+        app = await self.store.apps.active(token.client) if token is not None else None
+        if token is None or app is None:
+            raise Refused("invalid_token")
+        self.counted_app = token.client
+        return Caller.of(token, app.scopes, app.owner)
+
+    async def read_body(
+        self, person: str, read: Callable[[], T], check: Callable[[], Awaitable[Window]], window: Window | None = None
+    ) -> tuple[T, Window | None]:
+        """What `read` makes of the body, and the figures of the window where it has counted the request already.
+
+        What a body says is refused only to who has a live token and an open window, or bodies that are refused would
+        cost nothing however many there are. So `check` asks for both before a long body is read, and where a short one
+        is refused; a short one that is in order costs no round trip. `window`: they were asked for before. Raises
+        Refused, with the window.
+        """
+        long = len(self.request.body) > LONG_BODY
+        if long and window is None:
+            window = await check()
+        try:
+            if window is None or not long:
+                return read(), window
+            self.step_aside()
+            return await self.site.readers.run(person, window, read, lambda: self.gone), window
+        except Refused as refusal:
+            refusal.window = refusal.window or window or await check()
+            raise
+
+    async def refuse_unknown(self, refusal: Refused) -> NoReturn:
+        """Refuses a request whose user cannot be known: it counts against its address, and takes nothing from any
+        user's window. Raises the refusal, or Refused("rate_limited")."""
+        await self.store.limits.unknown_user(self.counted_address)
+        raise refusal
+
+    async def authenticate(self, params: Params, *, optional: bool = False) -> Registration | None:
+        """The app that sends the request: HTTP Basic or credentials in the body, never both (SPEC 5.1, RFC 6749
+        2.3.1). Where it is optional, a secret may be left out, and None stands for no client at all. Raises
+        Refused("invalid_client" or "invalid_request")."""
+        client_id, secret = self._credentials(params)
+        if client_id is None:
+            if optional and secret is None:
+                return None
+            raise Refused("invalid_request", "client_id is missing.")
+        app = await self.store.apps.active(client_id)
+        authentic = _is_authentic(app, secret)
+        if app is None or not (authentic or (optional and secret is None)):
+            self.store.security.note("client_refused", client=app.client_id if app else "")
+            await self.refuse_unknown(Refused("invalid_client"))
+        elif authentic:  # anybody may name another one's app
+            self.counted_app = app.client_id
+        return app
+
+    def _credentials(self, params: Params) -> tuple[str | None, str | None]:
+        client_id, secret = params.get("client_id"), params.get("client_secret")
+        header = self.request.headers.get_list("Authorization")
+        if not header:
+            return client_id, secret
+        scheme, _, encoded = header[0].partition(" ")
+        if scheme.lower() != "basic":
+            raise Refused("invalid_request", "Authenticate with HTTP Basic or with client_secret in the body.")
+        self.basic_tried = True
+        if len(header) > 1 or secret is not None:
+            raise Refused("invalid_request", "Client credentials were sent twice.")
+        basic_id, basic_secret = _decode_basic(encoded.strip())
+        if client_id is not None and client_id != basic_id:
+            raise Refused("invalid_request", "client_id differs between header and body.")
+        return basic_id, basic_secret or None
+
+
+def _is_authentic(app: Registration | None, secret: str | None) -> bool:
+    """SPEC 5.1: the secret of a confidential app; a public app has none and is known by its client_id. For an app that
+    does not exist the work is that of a wrong secret."""
+    if app is not None and app.public:
+        return secret is None
+    return secret is not None and secret_matches(secret, app.secrets if app is not None else ())
+
+
+def _decode_basic(encoded: str) -> tuple[str, str]:
+    """RFC 6749 2.3.1: both halves are form-encoded before they are joined."""
+    try:
+        joined = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise Refused("invalid_request", "The Basic credentials are malformed.") from None
+    client_id, colon, secret = joined.partition(b":")
+    if not colon:
+        raise Refused("invalid_request", "The Basic credentials are malformed.")
+    return decode_form(client_id), decode_form(secret)

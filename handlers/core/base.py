@@ -1,0 +1,330 @@
+"""The base of all handlers: request ids, errors in one form, limit headers, no ETag and no 304 (SPEC 9)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import lru_cache
+from time import time
+from typing import Any, cast
+
+import orjson
+from tornado.escape import json_encode
+from tornado.httputil import HTTPServerRequest, ResponseStartLine, format_timestamp
+from tornado.web import HTTPError, RequestHandler
+
+from handlers.core.access_log import method_of, shown
+from handlers.core.client_address import window_address
+from handlers.core.devices import device_words
+from handlers.core.errors import CATALOGUE, PUBLIC_NAME, UNAVAILABLE, cause_of, is_defect, refusal_of
+from handlers.core.params import JSON, Params, parse_body
+from handlers.core.policy import Policy
+from handlers.core.server_state import ServerState
+from handlers.core.site import Site
+from observability.tracing import CURRENT, over, request_id
+from runtime.http.fields import headers_of, put_fields
+from store.refused import Refused, SignedOut, Unproved
+from store.results import Visitor, Window
+from store.wiring import Store
+
+log = logging.getLogger("latchkey.http")
+
+DEVICE_COOKIE = "device"
+EXPOSED = (
+    "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Request-Id, "
+    "Idempotent-Replayed, X-Should-Retry"
+)
+ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Traceparent, Tracestate"
+ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
+
+XSRF_WRONG = (
+    "Nothing was done: the form came without its XSRF token, or with one that is too old. Load the page anew, with "
+    "cookies allowed, and send it again."
+)
+
+
+class BaseHandler(RequestHandler):
+    """One request. `policy` is the route's."""
+
+    application: ServerState
+    policy: Policy
+
+    def initialize(self, policy: Policy) -> None:
+        """Takes the route's policy."""
+        self.policy = policy
+        self.window: Window | None = None
+        self.application.in_flight += 1
+        self.aside = False
+        # Set where HTTP Basic was tried, so that a 401 names the scheme (RFC 6749 5.2).
+        self.basic_tried = False
+
+    @property
+    def site(self) -> Site:
+        """The server's facts."""
+        return self.application.site
+
+    @property
+    def store(self) -> Store:
+        """The open store."""
+        return self.application.site.store
+
+    @property
+    def request_id(self) -> str:
+        """The id under which this request stands in the log and in its response."""
+        return request_id(self.request)
+
+    lean = False
+    """Whether a request comes here as `Call` of handlers/core/application.py brings it."""
+    vital = False
+    """Whether it is answered however much there is to do."""
+    too_large = "payload_too_large"
+    counted_app = ""
+    """The client id of the app whose call this turns out to be, for its numbers."""
+    streamed = 0
+    """Bytes of a body that went out piece by piece."""
+
+    @property
+    def needed(self) -> str:
+        """The scopes of which the token must carry one, for the method of this request."""
+        writes = self.request.method not in ("GET", "HEAD")
+        return (writes and self.policy.write_scope) or self.policy.scope
+
+    @property
+    def max_body(self) -> int:
+        """The largest body in bytes."""
+        return self.site.max_body
+
+    @property
+    def visitor(self) -> Visitor:
+        """Where the request comes from, for the audit trail."""
+        known = self.get_cookie(self.site.cookie(DEVICE_COOKIE)) or ""
+        return Visitor(self.address, device_words(self.request.headers.get("User-Agent", "")), known)
+
+    @property
+    def address(self) -> str:
+        """The client's address, through trusted proxies only."""
+        request, site = self.request, self.site
+        if "X-Forwarded-For" in request.headers and not site.trusts(request.remote_ip):
+            self.application.warn_of_proxy()
+        return site.address(request)
+
+    @property
+    def counted_address(self) -> str:
+        """The client's address as windows count it."""
+        return window_address(self.address)
+
+    def clear(self) -> None:
+        """Tornado's, which formats the date anew for each response and checks values that never change: a seventh of
+        what a request costs."""
+        lines = {"Date": [http_date(int(time()))]}
+        for name, value in self.constant_headers:
+            lines[name] = [value]
+        request = self.request
+        site = self.application.site
+        lines["X-Request-Id"] = [request_id(request, trusted=site.trusts(request.remote_ip))]
+        hsts = site.hsts
+        if hsts:
+            lines["Strict-Transport-Security"] = [hsts]
+        self._headers = headers_of(lines)
+        self.set_default_headers()
+        self._write_buffer = []
+        self._status_code, self._reason = 200, "OK"
+
+    constant_headers: tuple[tuple[str, str], ...] = (
+        ("Server", "Latchkey"),
+        ("Content-Type", "text/html; charset=UTF-8"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Cache-Control", "no-store"),
+        # Of what is no page: nothing in it runs, and nobody frames it.
+        ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+    )
+    """Of every response, errors included, beside its date and the id of its request. Names are spelt `Header-Case`."""
+
+    async def _execute(self, *args: Any, **kwargs: Any) -> None:
+        """Tornado's, in a task of its own."""
+        CURRENT.set(self.request)
+        await super()._execute(*args, **kwargs)
+
+    def prepare(self) -> None:
+        """Bounds the body. Raises Refused of `too_large`."""
+        if len(self.request.body) > self.max_body:
+            raise Refused(self.too_large)
+
+    def on_finish(self) -> None:
+        """The drain waits for what is in flight."""
+        self.application.in_flight -= 1
+        if self.aside:
+            self.application.bound -= 1
+        if self.counted_app:
+            self.application.site.store.numbers.called(self.counted_app, self._status_code == 429)
+        over(self.request)
+        # Tornado's templates leave a cycle, which holds the request until the next garbage collection.
+        self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}
+
+    def get_cookie(self, name: str, default: Any = None) -> Any:
+        """The cookie of this name, the last where there are several. Tornado's makes an object of each, which takes 30
+        ms for those that fit into a request. No value of ours needs quotes, so none is unquoted."""
+        found = getattr(self.request, "latchkey_cookies", None)
+        if found is None:
+            pairs = (crumb.partition("=") for crumb in self.request.headers.get("Cookie", "").split(";"))
+            found = {name.strip(): value.strip() for name, _, value in pairs}
+            self.request.latchkey_cookies = found  # type: ignore[attr-defined]  # as latchkey_id
+        return found.get(name, default)
+
+    def step_aside(self) -> None:
+        """From here on this request takes long and does little: it leaves its room to others, until it is finished."""
+        if not self.aside and not self._finished:
+            self.aside = True
+            self.application.bound += 1
+
+    def check_etag_header(self) -> bool:
+        """False: no conditional GET in v1, where a handler sets an ETag too (SPEC 9)."""
+        return False
+
+    def compute_etag(self) -> None:
+        """None: Tornado's own ETag and its 304 are off (SPEC 9)."""
+        return None
+
+    def check_xsrf_cookie(self) -> None:
+        """Checks the XSRF token where cookies carry authority, whatever Sec-Fetch-Mode says."""
+        if self.policy.xsrf:
+            try:
+                super().check_xsrf_cookie()
+            except HTTPError:
+                self.store.security.note("form_refused", detail=f"{self.policy.route} xsrf")
+                raise Refused("access_denied", XSRF_WRONG) from None
+
+    async def head(self, *args: str, **kwargs: str) -> None:
+        """As GET, without the body."""
+        answered = cast(Any, self.get(*args, **kwargs))
+        if answered is not None:
+            await answered
+
+    def body(self) -> Params:
+        """The parameters of the body."""
+        return parse_body(self.request)
+
+    def write_window(self, window: Window) -> None:
+        """SPEC 8.2: the figures of the window that counted this request."""
+        self.window = window
+        put_fields(
+            self._headers,
+            {
+                "X-Ratelimit-Limit": str(window.limit),
+                "X-Ratelimit-Remaining": str(window.remaining),
+                "X-Ratelimit-Reset": str(window.reset),
+            },
+        )
+
+    def write_json(self, value: dict[str, Any], status: int = 200) -> None:
+        """Writes a JSON object."""
+        if status != 200:
+            self.set_status(status)
+        self.write_whole(orjson.dumps(value), {})
+
+    def write_whole(self, body: bytes, headers: Mapping[str, str]) -> None:
+        """Writes the body, JSON unless the headers say otherwise. Their names are spelt `Header-Case`, and nothing in
+        them comes from outside: neither is checked."""
+        put_fields(self._headers, {"Content-Type": JSON, **headers, "Content-Length": str(len(body))})
+        if hasattr(self, "_new_cookie"):
+            self.finish(body)
+            return
+        # What Tornado's `finish` and `flush` come to where nothing was written yet, no cookie is set and no ETag made.
+        request = self.request
+        connection = request.connection
+        assert connection is not None and not self._headers_written
+        self._headers_written = True
+        connection.set_close_callback(None)  # type: ignore[attr-defined]  # of all connections of servers
+        start_line = ResponseStartLine("", self._status_code, self._reason)
+        connection.write_headers(start_line, self._headers, b"" if request.method == "HEAD" else body)
+        connection.finish()
+        self.application.log_request(self)
+        self._finished = True
+        self.on_finish()
+        self._break_cycles()
+
+    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+        """Sends the catalogue's error for whatever was raised."""
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        refusal = refusal_of(status_code, error)
+        super().send_error(CATALOGUE[refusal.code].status, **kwargs)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Renders a refusal. Headers are set here, since Tornado clears those that were set before."""
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        refusal = refusal_of(status_code, error)
+        self.site.measures.refused(self.policy.route, refusal.code)
+        if refusal.code == UNAVAILABLE:
+            self.site.measures.unavailable(self.policy.route, cause_of(error))
+        if refusal.window:
+            self.write_window(refusal.window)
+        if refusal.retry_after is not None:
+            self.set_header("Retry-After", str(refusal.retry_after))
+        if refusal.code == "method_not_allowed":
+            self.set_header("Allow", ", ".join(self.methods()))  # RFC 9110 15.5.6
+        self.write_refusal(refusal)
+
+    def methods(self) -> list[str]:
+        """The methods this address answers."""
+        own = [name for name in self.SUPPORTED_METHODS if not _is_inherited(type(self), name.lower())]
+        return [name for name in own if name != "HEAD" or "GET" in own]
+
+    @classmethod
+    def error_body(cls, refusal: Refused, request_id: str) -> dict[str, Any]:
+        """SPEC 2.5: the error body."""
+        body: dict[str, Any] = {
+            "error": PUBLIC_NAME.get(refusal.code, refusal.code),
+            "error_description": refusal.description or CATALOGUE[refusal.code].description,
+        }
+        if refusal.code == "rate_limited":
+            body["retryAfter"] = refusal.retry_after
+        return body
+
+    def write_refusal(self, refusal: Refused) -> None:
+        """The error as JSON, with the challenge that belongs to it."""
+        if refusal.code == "invalid_client" and self.basic_tried:
+            self.set_header("WWW-Authenticate", 'Basic realm="latchkey", charset="UTF-8"')
+        if refusal.code in ("invalid_token", "insufficient_scope"):
+            self.set_header("WWW-Authenticate", self._bearer_challenge(refusal))
+        self.set_header("Content-Type", "application/json")
+        self.finish(json_encode(self.error_body(refusal, self.request_id)))
+
+    def _bearer_challenge(self, refusal: Refused) -> str:
+        """RFC 6750 3."""
+        challenge = 'Bearer realm="latchkey"'
+        # RFC 6750 3.1: a request without a bearer token, or with another scheme, is told no error.
+        if self.request.headers.get("Authorization", "").partition(" ")[0].lower() == "bearer":
+            challenge += f', error="{refusal.code}"'
+        if refusal.code == "insufficient_scope":
+            challenge += f', scope="{self.needed}"'
+        return challenge
+
+    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
+        """As `log_failure`."""
+        log_failure(self.request, (typ, value, tb))
+
+
+def log_failure(request: HTTPServerRequest, raised: Any) -> None:
+    """Tracebacks for defects only, a line where the store or the hasher was away, and never the address with its
+    query, which may hold what is secret."""
+    error: BaseException | None = raised[1]
+    if is_defect(error):
+        log.error("%s %s failed [%s]", method_of(request), shown(request.path), request_id(request), exc_info=raised)
+    elif not isinstance(error, (Refused, SignedOut, Unproved, HTTPError)):
+        reason = str(error) or type(error).__name__
+        log.warning("%s %s: %s [%s]", method_of(request), shown(request.path), reason, request_id(request))
+    # A frame on the way often knows the error that went through it. The two would keep the request, with its body,
+    # until the next garbage collection, and those are rare.
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__
+
+
+@lru_cache(maxsize=1024)
+def http_date(seconds: int) -> str:
+    """A time of the epoch as the headers Date and Last-Modified have it. What is asked for is mostly the present."""
+    return format_timestamp(seconds)
+
+
+def _is_inherited(handler: type[RequestHandler], name: str) -> bool:
+    return getattr(handler, name) is getattr(RequestHandler, name)

@@ -1,0 +1,235 @@
+"""The base of what people see: templates, sessions, security headers, errors as pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from tornado.locale import Locale
+
+from handlers.core.base import DEVICE_COOKIE, BaseHandler
+from handlers.core.errors import CATALOGUE
+from handlers.core.format import counted
+from store.accounts.signin.devices import Device
+from store.accounts.signin.sessions import Session
+from store.apps.redirect_uris import form_action_source
+from store.crypto.passwords import check_password
+from store.errors import StoreUnavailable
+from store.lifetimes import DEVICE, MINUTE
+from store.refused import Refused, SignedOut
+from store.results import Profile
+
+PRODUCT = "Latchkey"
+DONE_COOKIE = "done"
+_PLAIN_PATH = re.compile(r"/(?!/)[!-\[\]-~]*")  # printable ASCII but the backslash
+
+
+class Onward(NamedTuple):
+    """Where a page leads on to, and what the link there says."""
+
+    href: str
+    label: str
+
+
+def safe_next(target: str | None) -> str:
+    """A path of this origin to go on to, or "/" for anything that could lead elsewhere."""
+    if target and len(target) <= 16_000 and _PLAIN_PATH.fullmatch(target) and not urlsplit(target).netloc:
+        return target
+    return "/"
+
+
+def next_query(target: str) -> str:
+    """What takes a target along in the address of another page; nothing for the front page."""
+    return f"?next={quote(target, safe='')}" if target != "/" else ""
+
+
+class PageHandler(BaseHandler):
+    """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere. `uses_scripts`: it has a script of
+    this server, without which it works as well."""
+
+    uses_scripts = False
+    came_from = "/account"
+    """Where the sender of a form goes on to who has to sign in first."""
+    onward: Onward | None = None
+    """Where the page of what went wrong leads on to, where that is not the account."""
+    sign_out_to = ""
+    """The address that is for somebody else than who is signed in; the page of what went wrong leads there."""
+
+    def set_default_headers(self) -> None:
+        """RFC 9700 4.16 and what browsers offer beside: no framing, no foreign content, no referrer to others."""
+        super().set_default_headers()
+        self.set_header("X-Frame-Options", "DENY")
+        self.set_header("Referrer-Policy", "same-origin")
+        self.set_header("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+        self.allow_form_to()
+
+    def allow_form_to(self, redirect_uri: str | None = None) -> None:
+        """The Content-Security-Policy. Chromium holds every redirect that follows a form against `form-action`, those
+        that the app's own server answers with too. So the scheme of a native app, once validated, is named there; for
+        an app on the web, which may redirect on to anywhere, there is no `form-action`."""
+        source = form_action_source(redirect_uri) if redirect_uri else ""
+        forms = "" if source is None else f"form-action 'self' {source}".rstrip() + "; "
+        scripts = "script-src 'self'; connect-src 'self'; " if self.uses_scripts else ""
+        self.set_header(
+            "Content-Security-Policy",
+            f"default-src 'none'; {scripts}style-src 'self'; img-src 'self' data:; "
+            f"{forms}base-uri 'none'; frame-ancestors 'none'",
+        )
+
+    def get_template_namespace(self) -> dict[str, Any]:
+        """What every template may use."""
+        known = {"signed_in": None, "session_here": False, "onward": None, "sign_out_to": ""}
+        return {**super().get_template_namespace(), **known, "product": PRODUCT, "title": PRODUCT}
+
+    async def check_new_password(self, password: str, email: str, name: str) -> None:
+        """Raises ValueError, with a reason for people, for a password that this person may not set."""
+        check_password(password, email, name)
+        await self.site.breaches.check(password)
+
+    def get_browser_locale(self, default: str = "en_US") -> Locale:
+        """English: Tornado's would read whatever is in Accept-Language."""
+        return Locale.get(default)
+
+    def session(self) -> Session | None:
+        """The session the cookie names, unread: whether it is alive only the store can say."""
+        cookie = self.get_cookie(self.site.cookie("session"))
+        return self.store.sessions.open(cookie) if cookie else None
+
+    def require_session(self) -> Session:
+        """The session the cookie names. Raises SignedOut."""
+        session = self.session()
+        if session is None:
+            raise SignedOut
+        return session
+
+    async def profile(self) -> Profile | None:
+        """Who is signed in, where that may be nobody."""
+        session = self.session()
+        try:
+            return await self.store.sessions.profile(session) if session else None
+        except SignedOut:
+            return None
+
+    async def profile_if_known(self) -> Profile | None:
+        """As `profile`, for pages that are shown while the store is away, too."""
+        with suppress(StoreUnavailable):
+            return await self.profile()
+        return None
+
+    def write_session(self, cookie: str | None) -> None:
+        """Sets the session cookie, or clears it. The XSRF token of before does not outlive the change."""
+        flags: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
+        if cookie is None:
+            self.clear_cookie(self.site.cookie("session"), **flags)
+        else:
+            self.set_cookie(
+                self.site.cookie("session"), cookie, expires_days=self.site.session_lifetime / 86400, **flags
+            )
+        self.clear_cookie(self.site.cookie("xsrf"), **flags)
+
+    def read_cookie(self, name: str) -> str | None:
+        """One of our cookies, by its short name."""
+        value: str | None = self.get_cookie(self.site.cookie(name))
+        return value
+
+    def write_cookie(self, name: str, value: str | None, lasts: int = 0) -> None:
+        """Sets a cookie of ours for `lasts` ms, or clears it."""
+        flags: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
+        if value is None:
+            self.clear_cookie(self.site.cookie(name), **flags)
+        else:
+            self.set_cookie(self.site.cookie(name), value, max_age=lasts // 1000, **flags)
+
+    def device(self) -> Device | None:
+        """The person's device that this browser is, unread: whether it is known still only the store can say."""
+        return self.store.devices.open(self.read_cookie(DEVICE_COOKIE))
+
+    async def keep_device(self, user: str) -> None:
+        """Keeps this browser a known one of the person, where what they did made all others unknown."""
+        with suppress(StoreUnavailable, SignedOut):  # what they did is done
+            self.write_cookie(DEVICE_COOKIE, await self.store.devices.renew(self.device(), user), DEVICE)
+
+    def see_other(self, url: str) -> None:
+        """RFC 9700 4.12: a redirect after a POST is 303."""
+        self.redirect(url, status=303)
+
+    def see_done(self, path: str) -> None:
+        """As `see_other`, to a page of ours that says what was done; the query of `path` is the word for it."""
+        self.write_cookie(DONE_COOKIE, path.partition("?")[2], MINUTE)
+        self.see_other(path)
+
+    def notice(self, words: Mapping[str, str]) -> str | None:
+        """What the page says was done, once and where it was done just now: an address alone, which anybody can have
+        somebody open, says nothing."""
+        word = self.read_cookie(DONE_COOKIE)
+        if word is None or word != self.request.query:
+            return None
+        self.write_cookie(DONE_COOKIE, None)
+        return words.get(word)
+
+    def to_sign_in(self, target: str) -> None:
+        """Sends the browser to the sign-in page, and on to `target` from there."""
+        self.see_other(f"/signin?next={quote(target, safe='')}")
+
+    def check_same_origin(self) -> None:
+        """Refuses a form that a page of another origin sent. Raises Refused("access_denied")."""
+        origin = self.request.headers.get("Origin")
+        if origin is not None and origin not in (self.site.base_url, f"{self.request.protocol}://{self.request.host}"):
+            self.store.security.note("form_refused", detail=f"{self.policy.route} origin")
+            raise Refused("access_denied", "This form was sent by another site.")
+
+    def wants_json(self) -> bool:
+        """Whether the client prefers JSON to a page."""
+        accept = self.request.headers.get("Accept", "")
+        sent = self.request.headers.get("Content-Type", "").startswith("application/json")
+        return "text/html" not in accept and ("application/json" in accept or sent)
+
+    def write_refusal(self, refusal: Refused) -> None:
+        """The error as a page, or as JSON where that was asked for. Who is signed out is sent to sign in."""
+        if self.wants_json():
+            super().write_refusal(refusal)
+        elif refusal.code == "login_required":
+            target = self.request.uri if self.request.method in ("GET", "HEAD") else self.came_from
+            self.to_sign_in(safe_next(target))
+        else:
+            entry = CATALOGUE[refusal.code]
+            heading = _HEADINGS.get(entry.status, "That did not work")
+            # The session is not looked up: this is written while the store is away, too.
+            here = self.session() is not None
+            self.render(
+                "message.html",
+                title=heading,
+                heading=heading,
+                text=self.words_for(refusal),
+                status=entry.status,
+                session_here=here,
+                onward=self.onward or self.way_on(refusal, here),
+                sign_out_to=self.sign_out_to,
+            )
+
+    def words_for(self, refusal: Refused) -> str:
+        """What a page says of it."""
+        if refusal.code == "rate_limited" and refusal.retry_after:
+            seconds = refusal.retry_after
+            wait = counted(seconds, "second") if seconds <= 90 else counted(-(-seconds // 60), "minute")
+            return f"That was more often than is allowed. Try again in {wait}."
+        return refusal.description or CATALOGUE[refusal.code].description
+
+    def way_on(self, refusal: Refused, here: bool) -> Onward:
+        """Where a page of what went wrong leads on to; `here`: somebody is signed in."""
+        if refusal.code in ("rate_limited", "temporarily_unavailable") and self.request.method == "GET":
+            return Onward(safe_next(self.request.uri), "Try again")
+        return Onward("/account", "Go to your account") if here else Onward("/", "Go to the front page")
+
+
+_HEADINGS = {
+    403: "Not allowed",
+    404: "Not found",
+    413: "Too large",
+    429: "Too many requests",
+    500: "Something went wrong",
+    503: "Not available right now",
+}

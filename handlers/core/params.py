@@ -1,0 +1,196 @@
+"""Parameters of requests, read strictly: nothing repeated, nothing of the wrong type, no broken text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tornado.httputil import HTTPServerRequest
+
+from store.documents.json_text import check_nesting, values_in
+from store.refused import Refused
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+MOST_VALUES = 30_000
+"""Values in a body, about: each takes some two microseconds to read, check and write again."""
+MOST_FIELDS = 200
+"""Fields of a form or a query. Programs send a dozen, and each takes some ten microseconds to decode."""
+_MANY = f"The body has more than {MOST_VALUES:,} values."
+_NUL = "A NUL has no place in a parameter."
+_ENCODED = re.compile(rb"[^ -$&-*,-~]")
+# urllib.parse.unquote_to_bytes takes the same, and ten times as long for a percent sign without its digits.
+_ESCAPES = re.compile(rb"(?:%[0-9A-Fa-f]{2})+")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+
+class Params:
+    """The parameters of one request. A parameter without a value counts as left out (RFC 6749 3.1). `typed`: they come
+    from JSON, where a number is no text."""
+
+    def __init__(self, values: Mapping[str, Any], *, typed: bool = False) -> None:
+        self._values = values
+        self._typed = typed
+        self._room = MOST_VALUES
+
+    def get(self, name: str) -> str | None:
+        """The parameter as text, or None. Raises Refused("invalid_request") for anything but text."""
+        value = self._values.get(name)
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str):
+            raise Refused("invalid_request", f"{name} must be a string.")
+        return value
+
+    def require(self, name: str) -> str:
+        """The parameter as text. Raises Refused("invalid_request") where it is missing."""
+        value = self.get(name)
+        if value is None:
+            raise Refused("invalid_request", f"{name} is missing.")
+        return value
+
+    def whole(self, name: str) -> int:
+        """The parameter as a whole number: a JSON number without fraction or exponent, in a form its digits. Raises
+        Refused("invalid_request"), also where it is missing."""
+        value = self._values.get(name)
+        if value is None or value == "":
+            raise Refused("invalid_request", f"{name} is missing.")
+        if not self._typed and isinstance(value, str) and _WHOLE.fullmatch(value):
+            value = int(value)
+        if type(value) is not int:  # a boolean is one for isinstance
+            raise Refused("invalid_request", f"{name} must be a whole number.")
+        return value
+
+    def texts(self, name: str) -> list[str] | None:
+        """A list of strings: a JSON array, or JSON text of one in a form. None where it is missing."""
+        value = self._values.get(name)
+        if isinstance(value, str) and value:
+            value = decode_json(value.encode("utf-8", "surrogatepass"))
+        if value is None or value == "":
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise Refused("invalid_request", f"{name} must be a list of strings.")
+        return value
+
+    def value(self, name: str) -> Any:
+        """The parameter as it came: of any type in JSON, text in a form. None where it is missing or null."""
+        return self._values.get(name)
+
+    def structured(self, name: str) -> Any:
+        """The parameter where a form carries it as JSON text. Raises Refused("invalid_request")."""
+        value = self._values.get(name)
+        if not isinstance(value, str) or not value:
+            return value
+        raw = value.encode("utf-8", "surrogatepass")
+        self._room -= values_in(raw)
+        if self._room < 0:
+            raise Refused("invalid_request", _MANY)
+        return decode_json(raw)
+
+    def names(self) -> Sequence[str]:
+        """The names of all parameters sent."""
+        return list(self._values)
+
+
+def parse_pairs(encoded: str | bytes) -> list[tuple[str, str]]:
+    """The pairs of a query or a form, in order. Raises Refused("invalid_request") for bad UTF-8, for a NUL, and for
+    more than MOST_FIELDS."""
+    raw = encoded.encode("latin-1") if isinstance(encoded, str) else encoded
+    if raw.count(b"&") >= MOST_FIELDS:
+        raise Refused("invalid_request", f"There are more than {MOST_FIELDS} parameters.")
+    if not _ENCODED.search(raw):
+        # What programs send has nothing to decode, mostly.
+        split = (field.partition("=") for field in raw.decode().split("&") if field)
+        return [(name, value) for name, _, value in split]
+    pairs = []
+    for field in raw.split(b"&"):
+        if field:
+            name, _, value = field.partition(b"=")
+            pairs.append((decode_form(name), decode_form(value)))
+    return pairs
+
+
+def decode_form(raw: bytes) -> str:
+    """One name or value of application/x-www-form-urlencoded. Raises Refused("invalid_request")."""
+    if b"%" in raw or b"+" in raw:
+        raw = _ESCAPES.sub(_unescaped, raw.replace(b"+", b" "))
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused("invalid_request", "The parameters are not UTF-8.") from None
+    if "\0" in text:
+        raise Refused("invalid_request", _NUL)
+    return text
+
+
+def _unescaped(escapes: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(escapes[0].replace(b"%", b"").decode())
+
+
+def once(pairs: Sequence[tuple[str, str]]) -> Params:
+    """The pairs as parameters. Raises Refused("invalid_request") for a repeated one (RFC 6749 3.1)."""
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in values:
+            raise Refused("invalid_request", "A parameter is repeated.")
+        values[name] = value
+    return Params(values)
+
+
+def media_type(request: HTTPServerRequest) -> str:
+    """The type of the body, without parameters."""
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def parse_body(request: HTTPServerRequest) -> Params:
+    """The body of a POST: one JSON object or a form (SPEC 1). Raises Refused("invalid_request" or
+    "unsupported_media_type")."""
+    kind = media_type(request)
+    if kind == JSON:
+        value = decode_json(request.body)
+        if not isinstance(value, dict):
+            raise Refused("invalid_request", "The body must be one JSON object.")
+        return Params(value, typed=True)
+    if kind == FORM or (not kind and not request.body):
+        return once(parse_pairs(request.body))
+    raise Refused("unsupported_media_type")
+
+
+def decode_json(body: bytes) -> Any:
+    """A JSON value without repeated keys, nested as deep as a document may be. Raises Refused("invalid_request")."""
+    if len(body) > MOST_VALUES and values_in(body) > MOST_VALUES:
+        raise Refused("invalid_request", _MANY)
+    try:
+        # How deep the parser itself goes is another with each release of Python.
+        check_nesting(body)
+        text = body.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Refused("invalid_request", "The body is not sound JSON.") from None
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise Refused("invalid_request", "A JSON key is repeated.")
+        values[_sound(name)] = _sound(value) if isinstance(value, str) else value
+    return values
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _sound(text: str) -> str:
+    """The text, if it has no NUL and no lone surrogate."""
+    if "\0" in text:
+        raise Refused("invalid_request", _NUL)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Refused("invalid_request", "The parameters are not UTF-8.") from None
+    return text

@@ -1,0 +1,64 @@
+"""What each scope means for the person who grants it, in words of consequence. SPEC 2.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from handlers.core.format import money
+
+
+class ScopeWords(NamedTuple):
+    """A scope as the consent page says it; `dangerous` marks what can cost the person something."""
+
+    title: str
+    detail: str
+    dangerous: bool
+
+
+SCOPE_WORDS: dict[str, ScopeWords] = {
+    "profile": ScopeWords(
+        "See who you are",
+        "Your name, e-mail address, picture and user id, so that it knows you when you return.",
+        False,
+    ),
+    "credits:read": ScopeWords(
+        "See your credit balance",
+        "It sees how much you can still spend. It cannot spend any of it.",
+        False,
+    ),
+    "credits:spend": ScopeWords(
+        "Spend from your balance",
+        "It can make AI calls that you pay for, without asking you each time, up to a monthly limit that you set, "
+        "until you disconnect it.",
+        True,
+    ),
+    "apps:read": ScopeWords(
+        "See which other apps you use",
+        "Their names, what they may do, and when they were last used.",
+        False,
+    ),
+    "data:read": ScopeWords(
+        "Read what it has stored for you",
+        "It can read the documents it keeps here on your behalf. It never sees another app’s documents.",
+        False,
+    ),
+    "data:write": ScopeWords(
+        "Store documents for you",
+        "It can create, change and delete its own documents here. It never touches another app’s documents.",
+        True,
+    ),
+}
+
+
+def allowed(scopes: Iterable[str], spend_limit: int | None) -> list[ScopeWords]:
+    """What an app may do, in words; `spend_limit` is in micro-dollars a month, None for no limit."""
+    found = []
+    for scope in scopes:
+        words = SCOPE_WORDS.get(scope)
+        if words and scope == "credits:spend":
+            limit = "without a limit" if spend_limit is None else f"up to {money(spend_limit)} a month"
+            words = words._replace(title=f"{words.title}, {limit}")
+        if words:
+            found.append(words)
+    return found

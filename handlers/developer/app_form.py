@@ -1,0 +1,135 @@
+"""The form of an app: what was typed, and what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from handlers.core.params import Params
+from store.apps.lookalikes import check_honest_name
+from store.apps.redirect_uris import check_redirect_uri
+from store.apps.registration import MAX_REDIRECT_URIS, MOST_LIFETIME, MOST_RETRY, Registration, check_homepage
+from store.names import SCOPES, check_app_name
+
+BOX = "scope:"
+_NUMBER = re.compile(r"[0-9]{1,10}")
+
+
+@dataclass
+class AppForm:
+    """The form of an app as it was filled in, and what is wrong with it by field."""
+
+    name: str = ""
+    homepage: str = ""
+    redirect_uris: str = ""
+    scopes: tuple[str, ...] = ("profile",)
+    public: bool = False
+    pkce_required: bool = True
+    nonce: str = ""
+    hosted_storage: bool = False
+    omit_iss: bool = False
+    refresh_retry_seconds: str = "0"
+    refresh_lifetime_days: str = "0"
+    errors: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, app: Registration) -> AppForm:
+        """The form of a registered app."""
+        uris = "\n".join(app.redirect_uris)
+        return cls(
+            app.name,
+            app.homepage,
+            uris,
+            app.scopes,
+            app.public,
+            app.pkce_required,
+            hosted_storage=app.hosted_storage,
+            omit_iss=not app.iss_in_response,
+            refresh_retry_seconds=str(app.refresh_retry_seconds),
+            refresh_lifetime_days=str(app.refresh_lifetime_days),
+        )
+
+    @classmethod
+    def read(cls, params: Params, public: bool, base_url: str, named: str = "") -> AppForm:
+        """What was typed, checked field by field; `base_url` is the origin of this server, `named` what the app is
+        called now, which it may stay."""
+        made = cls(
+            name=params.get("name") or "",
+            homepage=(params.get("homepage") or "").strip(),
+            redirect_uris=params.get("redirect_uris") or "",
+            scopes=tuple(scope for scope in SCOPES if params.get(BOX + scope)),
+            public=public,
+            pkce_required=params.get("pkce_required") is not None,
+            nonce=params.get("nonce") or "",
+            hosted_storage=params.get("hosted_storage") is not None,
+            omit_iss=params.get("omit_iss") is not None,
+            refresh_retry_seconds=(params.get("refresh_retry_seconds") or "0").strip(),
+            refresh_lifetime_days=(params.get("refresh_lifetime_days") or "0").strip(),
+        )
+        made.check(base_url, named)
+        return made
+
+    def check(self, base_url: str, named: str) -> None:
+        """Notes what may not register, and why."""
+        try:
+            self.name = check_app_name(self.name)
+            if self.name != named:
+                check_honest_name(self.name)
+        except ValueError as error:
+            self.errors["name"] = [str(error)]
+        try:
+            check_homepage(self.homepage)
+        except ValueError:
+            self.errors["homepage"] = ["Begin with https:// or http://, and use no spaces."]
+        if not self.scopes:
+            self.errors["scopes"] = ["Choose at least one thing that your app may ask for."]
+        if self.hosted_storage and not Registration.data_scopes(self.scopes):
+            self.errors["hosted_storage"] = ["Choose above that it may read or write documents, or do not tick this."]
+        for name, most in (("refresh_retry_seconds", MOST_RETRY), ("refresh_lifetime_days", MOST_LIFETIME)):
+            text = getattr(self, name)
+            if not (_NUMBER.fullmatch(text) and int(text) <= most):
+                self.errors[name] = [f"Type a whole number from 0 to {most}."]
+        if wrong := self.wrong_uris(base_url):
+            self.errors["redirect_uris"] = wrong
+
+    def wrong_uris(self, base_url: str) -> list[str]:
+        """Why these addresses may not register. Too many are counted and none of them is checked."""
+        uris = self.lines()
+        if not uris:
+            return ["Enter at least one address."]
+        if len(uris) > MAX_REDIRECT_URIS:
+            return [f"These are {len(uris)} addresses; an app has at most {MAX_REDIRECT_URIS}."]
+        wrong = []
+        for uri, line in uris.items():
+            try:
+                check_redirect_uri(uri, self.public, base_url)
+            except ValueError as error:
+                wrong.append(f"Line {line}: {error}")
+        return wrong
+
+    def lines(self) -> dict[str, int]:
+        """The addresses, and the first line of each. What is checked and what registers both come from here, whole."""
+        found: dict[str, int] = {}
+        for number, line in enumerate(self.redirect_uris.split("\n"), 1):
+            if uri := line.strip():
+                found.setdefault(uri, number)
+        return found
+
+    def uris(self) -> tuple[str, ...]:
+        """The addresses, each once."""
+        return tuple(self.lines())
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of a registration that this form sets."""
+        return {
+            "name": self.name,
+            "homepage": self.homepage,
+            "redirect_uris": self.uris(),
+            "scopes": self.scopes,
+            "pkce_required": self.pkce_required or self.public,
+            "hosted_storage": self.hosted_storage,
+            "iss_in_response": not self.omit_iss,
+            "refresh_retry_seconds": int(self.refresh_retry_seconds),
+            "refresh_lifetime_days": int(self.refresh_lifetime_days),
+        }

@@ -1,0 +1,238 @@
+"""/developer: apps in the hands of the people who registered them."""
+
+from __future__ import annotations
+
+import secrets
+from types import SimpleNamespace
+
+from handlers.account.reauth_forms import GuardedPage
+from handlers.core import mails
+from handlers.core.format import counted, money
+from handlers.core.scopes import SCOPE_WORDS
+from handlers.developer.app_changes import changed_lines
+from handlers.developer.app_form import AppForm
+from handlers.developer.plot import bars
+from handlers.developer.snippets import snippets_of
+from store.apps.domains import PATH, provable
+from store.apps.lookalikes import looks_like_a_brand
+from store.apps.registration import Registration, secret_mark
+from store.refused import Refused
+from store.results import Profile
+
+NOTICES = {
+    "saved": "Saved. It counts from now on.",
+    "again": "This form was sent before: the app is registered already. Its secret was shown then and is not shown "
+    "again; if you have lost it, make a new one below.",
+    "off": "The app is switched off: it gets no new access, and its tokens are refused.",
+    "on": "The app is switched on. Tokens that have not expired work again.",
+    "deleted": "The app is deleted. People can see and download what it kept for them for 30 days.",
+    "verified": "Domain verified.",
+    "ended": "That secret is refused from now on.",
+}
+
+
+class DeveloperPage(GuardedPage):
+    """What the pages of the portal share."""
+
+    def tell_owner(self, profile: Profile, app: Registration, *lines: str) -> None:
+        """Mails the owner what was changed; `app` is the registration of before."""
+        mails.app_changed(self.site, profile.warned, app, list(lines), self.visitor)
+
+    def show_form(self, profile: Profile, form: AppForm) -> None:
+        """The form of a new app."""
+        if form.errors:
+            self.set_status(400)
+        self.render(
+            "developer_register.html",
+            title="Register an app",
+            signed_in=profile,
+            form=form,
+            words=SCOPE_WORDS,
+            kind_open=True,
+            must_pkce=self.site.require_pkce,
+        )
+
+    async def show_app(
+        self,
+        profile: Profile,
+        app: Registration,
+        form: AppForm | None = None,
+        secret: str | None = None,
+        fresh: bool = False,
+        wrong: str | None = None,
+        domain: str | None = None,
+        wrong_domain: str | None = None,
+    ) -> None:
+        """The page of an app. `secret` is shown this once; `fresh`: it was registered just now; `wrong` is what was
+        not done, and why; `domain` is one that was typed, `wrong_domain` why it is not verified."""
+        if wrong or wrong_domain or (form and form.errors):
+            self.set_status(400)
+        numbers = await self.store.numbers.of(app.client_id)
+        sums = SimpleNamespace(
+            calls=sum(day.calls for day in numbers.days),
+            limited=sum(day.limited for day in numbers.days),
+            spent=sum(day.spent for day in numbers.days),
+        )
+        self.render(
+            "developer_app.html",
+            title=app.name,
+            signed_in=profile,
+            app=app,
+            form=form or AppForm.of(app),
+            words=SCOPE_WORDS,
+            kind_open=False,
+            must_pkce=self.site.require_pkce,
+            domains=provable(app),
+            domain=app.domain if domain is None else domain,
+            wrong_domain=wrong_domain,
+            proof_path=PATH,
+            brand=looks_like_a_brand(app.name),
+            secret=secret,
+            fresh=fresh,
+            wrong=wrong,
+            notice=self.notice(NOTICES),
+            marks=[secret_mark(digest) for digest in app.secrets],
+            snippets=snippets_of(app, self.site.base_url, secret),
+            numbers=numbers,
+            plots=[
+                (f"Calls by day, {counted(sums.calls, 'call')} in all", bars([day.calls for day in numbers.days])),
+                (f"Spent by day, {money(sums.spent)} in all", bars([day.spent for day in numbers.days])),
+            ],
+            sums=sums,
+        )
+
+    def may_register(self) -> bool:
+        """Whether this person may register apps at all."""
+        return self.site.app_registration == "everybody"
+
+
+class OwnedAppsHandler(DeveloperPage):
+    """The list."""
+
+    async def get(self) -> None:
+        """Shows the person's own apps."""
+        owned = await self.store.owned.list(self.require_session())
+        self.render(
+            "developer_apps.html",
+            title="Your apps",
+            signed_in=owned.profile,
+            owned=owned,
+            open=self.may_register(),
+            full=len(owned) >= self.site.apps_per_person,
+            most=self.site.apps_per_person,
+            most_days=self.store.tokens.refresh_days,
+            notice=self.notice(NOTICES),
+        )
+
+
+class RegisterHandler(DeveloperPage):
+    """Registers an app."""
+
+    async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
+        """Raises Refused("access_denied") where the operator alone registers apps."""
+        await super().prepare()
+        if not self.may_register():
+            raise Refused("access_denied", "Apps are registered by the operator of this server. Ask them for yours.")
+
+    async def get(self) -> None:
+        """Shows the form."""
+        profile = await self.store.sessions.profile(self.require_session())
+        self.show_form(profile, AppForm(nonce=secrets.token_urlsafe(16)))
+
+    async def post(self) -> None:
+        """Answers with the page of the app, on which its secret stands this once. The same form sent again, as a
+        browser does that loads the page anew, registers nothing and shows no secret."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        kind = params.get("kind") or "confidential"
+        if kind not in ("confidential", "public"):
+            raise Refused("invalid_request", "kind is confidential or public.")
+        profile = await self.store.sessions.profile(session)
+        form = AppForm.read(params, kind == "public", self.site.base_url)
+        if not 16 <= len(form.nonce) <= 64:
+            raise Refused("invalid_request", "The form is not whole: open it again.")
+        if form.errors:
+            return self.show_form(profile, form)
+        made = await self.store.owned.register(
+            session,
+            form.nonce,
+            self.visitor,
+            most=self.site.apps_per_person,
+            public=form.public,
+            **form.fields(),
+        )
+        if made.again:
+            return self.see_done(f"/developer/apps/{made.registration.client_id}?again")
+        await self.show_app(profile, made.registration, secret=made.secret, fresh=True)
+
+
+class OwnedAppHandler(DeveloperPage):
+    """One app."""
+
+    async def get(self, client_id: str) -> None:
+        """Shows it."""
+        await self.show_app(*await self.store.owned.find(self.require_session(), client_id))
+
+    async def post(self, client_id: str) -> None:
+        """Changes it. What is wrong is said beside its field."""
+        self.check_same_origin()
+        session, params = self.require_session(), self.body()
+        profile, app = await self.store.owned.find(session, client_id)
+        form = AppForm.read(params, app.public, self.site.base_url, app.name)
+        if not form.errors:
+            try:
+                app = await self.store.owned.update(session, client_id, "app_changed", self.visitor, **form.fields())
+            except ValueError as error:
+                form.errors["scopes"] = [f"This cannot be: {error}."]  # an app with hosted storage, set by the operator
+        if form.errors:
+            return await self.show_app(profile, app, form)
+        self.tell_owner(profile, app, *changed_lines(app, form.fields()))
+        self.see_done(f"/developer/apps/{client_id}?saved")
+
+
+class RotateHandler(DeveloperPage):
+    """Makes a second secret."""
+
+    async def post(self, client_id: str) -> None:
+        """Answers with the page on which it stands this once. Sent again it is refused: there are two then."""
+        self.check_same_origin()
+        session = self.require_session()
+        profile, app = await self.store.owned.find(session, client_id)
+        try:
+            app, secret = await self.store.owned.rotate(session, client_id, self.visitor)
+        except Refused as refusal:
+            if refusal.code != "invalid_request" or self.wants_json():
+                raise
+            return await self.show_app(profile, app, wrong=refusal.description)
+        self.tell_owner(profile, app, "A second client secret was made")
+        await self.show_app(profile, app, secret=secret)
+
+
+class EndSecretHandler(DeveloperPage):
+    """Ends one of two secrets."""
+
+    async def post(self, client_id: str) -> None:
+        """It is refused from then on."""
+        self.check_same_origin()
+        session, mark = self.require_session(), self.body().require("mark")
+        profile, app = await self.store.owned.find(session, client_id)
+        await self.store.owned.drop_secret(session, client_id, mark, self.visitor)
+        self.tell_owner(profile, app, "A client secret was ended")
+        self.see_done(f"/developer/apps/{client_id}?ended")
+
+
+class StatusHandler(DeveloperPage):
+    """Switches an app off and on."""
+
+    async def post(self, client_id: str) -> None:
+        """Off, every token of it is refused until it is on again."""
+        self.check_same_origin()
+        session, status = self.require_session(), self.body().require("status")
+        if status not in ("active", "off"):
+            raise Refused("invalid_request", "status is active or off.")
+        event = "app_enabled" if status == "active" else "app_disabled"
+        profile, _ = await self.store.owned.find(session, client_id)
+        app = await self.store.owned.update(session, client_id, event, self.visitor, status=status)
+        if status != app.status:
+            self.tell_owner(profile, app, "It was switched on" if status == "active" else "It was switched off")
+        self.see_done(f"/developer/apps/{client_id}?{'on' if status == 'active' else 'off'}")

@@ -1,0 +1,173 @@
+"""Ready-made code for an app, filled with its own values: curl, Python and JavaScript, each the whole flow."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from store.apps.registration import Registration
+
+PLACEHOLDER = "YOUR_CLIENT_SECRET"
+
+
+class Snippet(NamedTuple):
+    """A piece of code; `language` is what people call it, `name` what it is called in an address."""
+
+    name: str
+    language: str
+    needs: str
+    code: str
+
+
+def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Snippet]:
+    """The flow in three languages. `secret`: where it is known, which is once; else a placeholder stands there."""
+    values = {
+        "base_url": base_url,
+        "client_id": app.client_id,
+        "client_secret": "" if app.public else secret or PLACEHOLDER,
+        "redirect_uri": app.redirect_uris[0],
+        "scope": " ".join(app.scopes),
+    }
+    userinfo = "profile" in app.scopes
+    return [
+        Snippet("curl", "curl", "In a terminal with bash, curl and openssl.", _curl(values, userinfo)),
+        Snippet("python", "Python", "Python 3.9 or newer, nothing to install.", _python(values, userinfo)),
+        Snippet("javascript", "JavaScript", "Node 18 or newer, saved as try.mjs.", _javascript(values, userinfo)),
+    ]
+
+
+def _curl(values: dict[str, str], userinfo: bool) -> str:
+    quoted = {name: shlex.quote(value) for name, value in values.items()}
+    secret = ' \\\n  --data-urlencode "client_secret=$CLIENT_SECRET"' if values["client_secret"] else ""
+    asked = {name: values[name] for name in ("client_id", "redirect_uri", "scope")}
+    page = f"{values['base_url']}/oauth/authorize?{urlencode({'response_type': 'code', **asked})}"
+    text = f"SERVER={quoted['base_url']}\nCLIENT_ID={quoted['client_id']}\n"
+    if secret:
+        text += f"CLIENT_SECRET={quoted['client_secret']}\n"
+    text += f"""\
+REDIRECT_URI={quoted["redirect_uri"]}
+AUTHORIZE={shlex.quote(page)}
+
+# 1. Made anew for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
+random() {{ openssl rand -base64 48 | tr '+/' '-_' | tr -d '=\\n'; }}
+STATE=$(random)
+VERIFIER=$(random)
+CHALLENGE=$(printf %s "$VERIFIER" | openssl dgst -sha256 -binary | openssl base64 -A | tr '+/' '-_' | tr -d '=')
+
+# 2. Where the person's browser is sent.
+echo "Open this address, sign in and allow:"
+echo "$AUTHORIZE&state=$STATE&code_challenge=$CHALLENGE&code_challenge_method=S256"
+
+# 3. The browser comes back to your redirect URI. Copy code=... from its address, within 60 seconds.
+echo "Paste the code:"
+read -r CODE
+TOKENS=$(curl -sS "$SERVER/api/oauth/token" -d grant_type=authorization_code -d "code=$CODE" \\
+  --data-urlencode "redirect_uri=$REDIRECT_URI" -d "code_verifier=$VERIFIER" -d "client_id=$CLIENT_ID"{secret})
+echo "$TOKENS"
+"""
+    if userinfo:
+        text += """
+# 4. Who the person is.
+ACCESS_TOKEN=$(printf %s "$TOKENS" | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
+curl -sS "$SERVER/api/oauth/userinfo" -H "Authorization: Bearer $ACCESS_TOKEN" -w '\\n'
+"""
+    return text
+
+
+def _python(values: dict[str, str], userinfo: bool) -> str:
+    text = _constants(values, "", "\n")
+    secret = ', "client_secret": CLIENT_SECRET' if values["client_secret"] else ""
+    text = f"""\
+import base64, hashlib, json, secrets
+from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.request import Request, urlopen
+
+{text}
+# 1. Made anew for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
+state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+
+# 2. Where the person's browser is sent.
+print("Open this address, sign in and allow:")
+print(SERVER + "/oauth/authorize?" + urlencode({{
+    "response_type": "code", "client_id": CLIENT_ID, "redirect_uri": REDIRECT_URI, "scope": SCOPE,
+    "state": state, "code_challenge": challenge, "code_challenge_method": "S256",
+}}))
+
+# 3. The browser comes back to your redirect URI. Within 60 seconds, the code is exchanged for tokens.
+came_back = input("Paste the address you end at:\\n").strip()
+answer = {{name: found[0] for name, found in parse_qs(urlsplit(came_back).query).items()}}
+assert answer.get("state") == state, "this is not the answer to this sign-in"
+assert "code" in answer, answer
+form = {{
+    "grant_type": "authorization_code", "code": answer["code"], "redirect_uri": REDIRECT_URI,
+    "code_verifier": verifier, "client_id": CLIENT_ID{secret},
+}}
+with urlopen(SERVER + "/api/oauth/token", urlencode(form).encode()) as response:
+    tokens = json.load(response)
+print(tokens)
+"""
+    if userinfo:
+        text += """
+# 4. Who the person is.
+header = {"Authorization": "Bearer " + tokens["access_token"]}
+with urlopen(Request(SERVER + "/api/oauth/userinfo", headers=header)) as response:
+    print(json.load(response))
+"""
+    return text
+
+
+def _javascript(values: dict[str, str], userinfo: bool) -> str:
+    secret = ", client_secret: CLIENT_SECRET" if values["client_secret"] else ""
+    text = f"""\
+import {{ createHash, randomBytes }} from "node:crypto";
+import {{ createInterface }} from "node:readline/promises";
+
+{_constants(values, "const ", ";" + chr(10))}
+// 1. Made anew for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
+const state = randomBytes(32).toString("base64url");
+const verifier = randomBytes(48).toString("base64url");
+const challenge = createHash("sha256").update(verifier).digest("base64url");
+
+// 2. Where the person's browser is sent.
+console.log("Open this address, sign in and allow:");
+console.log(SERVER + "/oauth/authorize?" + new URLSearchParams({{
+  response_type: "code", client_id: CLIENT_ID, redirect_uri: REDIRECT_URI, scope: SCOPE,
+  state, code_challenge: challenge, code_challenge_method: "S256",
+}}));
+
+// 3. The browser comes back to your redirect URI. Within 60 seconds, the code is exchanged for tokens.
+const terminal = createInterface({{ input: process.stdin, output: process.stdout }});
+const cameBack = new URL((await terminal.question("Paste the address you end at:\\n")).trim());
+terminal.close();
+const answer = Object.fromEntries(cameBack.searchParams);
+if (answer.state !== state) throw new Error("this is not the answer to this sign-in");
+if (!answer.code) throw new Error(JSON.stringify(answer));
+const exchange = await fetch(SERVER + "/api/oauth/token", {{
+  method: "POST",
+  body: new URLSearchParams({{
+    grant_type: "authorization_code", code: answer.code, redirect_uri: REDIRECT_URI,
+    code_verifier: verifier, client_id: CLIENT_ID{secret},
+  }}),
+}});
+const tokens = await exchange.json();
+console.log(tokens);
+"""
+    if userinfo:
+        text += """
+// 4. Who the person is.
+const userinfo = await fetch(SERVER + "/api/oauth/userinfo", {
+  headers: { Authorization: "Bearer " + tokens.access_token },
+});
+console.log(await userinfo.json());
+"""
+    return text
+
+
+def _constants(values: dict[str, str], before: str, behind: str) -> str:
+    """The app's values as constants. A JSON string of ASCII is one in Python and in JavaScript."""
+    names = {"base_url": "SERVER"}
+    lines = {names.get(name, name.upper()): json.dumps(value) for name, value in values.items() if value}
+    return "".join(f"{before}{name} = {value}{behind}" for name, value in lines.items())

@@ -1,0 +1,172 @@
+"""/developer/apps/:client_id/try: the flow, walked by the owner of an app in the browser, with every step shown.
+
+The page is the app for once: it begins an authorization with PKCE that comes back here, exchanges the code, reads
+userinfo, and gives the tokens back. Its address is a redirect URI for the owner alone: see
+`AuthorizeHandler.own_try_page`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from handlers.core.errors import CATALOGUE
+from handlers.core.params import Params, once, parse_pairs
+from handlers.developer.apps import DeveloperPage
+from handlers.oauth.authorize import try_page
+from store.apps.registration import Registration
+from store.oauth.tokens import UnknownUser, s256
+from store.refused import Refused
+from store.results import Caller
+
+LASTS = timedelta(minutes=10)
+SHOWN = 14
+SECRET = ("code", "state")
+_COOKIE = re.compile(r"([A-Za-z0-9_-]{1,64})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})")
+
+
+class Step(NamedTuple):
+    """A step that was made: what it is, what was sent and what came back."""
+
+    title: str
+    words: str
+    sent: str
+    answer: str
+
+
+class TryHandler(DeveloperPage):
+    """The page."""
+
+    async def get(self, client_id: str) -> None:
+        """Shows what a try does, or, coming back from one, what it did."""
+        profile, app = await self.store.owned.find(self.require_session(), client_id)
+        params = once(parse_pairs(self.request.query))
+        steps: list[Step] = []
+        wrong = None
+        if params.get("state") is not None:
+            started = self.started(client_id)
+            self.clear_cookie(self.site.cookie("try"), **self.flags())
+            if started is None or not secrets.compare_digest(started[0].encode(), (params.get("state") or "").encode()):
+                wrong = "This try is over, or was begun in another browser. Begin again."
+            elif not app.active:
+                wrong = "The app is switched off."
+            else:
+                steps, wrong = await self.walk(app, params, started[1])
+        if wrong:
+            self.set_status(400)
+        self.render("developer_try.html", title=f"Try {app.name}", signed_in=profile, app=app, steps=steps, wrong=wrong)
+
+    async def post(self, client_id: str) -> None:
+        """Begins: makes state and verifier, which this browser keeps, and sends it where an app would."""
+        self.check_same_origin()
+        _, app = await self.store.owned.find(self.require_session(), client_id)
+        if not app.active:
+            raise Refused("invalid_request", "The app is switched off.")
+        state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        ends = datetime.now(UTC) + LASTS
+        value = f"{client_id}.{state}.{verifier}"
+        self.set_cookie(self.site.cookie("try"), value, expires=ends, **self.flags())
+        asked = {
+            "response_type": "code",
+            "client_id": client_id,
+            "redirect_uri": try_page(self.site.base_url, client_id),
+            "scope": " ".join(app.scopes),
+            "state": state,
+            "code_challenge": s256(verifier),
+            "code_challenge_method": "S256",
+            "prompt": "consent",
+        }
+        self.see_other(f"/oauth/authorize?{urlencode(asked)}")
+
+    def flags(self) -> dict[str, Any]:
+        """Of the cookie that ties a try to this browser."""
+        return {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
+
+    def started(self, client_id: str) -> tuple[str, str] | None:
+        """State and verifier of the try that this browser began with this app."""
+        found = _COOKIE.fullmatch(self.get_cookie(self.site.cookie("try")) or "")
+        return (found[2], found[3]) if found and found[1] == client_id else None
+
+    async def walk(self, app: Registration, params: Params, verifier: str) -> tuple[list[Step], str | None]:
+        """What the app's back end does with the answer. The app is not asked for its secret, which the server does not
+        have: who is signed in owns it. Nothing of what is issued here lives on."""
+        names = ("code", "error", "error_description", "state", "iss")
+        got = {name: params.get(name) for name in names}
+        came = [f"{name}={shortened(text) if name in SECRET else text}" for name, text in got.items() if text]
+        code = params.get("code")
+        words = "The browser came back to the redirect URI. Your app compares state with the one it made, and iss with "
+        words += self.site.base_url + "."
+        steps = [Step("The answer", words, "", "\n".join(came))]
+        if code is None:
+            if got["error"] == "access_denied":
+                return steps, "Access was not allowed. Your app is told so with error, in place of a code."
+            said = got["error_description"] or got["error"] or "the answer names no error either."
+            return steps, f"There is no code: {said}"
+        page = try_page(self.site.base_url, app.client_id)
+        form = {
+            "grant_type": "authorization_code",
+            "code": shortened(code),
+            "redirect_uri": page,
+            "code_verifier": shortened(verifier),
+            "client_id": app.client_id,
+        }
+        if not app.public:
+            form |= {"client_secret": "…"}
+        sent = "POST /api/oauth/token\n" + "\n".join(f"{name}={value}" for name, value in form.items())
+        words = "Your app's back end exchanges the code for tokens: once, within 60 seconds."
+        try:
+            tokens = await self.store.tokens.exchange(app, code, page, verifier)
+        except (Refused, UnknownUser) as error:
+            refusal = error.refusal if isinstance(error, UnknownUser) else error
+            if refusal.code == "rate_limited":
+                raise
+            text = refusal.description or CATALOGUE[refusal.code].description
+            answer = pretty({"error": refusal.code, "error_description": text})
+            return [*steps, Step("The tokens", words, sent, answer)], text
+        answer = pretty(
+            {
+                "access_token": shortened(tokens.access_token),
+                "token_type": "Bearer",
+                "expires_in": tokens.expires_in,
+                "refresh_token": shortened(tokens.refresh_token),
+                "scope": tokens.scope,
+            }
+        )
+        steps.append(Step("The tokens", words, sent, answer))
+        try:
+            opened = self.store.tokens.open_access(tokens.access_token)
+            if opened is not None and "profile" in tokens.scope.split():
+                steps.append(await self.read_userinfo(Caller.of(opened, app.scopes), tokens.access_token))
+        finally:
+            await self.store.tokens.revoke(app, tokens.refresh_token)
+        words = "Your app gives its tokens back when a person signs out of it. These here end now."
+        sent = f"POST /api/oauth/revoke\ntoken={shortened(tokens.refresh_token)}"
+        return [*steps, Step("The end", words, sent, "200 OK")], None
+
+    async def read_userinfo(self, caller: Caller, access_token: str) -> Step:
+        """Who the person is, as the app reads it."""
+        found, _ = await self.store.identity.read(caller, "profile")
+        sent = f"GET /api/oauth/userinfo\nAuthorization: Bearer {shortened(access_token)}"
+        words = "With the access token your app asks who the person is. Keep records under sub, which never changes."
+        answer = {
+            "sub": found.user,
+            "name": found.name,
+            "email": found.email,
+            "email_verified": found.email_verified,
+            "picture": found.picture,
+        }
+        return Step("The person", words, sent, pretty(answer))
+
+
+def shortened(secret: str) -> str:
+    """The beginning of what is secret or long, so that a picture of the page gives nothing away."""
+    return secret if len(secret) <= SHOWN else f"{secret[:SHOWN]}…"
+
+
+def pretty(answer: dict[str, Any]) -> str:
+    """JSON to read."""
+    return json.dumps(answer, indent=2, ensure_ascii=False)

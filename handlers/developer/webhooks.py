@@ -1,0 +1,185 @@
+"""/developer/apps/:client_id/webhooks: where events of an app go, and what became of them."""
+
+from __future__ import annotations
+
+from handlers.account.reauth_forms import GuardedPage
+from handlers.core import mails
+from handlers.core.params import once, parse_pairs
+from outbound.webhooks.retries import ATTEMPTS
+from outbound.webhooks.signing import body_of
+from store.apps.registration import Registration
+from store.apps.webhooks import newest_mark
+from store.refused import Refused
+from store.results import Profile
+from store.webhooks.deliveries import Delivery, Event, new_event_id
+from store.webhooks.urls import InvalidWebhookUrl, check_webhook_url
+
+PAGE = 20
+TEST = "ping"
+NOTICES = {
+    "saved": "Saved. Events go there from now on, those that wait as well.",
+    "off": "Saved. No events are posted from now on.",
+    "sent": "A test event is on its way. Reload this page in a moment to see the result.",
+    "again": "It is on its way again. Reload this page in a moment to see the result.",
+    "running": "It is being posted just now.",
+}
+WHAT_IS_TOLD = (
+    ("grant.revoked", "A person disconnected your app. Its documents for them are kept here for 30 days."),
+    (
+        "tokens.revoked",
+        "Your app’s tokens for a person ended, for their safety. They have to sign in to your app again.",
+    ),
+    ("data.deleted", "Your app’s documents for a person are gone."),
+    ("user.deleted", "A person deleted their account, and your app’s documents for them are gone."),
+    ("app.deleted", "Your app was deleted here. Events about its people’s documents follow for 30 days."),
+)
+
+
+class WebhooksPage(GuardedPage):
+    """What these pages share."""
+
+    async def show_webhooks(
+        self,
+        profile: Profile,
+        app: Registration,
+        *,
+        typed: str | None = None,
+        wrong: str | None = None,
+        secret: str | None = None,
+    ) -> None:
+        """The page. `typed` is a URL that may not be, `wrong` why, or what was not done; `secret` is shown once."""
+        if wrong:
+            self.set_status(400)
+        before = once(parse_pairs(self.request.query)).get("before") or ""
+        found = await self.store.deliveries.list(app.client_id, before or None, PAGE + 1)
+        now = await self.store.apps.now()
+        self.render(
+            "developer_webhooks.html",
+            title=f"Webhooks of {app.name}",
+            signed_in=profile,
+            app=app,
+            url=app.webhook_url if typed is None else typed,
+            wrong_url=wrong if typed is not None else None,
+            wrong=wrong if typed is None else None,
+            secret=secret,
+            mark=newest_mark(app),
+            two_sign=len(self.store.webhooks.live_secrets(app, now)) > 1,
+            notice=self.notice(NOTICES),
+            deliveries=found[:PAGE],
+            onward=found[PAGE - 1].id if len(found) > PAGE else None,
+            before=before,
+            told=WHAT_IS_TOLD,
+            posting=self.site.posts_events,
+        )
+
+    async def own(self, client_id: str) -> tuple[Profile, Registration]:
+        """Who is signed in, with an app of theirs. Raises SignedOut, Refused("not_found")."""
+        return await self.store.owned.find(self.require_session(), client_id)
+
+
+class WebhooksHandler(WebhooksPage):
+    """The page, and the form with the URL on it."""
+
+    async def get(self, client_id: str) -> None:
+        """Shows it."""
+        await self.show_webhooks(*await self.own(client_id))
+
+    async def post(self, client_id: str) -> None:
+        """Names the URL; an empty one ends it. The first one comes with a secret, which stands on the answer alone."""
+        self.check_same_origin()
+        profile, app = await self.own(client_id)
+        url = (self.body().get("url") or "").strip()
+        try:
+            if url:
+                check_webhook_url(url, loopback=self.site.on_loopback)
+        except InvalidWebhookUrl as error:
+            return await self.show_webhooks(profile, app, typed=url, wrong=str(error))
+        before = app
+        app, secret = await self.store.owned.set_webhook(self.require_session(), client_id, url, self.visitor)
+        if url != before.webhook_url:
+            line = f"Events go to {url}" if url else "Events are posted nowhere any more"
+            mails.app_changed(self.site, profile.warned, before, [line], self.visitor)
+        if secret:
+            return await self.show_webhooks(profile, app, secret=secret)
+        self.see_done(f"/developer/apps/{client_id}/webhooks?{'saved' if url else 'off'}")
+
+
+class SigningSecretHandler(WebhooksPage):
+    """Makes a new signing secret."""
+
+    async def post(self, client_id: str) -> None:
+        """Answers with the page on which it stands this once. Sent again it is refused: the newest one has another mark
+        then."""
+        self.check_same_origin()
+        profile, _ = await self.own(client_id)
+        params = self.body()
+        mark, ends = params.require("mark"), params.get("ends")
+        try:
+            app, secret = await self.store.owned.rotate_webhook(
+                self.require_session(), client_id, self.visitor, mark=mark, ends=ends
+            )
+        except Refused as refusal:
+            if refusal.code != "invalid_request" or self.wants_json():
+                raise
+            return await self.show_webhooks(*await self.own(client_id), wrong=refusal.description)
+        mails.app_changed(
+            self.site, profile.warned, app, ["A new signing secret was made for its webhook"], self.visitor
+        )
+        await self.show_webhooks(profile, app, secret=secret)
+
+
+class TestEventHandler(WebhooksPage):
+    """Sends an event that says nothing."""
+
+    async def post(self, client_id: str) -> None:
+        """It goes the way of all events."""
+        self.check_same_origin()
+        profile, app = await self.own(client_id)
+        if not app.webhook_url:
+            return await self.show_webhooks(profile, app, wrong="Name a URL first. Nothing was sent.")
+        await self.store.limits.webhook_sent(profile.user)
+        now = await self.store.apps.now()
+        await self.store.deliveries.enqueue(Event(new_event_id(), TEST, client_id, "", now))
+        self.site.wake_webhooks()
+        self.see_done(f"/developer/apps/{client_id}/webhooks?sent")
+
+
+class DeliveryHandler(WebhooksPage):
+    """One delivery."""
+
+    async def get(self, client_id: str, delivery_id: str) -> None:
+        """Shows it, with the body as it is posted."""
+        profile, app = await self.own(client_id)
+        found = await self.delivery(client_id, delivery_id)
+        body = body_of(found.type, found.occurred_at, found.client_id, found.sub, found.details)
+        self.render(
+            "developer_delivery.html",
+            title=f"{found.type}, webhook of {app.name}",
+            signed_in=profile,
+            app=app,
+            one=found,
+            body=body.decode(),
+            most=ATTEMPTS,
+            notice=self.notice(NOTICES),
+        )
+
+    async def delivery(self, client_id: str, delivery_id: str) -> Delivery:
+        """Raises Refused("not_found")."""
+        found = await self.store.deliveries.read(client_id, delivery_id)
+        if found is None:
+            raise Refused("not_found", "There is no such delivery any more: they are kept for 30 days at most.")
+        return found
+
+
+class ReplayHandler(DeliveryHandler):
+    """Posts an event once more."""
+
+    async def post(self, client_id: str, delivery_id: str) -> None:
+        """At once, whatever became of it before; not while it is being posted."""
+        self.check_same_origin()
+        profile, _ = await self.own(client_id)
+        await self.delivery(client_id, delivery_id)
+        await self.store.limits.webhook_sent(profile.user)
+        sent = await self.store.deliveries.replay(client_id, delivery_id)
+        self.site.wake_webhooks()
+        self.see_done(f"/developer/apps/{client_id}/webhooks/{delivery_id}?{'again' if sent else 'running'}")

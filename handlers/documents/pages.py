@@ -1,0 +1,114 @@
+"""/account/apps/:client_id/data: what an app keeps for the person, to look at, download and delete."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, closing
+from datetime import UTC, datetime
+from itertools import groupby
+from types import SimpleNamespace
+
+from handlers.account.reauth_forms import GuardedPage
+from handlers.core.download import DownloadPage
+from handlers.core.params import once, parse_pairs
+from handlers.documents.documents import check_names
+from handlers.documents.pretty import indented
+from store.documents.archive import ARCHIVES, Archive
+from store.refused import Refused
+
+
+class DataHandler(GuardedPage):
+    """A page about the data of one app."""
+
+    async def app(self, client_id: str) -> SimpleNamespace:
+        """The app as the pages name it; it may have been deleted meanwhile."""
+        app = await self.store.apps.remembered(client_id)
+        return SimpleNamespace(client_id=client_id, name=app.name if app else "An app that no longer exists")
+
+
+class AppDataHandler(DataHandler):
+    """The documents of an app."""
+
+    async def get(self, client_id: str) -> None:
+        """Shows a page of them by collection: names, sizes and dates. `collection` shows one alone; `after` goes on."""
+        params = once(parse_pairs(self.request.query))
+        collection, after = params.get("collection") or "", params.get("after") or ""
+        if collection:
+            check_names(collection)
+        if after:
+            check_names(*after.partition("/")[::2])
+        page = await self.store.holdings.list(self.require_session(), client_id, collection=collection, after=after)
+        self.render(
+            "account_app_data.html",
+            title="Stored documents",
+            signed_in=page.profile,
+            app=await self.app(client_id),
+            data_until=page.data_until,
+            usage=page.usage,
+            collection=collection,
+            after=after,
+            groups=[(name, list(items)) for name, items in groupby(page.items, key=lambda item: item.collection)],
+            onward=page.items[-1].name if page.more else None,
+        )
+
+
+class DocumentPageHandler(DataHandler):
+    """One document."""
+
+    async def get(self, client_id: str, collection: str, document_id: str) -> None:
+        """Shows it: indented for reading, or as the app sent it where that would grow too long."""
+        check_names(collection, document_id)
+        profile, found, content = await self.store.holdings.read(
+            self.require_session(), client_id, collection, document_id
+        )
+        text = content.decode()
+        self.render(
+            "account_document.html",
+            title=document_id,
+            signed_in=profile,
+            app=await self.app(client_id),
+            found=found,
+            text=indented(text) or text,
+        )
+
+
+class DeleteDocumentHandler(GuardedPage):
+    """Deletes one document."""
+
+    async def post(self, client_id: str, collection: str, document_id: str) -> None:
+        """The app sees it gone."""
+        self.check_same_origin()
+        check_names(collection, document_id)
+        await self.store.holdings.delete(self.require_session(), client_id, collection, document_id, self.visitor)
+        self.see_other(f"/account/apps/{client_id}/data")
+
+
+class DeleteDataHandler(GuardedPage):
+    """Deletes all an app keeps for the person."""
+
+    async def post(self, client_id: str) -> None:
+        """The app stays connected."""
+        self.check_same_origin()
+        await self.store.holdings.delete_all(self.require_session(), client_id, self.visitor)
+        self.see_other(f"/account/apps/{client_id}/data")
+
+
+class ExportHandler(DownloadPage):
+    """The download of all documents of an app."""
+
+    async def get(self, client_id: str) -> None:
+        """Streams a zip archive or JSON lines (`format`), in memory that does not grow with the number of documents."""
+        make = ARCHIVES.get(once(parse_pairs(self.request.query)).get("format") or "zip")
+        if make is None:
+            raise Refused("invalid_request", f"format is one of {', '.join(ARCHIVES)}.")
+        with closing(make()) as archive:
+            name = f"{client_id}-{datetime.now(UTC):%Y-%m-%d}.{archive.extension}"
+            await self.send_file(name, archive.media_type, self.pieces(archive, client_id))
+
+    async def pieces(self, archive: Archive, client_id: str) -> AsyncGenerator[bytes, None]:
+        """The archive, a page of documents at a time."""
+        async with aclosing(self.store.holdings.export(self.require_session(), client_id, self.visitor)) as pages:
+            async for page in pages:
+                yield b"".join(archive.add(found, content) for found, content in page)
+        for chunk in archive.end():
+            yield chunk

@@ -1,0 +1,87 @@
+"""POST /api/oauth/authorize: the person's decision on the consent page. SPEC 4.2."""
+
+from __future__ import annotations
+
+from handlers.core import mails
+from handlers.core.amounts import SpendLimit, spend_limit, typed_limit
+from handlers.core.page import Onward, PageHandler
+from handlers.core.params import Params
+from handlers.oauth.authorize import answer_url
+from store.names import SCOPES
+from store.oauth.authorizations import TOO_MANY_APPS
+from store.refused import Refused
+
+BOX = "scope:"
+SPEND = "credits:spend"
+
+
+class DecideHandler(PageHandler):
+    """Session cookie, XSRF token and the same origin: no other site can decide for a person."""
+
+    async def post(self) -> None:
+        """A form is sent on to the app (303), a JSON request is told where to go."""
+        self.check_same_origin()
+        params = self.body()
+        self.came_from = params.get("next") or self.came_from
+        session = self.require_session()
+        decision = params.require("decision")
+        if decision not in ("allow", "deny"):
+            raise Refused("invalid_request", "decision is allow or deny.")
+        request_id, scopes = params.require("request_id"), ticked(params)
+        # Before the decision: an amount that makes no sense uses no request up.
+        limit = wanted_limit(params, decision, scopes)
+        client = self.store.authorizations.client_of(session, request_id)
+        app = await self.store.apps.active(client) if client else None
+        if app is None:
+            raise Refused("invalid_request", "This request is not one of yours, or its app is gone.")
+        decided = await self.store.authorizations.decide(
+            session,
+            app,
+            request_id,
+            allow=decision == "allow",
+            scopes=scopes,
+            visitor=self.visitor,
+            spend_limit=limit,
+        )
+        if decided.connected:
+            self.store.numbers.connected(app.client_id)
+        mails.allowance_grew(self.site, app.client_id, decided.allowance, self.visitor)
+        answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
+        url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
+        self.write_window(decided.window)
+        if self.wants_json():
+            self.write_json({"redirect_to": url})
+        else:
+            self.see_other(url)
+
+    def way_on(self, refusal: Refused, here: bool) -> Onward:
+        """Whoever has too many apps is sent to them."""
+        if refusal.description == TOO_MANY_APPS:
+            return Onward("/account/apps", "Go to your apps")
+        return super().way_on(refusal, here)
+
+
+def ticked(params: Params) -> list[str] | None:
+    """The scopes the person ticked: `scopes`, or the page's boxes. None, when neither was sent, means all. Raises
+    Refused("invalid_scope") for a name that is no scope."""
+    scopes = params.texts("scopes")
+    if scopes is None and params.get("boxes"):
+        scopes = [name.removeprefix(BOX) for name in params.names() if name.startswith(BOX)]
+    if scopes is not None and not set(scopes) <= set(SCOPES):
+        raise Refused("invalid_scope")
+    return scopes
+
+
+def wanted_limit(params: Params, decision: str, scopes: list[str] | None) -> SpendLimit:
+    """What the app may spend in a month: `spend_limit`, or the page's field of dollars, which counts only where the
+    person allows spending. Raises Refused("invalid_request")."""
+    if not params.get("boxes"):
+        return spend_limit(params)
+    if decision != "allow" or "spend_dollars" not in params.names() or (scopes is not None and SPEND not in scopes):
+        return ""
+    try:
+        limit = typed_limit(params, "spend_dollars")
+    except Refused as refusal:
+        also = "Nothing was changed, and the app still waits for your answer: go back and type it again."
+        raise Refused("invalid_request", f"{refusal.description} {also}") from None
+    return "none" if limit is None else limit

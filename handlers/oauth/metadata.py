@@ -1,0 +1,34 @@
+"""GET /.well-known/oauth-authorization-server. RFC 8414."""
+
+from __future__ import annotations
+
+from handlers.core.api import ApiHandler
+from store.names import SCOPES
+
+
+class MetadataHandler(ApiHandler):
+    """What client libraries discover."""
+
+    def get(self) -> None:
+        """Answers with the metadata document."""
+        base = self.site.base_url
+        methods = ["client_secret_basic", "client_secret_post", "none"]
+        self.set_header("Cache-Control", "public, max-age=300")
+        self.write_json(
+            {
+                "issuer": base,
+                "authorization_endpoint": f"{base}/oauth/authorize",
+                "token_endpoint": f"{base}/api/oauth/token",
+                "revocation_endpoint": f"{base}/api/oauth/revoke",
+                "userinfo_endpoint": f"{base}/api/oauth/userinfo",
+                "scopes_supported": list(SCOPES),
+                "response_types_supported": ["code"],
+                "response_modes_supported": ["query"],
+                "grant_types_supported": ["authorization_code", "refresh_token"],
+                "token_endpoint_auth_methods_supported": methods,
+                "revocation_endpoint_auth_methods_supported": methods,
+                "code_challenge_methods_supported": ["S256"],
+                "require_pkce": self.site.require_pkce,
+                "authorization_response_iss_parameter_supported": True,
+            }
+        )

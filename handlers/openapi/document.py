@@ -1,0 +1,282 @@
+"""GET /openapi.json: the HTTP interface as an OpenAPI 3.1 document, made of the routes, the policies and the catalogue.
+
+What only a person could say of an operation stands in `openapi_operations.py` and `openapi_words.py`, what its fields
+are in `openapi_schemas.py`, what they could be in `openapi_examples.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+
+from handlers.ai.errors import kind_of
+from handlers.core.api import ApiHandler
+from handlers.core.base import BaseHandler
+from handlers.core.errors import CATALOGUE, PUBLIC_NAME
+from handlers.core.params import FORM, JSON
+from handlers.core.policy import POLICIES, Policy
+from handlers.core.scopes import SCOPE_WORDS
+from handlers.openapi.examples import BY_SCHEMA, EVENTS, OF_PARAMETERS, as_form, of_error, shown
+from handlers.openapi.operations import HTML, OPERATIONS, PARAMETERS, Answer, Operation
+from handlers.openapi.schemas import SCHEMAS, TEXT, Schema, form_of, ref
+from handlers.openapi.words import DESCRIPTIONS, SUMMARY, TAGS, introduction, limit, needs, told
+from store import lifetimes
+
+Route = tuple[str, type[BaseHandler], str]
+GROUPS = {group.name: group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)}
+ERROR_SCHEMAS = {False: "Error", True: "SdkError"}
+_OPEN_PART = re.compile(r"\(.*?\)")
+
+LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+HEADERS: dict[str, tuple[Schema, str]] = {
+    "X-Request-Id": ({"type": "string"}, "under which the request stands in the log"),
+    "X-RateLimit-Limit": ({"type": "integer"}, "requests per window"),
+    "X-RateLimit-Remaining": ({"type": "integer"}, "requests left"),
+    "X-RateLimit-Reset": ({"type": "integer"}, "epoch milliseconds at which the window is empty again"),
+    "Retry-After": ({"type": "integer", "minimum": 1}, "whole seconds"),
+    "WWW-Authenticate": ({"type": "string"}, "RFC 6750 3, RFC 7617"),
+    "ETag": ({"type": "string", "pattern": '^"[0-9]{1,20}"$'}, "strong, never used again for a document of the pair"),
+    "Last-Modified": ({"type": "string"}, "of the last write"),
+    "Location": ({"type": "string"}, "where the browser goes"),
+    "Pragma": ({"type": "string", "const": "no-cache"}, "RFC 6749 5.1"),
+    "Idempotent-Replayed": (
+        {"type": "string", "const": "true"},
+        "this is the reply of an earlier call with this Idempotency-Key",
+    ),
+}
+OPTIONAL = {"Idempotent-Replayed"}
+
+
+class OpenApiHandler(ApiHandler):
+    """What generators of clients read."""
+
+    def get(self) -> None:
+        """Answers with the document that was made at the start."""
+        self.write_whole(self.application.openapi, {"Cache-Control": "public, max-age=300"})
+
+
+def document_bytes(routes: Sequence[Route], base_url: str) -> bytes:
+    """The document as JSON."""
+    return orjson.dumps(document(routes, base_url))
+
+
+def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
+    """The document for a server at this base URL. Operations stand in the order of their groups, and within one as
+    `OPERATIONS` has them."""
+    served = {name: (pattern, handler) for pattern, handler, name in routes}
+    described = [
+        (path_of(served[name][0], operation), method, operation, served[name][1], name)
+        for tag in TAGS
+        for name, methods in OPERATIONS.items()
+        if name in served
+        for method, operation in methods.items()
+        if operation.tag == tag
+    ]
+    paths: dict[str, dict[str, Any]] = {}
+    for path, method, operation, handler, name in described:
+        paths.setdefault(path, {})[method] = _operation(name, method, operation, handler)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Latchkey",
+            "version": "1",
+            "summary": SUMMARY,
+            "description": introduction(
+                base_url, [(name, HEADERS[name][1]) for name in (*LIMIT_HEADERS, "Retry-After")]
+            ),
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": base_url, "description": "this server"}],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
+        "paths": paths,
+        "components": {
+            "schemas": {**SCHEMAS, "Page": TEXT, **_forms()},
+            "parameters": {name: {**one, "example": OF_PARAMETERS[name]} for name, one in PARAMETERS.items()},
+            "headers": {
+                name: {"schema": schema, "description": text, "required": name not in OPTIONAL}
+                for name, (schema, text) in HEADERS.items()
+            },
+            "responses": _errors(described),
+            "securitySchemes": _security_schemes(base_url),
+        },
+    }
+
+
+def operation_id(name: str, method: str) -> str:
+    """What an operation is called: as its route, and where that has several, with the method."""
+    return name if len(OPERATIONS[name]) == 1 else f"{name}-{method}"
+
+
+def path_of(pattern: str, operation: Operation) -> str:
+    """The address of a route as OpenAPI writes it."""
+    names = iter(operation.path)
+    return _OPEN_PART.sub(lambda _: "{" + next(names) + "}", pattern).replace("\\", "")
+
+
+def codes_of(name: str, method: str, operation: Operation, handler: type[BaseHandler]) -> list[str]:
+    """The codes of the catalogue that an operation can end with."""
+    policy = POLICIES[name]
+    codes = [*operation.errors]
+    if policy.scope:
+        codes += ["invalid_token", "insufficient_scope"]
+    if policy.window:
+        codes += ["rate_limited"]
+    if method != "get":
+        codes += [handler.too_large]
+    if operation.body:
+        codes += ["unsupported_media_type"]
+    if operation.calls_store:
+        codes += ["temporarily_unavailable"]
+    return [code for code in CATALOGUE if code in codes or code == "server_error"]
+
+
+def _operation(name: str, method: str, operation: Operation, handler: type[BaseHandler]) -> dict[str, Any]:
+    policy = POLICIES[name]
+    window = (method != "get" and policy.write_window) or policy.window
+    responses = {
+        # A decision that sends to the sign-in page was not counted.
+        str(status): _answer(answer, limited=bool(window) and not (operation.page and status != 200))
+        for status, answer in operation.answers.items()
+    }
+    for status, codes in _by_status(codes_of(name, method, operation, handler)).items():
+        responses[str(status)] = {"$ref": f"#/components/responses/{_error_name(codes, operation)}"}
+    responses = dict(sorted(responses.items()))
+    made: dict[str, Any] = {
+        "operationId": operation_id(name, method),
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": _description(name, method, policy, window),
+        "responses": responses,
+        "security": _security(policy, method, operation),
+    }
+    parameters = (*operation.path, *operation.parameters)
+    if parameters:
+        made["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in parameters]
+    if operation.body:
+        examples = BY_SCHEMA[operation.body]
+        content = {JSON: {"schema": ref(operation.body), **shown(examples)}}
+        if not operation.document:
+            form = form_of(SCHEMAS[operation.body])
+            forms = {name: as_form(example, form) for name, example in examples.items()}
+            content[FORM] = {"schema": ref(operation.body + "Form"), **shown(forms)}
+        made["requestBody"] = {"required": True, "content": content}
+    if window:
+        group = GROUPS[window]
+        made["x-rate-limit"] = {"group": window, "limit": group.limit, "seconds": group.period // lifetimes.SECOND}
+    return made
+
+
+def _description(name: str, method: str, policy: Policy, window: str) -> str:
+    scope = (method != "get" and policy.write_scope) or policy.scope
+    demands = [needs(scope.split())] if scope else []
+    demands += [limit(GROUPS[window])] if window else []
+    return "\n\n".join(filter(None, (DESCRIPTIONS[operation_id(name, method)], " ".join(demands))))
+
+
+def _answer(answer: Answer, *, limited: bool) -> dict[str, Any]:
+    names = ("X-Request-Id", *(LIMIT_HEADERS if limited else ()), *answer.headers)
+    made: dict[str, Any] = {"description": answer.description, "headers": _headers(names)}
+    if answer.kinds:
+        whole = {"schema": ref(answer.schema), **shown(BY_SCHEMA[answer.schema])}
+        events = {"schema": TEXT, "example": EVENTS}
+        made["content"] = {kind: whole if kind in (JSON, HTML) else events for kind in answer.kinds}
+    return made
+
+
+def _headers(names: Iterable[str]) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _by_status(codes: Iterable[str]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, tuple[str, ...]] = {}
+    for code in codes:
+        status = CATALOGUE[code].status
+        found[status] = (*found.get(status, ()), code)
+    return found
+
+
+def _error_name(codes: tuple[str, ...], operation: Operation) -> str:
+    kind = "sdk." if operation.sdk else "page." if operation.page else ""
+    return kind + ".".join(codes)
+
+
+def _errors(described: Iterable[tuple[str, str, Operation, type[BaseHandler], str]]) -> dict[str, Any]:
+    """Each set of errors that some operation answers with under one status."""
+    made = {}
+    for _, method, operation, handler, name in described:
+        for codes in _by_status(codes_of(name, method, operation, handler)).values():
+            made[_error_name(codes, operation)] = _error(codes, operation)
+    return made
+
+
+def _error(codes: tuple[str, ...], operation: Operation) -> dict[str, Any]:
+    headers = ["X-Request-Id"]
+    if "rate_limited" in codes:
+        headers += [] if operation.page else LIMIT_HEADERS
+    if {"rate_limited", "temporarily_unavailable"} & {*codes}:
+        headers += ["Retry-After"]
+    if {"invalid_token", "insufficient_scope"} & {*codes}:
+        headers += ["WWW-Authenticate"]
+    examples = {code: of_error(code, sdk=operation.sdk) for code in codes}
+    content = {JSON: {"schema": _error_schema(codes, sdk=operation.sdk), **shown(examples)}}
+    if operation.page:
+        content[HTML] = {"schema": ref("Page"), **shown(BY_SCHEMA["Page"])}
+    described = "\n\n".join(told(code) for code in codes)
+    return {"description": described, "headers": _headers(headers), "content": content}
+
+
+def _error_schema(codes: tuple[str, ...], *, sdk: bool) -> Schema:
+    """The error body, with the codes it can have here."""
+    if sdk:
+        kinds = sorted({kind_of(code) for code in codes})
+        named: Schema = {"properties": {"error": {"properties": {"type": {"enum": kinds}}}}}
+    else:
+        named = {"properties": {"error": {"enum": sorted({PUBLIC_NAME.get(code, code) for code in codes})}}}
+        if "rate_limited" in codes:
+            named["required"] = ["retryAfter"]
+    return {"allOf": [ref(ERROR_SCHEMAS[sdk]), named]}
+
+
+def _forms() -> dict[str, Schema]:
+    """What forms carry in place of the JSON objects that operations read."""
+    bodies = {
+        operation.body
+        for methods in OPERATIONS.values()
+        for operation in methods.values()
+        if operation.body and not operation.document
+    }
+    return {f"{name}Form": form_of(SCHEMAS[name]) for name in sorted(bodies)}
+
+
+def _security(policy: Policy, method: str, operation: Operation) -> list[dict[str, list[str]]]:
+    scope = (method != "get" and policy.write_scope) or policy.scope
+    found: list[dict[str, list[str]]] = [{"oauth2": [one]} for one in scope.split()]
+    return found + [{name: [] for name in alternative} for alternative in operation.security]
+
+
+def _security_schemes(base_url: str) -> dict[str, Any]:
+    flow = {
+        "authorizationUrl": f"{base_url}/oauth/authorize",
+        "tokenUrl": f"{base_url}/api/oauth/token",
+        "refreshUrl": f"{base_url}/api/oauth/token",
+        "scopes": {name: words.title for name, words in SCOPE_WORDS.items()},
+    }
+    cookie = "__Host-latchkey_session" if base_url.startswith("https://") else "latchkey_session"
+    return {
+        "oauth2": {
+            "type": "oauth2",
+            "description": "An access token, as `Authorization: Bearer …` (RFC 6750).",
+            "flows": {"authorizationCode": flow},
+        },
+        "client": {
+            "type": "http",
+            "scheme": "basic",
+            "description": "`client_id` and `client_secret`, both form-encoded (RFC 6749 2.3.1); or the two in the "
+            "body, never both. A public app sends its `client_id` in the body.",
+        },
+        "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "of the pages; not for apps"},
+        "xsrf": {"type": "apiKey", "in": "header", "name": "X-Xsrftoken", "description": "or _xsrf in a form"},
+    }

@@ -1,0 +1,204 @@
+"""Examples in the OpenAPI document: one request and one answer of each kind, as they could go over the wire. A test
+holds each against its schema."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from handlers.ai.errors import envelope
+from handlers.core.errors import CATALOGUE, PUBLIC_NAME
+from handlers.openapi.schemas import Schema
+from store.credits.credits import CURRENCY, SCALE
+from store.refused import Refused
+
+_SUB = "46436bfa66784fb34df513d5a6e1e058"
+_AT, _LATER = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"
+_MONEY = {"currency": CURRENCY, "scale": SCALE}
+_ACCESS, _REFRESH = "lk_at_an-access-token", "lk_rt_a-refresh-token"
+_CLIENT = {"client_id": "notes-app", "client_secret": "a-client-secret"}
+_NOTE = {"text": "Ferns have no flowers.", "done": False}
+_ITEM = {"id": "n1", "etag": '"1767225600001"', "size": 49, "createdAt": _AT, "updatedAt": _AT}
+_ASKED = {"model": "latchkey-echo", "messages": [{"role": "user", "content": "Hello"}]}
+_SDK_MODEL = {"type": "model", "id": "latchkey-echo", "display_name": "Latchkey Echo", "created_at": _AT}
+_REQUEST_ID = "4f2a9c0d7b6e8135"
+
+BY_SCHEMA: dict[str, dict[str, Any]] = {
+    "TokenRequest": {
+        "code": {
+            "grant_type": "authorization_code",
+            "code": "a-code",
+            "redirect_uri": "https://app.example/callback",
+            "code_verifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+            **_CLIENT,
+        },
+        "refresh": {"grant_type": "refresh_token", "refresh_token": _REFRESH, **_CLIENT},
+    },
+    "Tokens": {
+        "tokens": {
+            "access_token": _ACCESS,
+            "token_type": "Bearer",
+            "expires_in": 3600,
+            "refresh_token": _REFRESH,
+            "scope": "profile data:read",
+        }
+    },
+    "RevocationRequest": {"token": {"token": _REFRESH, **_CLIENT}},
+    "Nothing": {"revoked": {}},
+    "Userinfo": {
+        "person": {
+            "sub": _SUB,
+            "email": "ada@example.com",
+            "email_verified": True,
+            "name": "Ada Lovelace",
+            "picture": "https://id.example.org/picture/lk_pc_a-picture.svg",
+        }
+    },
+    "Decision": {
+        "allow": {"request_id": "a-request-id", "decision": "allow", "scopes": ["profile"], "spend_limit": 5_000_000},
+        "deny": {"request_id": "a-request-id", "decision": "deny"},
+    },
+    "Redirect": {"allowed": {"redirect_to": "https://app.example/callback?code=a-code&state=a-state"}},
+    "Metadata": {
+        "metadata": {
+            "issuer": "https://id.example.org",
+            "authorization_endpoint": "https://id.example.org/oauth/authorize",
+            "token_endpoint": "https://id.example.org/api/oauth/token",
+            "revocation_endpoint": "https://id.example.org/api/oauth/revoke",
+            "userinfo_endpoint": "https://id.example.org/api/oauth/userinfo",
+            "scopes_supported": ["profile", "data:read"],
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+            "revocation_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+            "code_challenge_methods_supported": ["S256"],
+            "require_pkce": False,
+            "authorization_response_iss_parameter_supported": True,
+        }
+    },
+    "Document": {"note": _NOTE},
+    "WrittenDocument": {"written": {"collection": "notes", **_ITEM}},
+    "DocumentPage": {
+        "ids": {"items": [_ITEM], "nextCursor": "bjE"},
+        "with documents": {"items": [{**_ITEM, "data": _NOTE}], "nextCursor": None},
+    },
+    "DocumentUsage": {
+        "usage": {
+            "documents": {"used": 1, "limit": 10_000},
+            "bytes": {"used": 49, "limit": 67_108_864},
+            "maxDocumentBytes": 262_144,
+            "collections": [{"name": "notes", "documents": 1, "bytes": 49}],
+        }
+    },
+    "Balance": {
+        "with a limit": {
+            **{"spendable": 4_998_500, "held": 1500, "paid": 5_000_000, **_MONEY},
+            "appLimit": {"limit": 2_000_000, "period": "month", "used": 1500, "resetsAt": _LATER},
+        },
+        "without": {"spendable": 0, "held": 0, "paid": 0, **_MONEY, "appLimit": None},
+    },
+    "ConnectedApps": {
+        "apps": {
+            "apps": [
+                {
+                    "client_id": "calendar-app",
+                    "name": "Calendar",
+                    "homepage": "https://calendar.example",
+                    "scopes": ["profile"],
+                    "connectedAt": _AT,
+                    "lastUsedAt": None,
+                }
+            ]
+        }
+    },
+    "AIRequest": {
+        "whole": {**_ASKED, "max_tokens": 100},
+        "stream": {**_ASKED, "max_tokens": 100, "stream": True, "system": "Answer in one sentence."},
+    },
+    "AICountRequest": {"count": _ASKED},
+    "AIReply": {
+        "reply": {
+            **{"id": "msg_a-message", "type": "message", "role": "assistant", "model": "latchkey-echo"},
+            **{"content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn", "stop_sequence": None},
+            **{"usage": {"input_tokens": 5, "output_tokens": 1}, "credits": {"charged": 10, "remaining": 4_999_990}},
+        }
+    },
+    "AICount": {"count": {"input_tokens": 5}},
+    "AIModels": {
+        "models": {
+            "models": [
+                {
+                    **{"id": "latchkey-echo", "displayName": "Latchkey Echo"},
+                    **{"maxInputTokens": 16_384, "maxOutputTokens": 16_384},
+                    "pricePerMillionTokens": {"version": "echo-1", "input": 1_000_000, "output": 5_000_000, **_MONEY},
+                }
+            ]
+        }
+    },
+    "SdkModel": {"model": _SDK_MODEL},
+    "SdkModels": {
+        "models": {"data": [_SDK_MODEL], "first_id": "latchkey-echo", "last_id": "latchkey-echo", "has_more": False}
+    },
+    "Status": {"well": {"status": "ok"}},
+    "OpenAPI": {"document": {"openapi": "3.1.0", "info": {"title": "Latchkey", "version": "1"}, "paths": {}}},
+    "Page": {"page": "<!doctype html><title>Allow Notes? · Latchkey</title>"},
+}
+"""By the name of the schema that each is of."""
+
+EVENTS = """\
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1},\
+"credits":{"charged":10,"remaining":4999990}}
+
+"""
+"""What a stream of events looks like."""
+
+OF_PARAMETERS: dict[str, Any] = {
+    "collection": "notes",
+    "docId": "n1",
+    "model": "latchkey-echo",
+    "prefix": "n",
+    "limit": 50,
+    "cursor": "bjE",
+    "include": "data",
+    "if-match": '"1767225600001"',
+    "if-none-match": "*",
+    "idempotency-key": "order-1042",
+    "client_id": "notes-app",
+    "redirect_uri": "https://app.example/callback",
+    "response_type": "code",
+    "scope": "profile data:read",
+    "state": "af0ifjsldkj-7rTqVbNwE3uPzYcXh5sKd9mLg2oQ1",
+    "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+    "code_challenge_method": "S256",
+    "prompt": "consent",
+}
+
+
+def as_form(example: dict[str, Any], form: Schema) -> dict[str, Any]:
+    """What a form of this schema carries in place of a JSON object: lists and the like are their JSON text."""
+    parts = form.get("oneOf", [form])
+    texts = {name for one in parts for name, field in one["properties"].items() if "contentMediaType" in field}
+    return {name: json.dumps(value) if name in texts else value for name, value in example.items()}
+
+
+def shown(examples: dict[str, Any]) -> dict[str, Any]:
+    """Examples, or the one that there is, as OpenAPI writes them beside a schema."""
+    if len(examples) == 1:
+        return {"example": next(iter(examples.values()))}
+    return {"examples": {name: {"value": value} for name, value in examples.items()}}
+
+
+def of_error(code: str, *, sdk: bool) -> dict[str, Any]:
+    """The body of an error of the catalogue."""
+    if sdk:
+        return {**envelope(Refused(code)), "request_id": _REQUEST_ID}
+    body: dict[str, Any] = {
+        "error": PUBLIC_NAME.get(code, code),
+        "error_description": CATALOGUE[code].description,
+    }
+    return {**body, "retryAfter": 17} if code == "rate_limited" else body

@@ -1,0 +1,262 @@
+"""What goes in and what comes out, field by field: the schemas of the OpenAPI document (JSON Schema 2020-12).
+
+What the server writes is closed: a field that is not here is in no answer. What it reads is open, since unknown
+parameters are ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handlers.ai.errors import OTHERS, TYPES
+from handlers.ai.request import BLOCKS, MAX_ASKED
+from handlers.documents.documents import COLLECTION, DOCUMENT_ID
+from handlers.oauth.token import VERIFIER
+from store.credits.credits import CURRENCY, MAX_AMOUNT, SCALE
+from store.lifetimes import ACCESS_TOKEN, SECOND
+from store.names import SCOPES
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+FILLED: Schema = {"type": "string", "minLength": 1}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+FLAG: Schema = {"type": "boolean"}
+TIME: Schema = {"type": "string", "format": "date-time", "description": "RFC 3339, UTC, with milliseconds"}
+ADDRESS: Schema = {"type": "string", "format": "uri"}
+MONEY: Schema = {"type": "integer", "description": "micro-dollars"}
+SCOPE_LIST: Schema = {
+    "type": "string",
+    "pattern": f"^({'|'.join(SCOPES)})( ({'|'.join(SCOPES)}))*$",
+    "description": "names of scopes with single spaces between them",
+}
+ETAG: Schema = {"type": "string", "pattern": '^"[0-9]{1,20}"$'}
+SCOPE_NAMES: Schema = {"type": "array", "items": {"enum": list(SCOPES)}}
+
+
+def exactly(pattern: str) -> Schema:
+    """Text that a pattern matches from end to end."""
+    return {"type": "string", "pattern": f"^(?:{pattern})$"}
+
+
+def ref(name: str) -> Schema:
+    """A schema by its name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def listed(items: Schema) -> Schema:
+    """A list."""
+    return {"type": "array", "items": items}
+
+
+def nullable(schema: Schema) -> Schema:
+    """It, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def read(required: Schema, optional: Schema | None = None) -> Schema:
+    """An object that the server reads."""
+    return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
+
+
+def written(required: Schema, optional: Schema | None = None) -> Schema:
+    """An object that the server writes."""
+    return {**read(required, optional), "additionalProperties": False}
+
+
+def form_of(schema: Schema) -> Schema:
+    """What a form carries in place of a JSON object: lists and objects are their JSON text."""
+    if "oneOf" in schema:
+        return {"oneOf": [form_of(one) for one in schema["oneOf"]]}
+    plain = ("string", "integer", "boolean", "number")
+    fields = {
+        name: value
+        if value.get("type") in plain or "const" in value or "enum" in value
+        else {"type": "string", "contentMediaType": "application/json", "contentSchema": value}
+        for name, value in schema["properties"].items()
+    }
+    return {**schema, "properties": fields}
+
+
+_ITEM = {"id": exactly(DOCUMENT_ID.pattern), "etag": ETAG, "size": COUNT, "createdAt": TIME, "updatedAt": TIME}
+_CLIENT = {"client_id": FILLED}
+_SECRET = {"client_secret": {**FILLED, "description": "in the body, or by HTTP Basic; none for a public app"}}
+_MONEY_IS = {"currency": {"const": CURRENCY}, "scale": {"const": SCALE}}
+_LEFT = {"description": "what is left to spend, where the token carries credits:read"}
+_CREDITS = written({"charged": COUNT}, {"remaining": {**MONEY, **_LEFT}})
+_USAGE = written({"used": COUNT, "limit": COUNT})
+
+_BLOCK = read({"type": {"enum": list(BLOCKS)}}, {"text": TEXT})
+_CONTENT: Schema = {"oneOf": [TEXT, {"type": "array", "minItems": 1, "items": ref("AIBlock")}]}
+_ASKED_OF_A_MODEL = {
+    "system": ref("AIContent"),
+    "tools": listed(read({"name": TEXT, "input_schema": {"type": "object"}}, {"type": {"const": "custom"}})),
+    "tool_choice": {"type": "object"},
+    "thinking": {"type": "object"},
+    "temperature": {"type": "number"},
+    "top_p": {"type": "number"},
+    "top_k": {"type": "integer"},
+    "stop_sequences": listed(TEXT),
+    "metadata": {"type": "object"},
+    "output_config": {"type": "object"},
+}
+_HOW: Schema = {"max_tokens": {"type": "integer", "minimum": 1, "maximum": MAX_ASKED}, "stream": FLAG}
+_MESSAGES = {"type": "array", "minItems": 1, "items": ref("AITurn")}
+
+SCHEMAS: dict[str, Schema] = {
+    # OAuth.
+    "TokenRequest": {
+        "oneOf": [
+            read(
+                {"grant_type": {"const": "authorization_code"}, "code": FILLED, "redirect_uri": FILLED},
+                {**_CLIENT, **_SECRET, "code_verifier": exactly(VERIFIER.pattern)},
+            ),
+            read(
+                {"grant_type": {"const": "refresh_token"}, "refresh_token": FILLED},
+                {**_CLIENT, **_SECRET, "scope": SCOPE_LIST},
+            ),
+        ]
+    },
+    "Tokens": written(
+        {
+            "access_token": exactly("lk_at_[A-Za-z0-9_-]+"),
+            "token_type": {"const": "Bearer"},
+            "expires_in": {"type": "integer", "minimum": 0, "maximum": ACCESS_TOKEN // SECOND},
+            "refresh_token": exactly("lk_rt_[A-Za-z0-9_-]+"),
+            "scope": SCOPE_LIST,
+        }
+    ),
+    "RevocationRequest": read({"token": FILLED}, {"token_type_hint": TEXT, **_CLIENT, **_SECRET}),
+    "Nothing": written({}),
+    "Userinfo": written(
+        {
+            "sub": exactly("[0-9a-f]{32}"),
+            "email": TEXT,
+            "email_verified": FLAG,
+            "name": FILLED,
+            "picture": ADDRESS,
+        }
+    ),
+    "Decision": read(
+        {"request_id": FILLED, "decision": {"enum": ["allow", "deny"]}},
+        {
+            "scopes": SCOPE_NAMES,
+            "spend_limit": nullable({"type": "integer", "minimum": 0, "maximum": MAX_AMOUNT}),
+            "next": TEXT,
+        },
+    ),
+    "Redirect": written({"redirect_to": TEXT}),
+    "Metadata": written(
+        {
+            "issuer": ADDRESS,
+            **{f"{name}_endpoint": ADDRESS for name in ("authorization", "token", "revocation", "userinfo")},
+            **{
+                name: listed(TEXT)
+                for name in (
+                    *("scopes_supported", "response_types_supported", "response_modes_supported"),
+                    *("grant_types_supported", "token_endpoint_auth_methods_supported"),
+                    *("revocation_endpoint_auth_methods_supported", "code_challenge_methods_supported"),
+                )
+            },
+            "require_pkce": FLAG,
+            "authorization_response_iss_parameter_supported": FLAG,
+        }
+    ),
+    # Hosted documents.
+    "Document": {"description": "any JSON value (RFC 8259), nested at most 200 deep"},
+    "WrittenDocument": written({"collection": exactly(COLLECTION.pattern), **_ITEM}),
+    "DocumentPage": written(
+        {
+            "items": listed(written(_ITEM, {"data": ref("Document")})),
+            "nextCursor": {"type": ["string", "null"]},
+        }
+    ),
+    "DocumentUsage": written(
+        {
+            "documents": _USAGE,
+            "bytes": _USAGE,
+            "maxDocumentBytes": COUNT,
+            "collections": listed(written({"name": exactly(COLLECTION.pattern), "documents": COUNT, "bytes": COUNT})),
+        }
+    ),
+    # Credits and apps.
+    "Balance": written(
+        {
+            **{"spendable": MONEY, "held": MONEY, "paid": MONEY},
+            **_MONEY_IS,
+            "appLimit": nullable(
+                written({"limit": MONEY, "period": {"const": "month"}, "used": MONEY, "resetsAt": TIME})
+            ),
+        }
+    ),
+    "ConnectedApps": written(
+        {
+            "apps": listed(
+                written(
+                    {
+                        "client_id": FILLED,
+                        "name": FILLED,
+                        "homepage": TEXT,
+                        "scopes": SCOPE_NAMES,
+                        "connectedAt": TIME,
+                        "lastUsedAt": nullable(TIME),
+                    }
+                )
+            )
+        }
+    ),
+    # AI.
+    "AIContent": _CONTENT,
+    "AIBlock": _BLOCK,
+    "AITurn": read({"role": {"enum": ["user", "assistant"]}, "content": ref("AIContent")}),
+    "AIRequest": read(
+        {"model": FILLED, "max_tokens": _HOW["max_tokens"], "messages": _MESSAGES},
+        {**_HOW, **_ASKED_OF_A_MODEL},
+    ),
+    "AICountRequest": read({"model": FILLED, "messages": _MESSAGES}, {**_HOW, **_ASKED_OF_A_MODEL}),
+    "AIReply": read(
+        {
+            **{"id": TEXT, "type": {"const": "message"}, "role": {"const": "assistant"}, "model": TEXT},
+            "content": listed({"type": "object"}),
+            "stop_reason": {"type": ["string", "null"]},
+            "usage": {"description": "as the model's server reports it"},
+            "credits": _CREDITS,
+        },
+        {"stop_sequence": {"type": ["string", "null"]}},
+    ),
+    "AICount": written({"input_tokens": COUNT}),
+    "AIModels": written(
+        {
+            "models": listed(
+                written(
+                    {
+                        **{"id": FILLED, "displayName": TEXT, "maxInputTokens": COUNT, "maxOutputTokens": COUNT},
+                        "pricePerMillionTokens": written(
+                            {"version": TEXT, "input": COUNT, "output": COUNT, **_MONEY_IS}
+                        ),
+                    }
+                )
+            )
+        }
+    ),
+    "SdkModel": written({"type": {"const": "model"}, "id": FILLED, "display_name": TEXT, "created_at": TIME}),
+    "SdkModels": written(
+        {
+            "data": listed(ref("SdkModel")),
+            "first_id": {"type": ["string", "null"]},
+            "last_id": {"type": ["string", "null"]},
+            "has_more": FLAG,
+        }
+    ),
+    # Everywhere.
+    "Status": written({"status": {"const": "ok"}}),
+    "OpenAPI": {"type": "object"},
+    "Error": written({"error": TEXT, "error_description": FILLED}, {"retryAfter": COUNT}),
+    "SdkError": written(
+        {
+            "type": {"const": "error"},
+            "error": written({"type": {"enum": sorted({*TYPES.values(), *OTHERS})}, "message": FILLED}),
+            "request_id": FILLED,
+        }
+    ),
+}

@@ -1,0 +1,20 @@
+"""GET /docs: the HTTP interface for people to read. A viewer that lies in `static/vendor` shows /openapi.json."""
+
+from __future__ import annotations
+
+from handlers.core.page import PageHandler
+
+
+class DocsHandler(PageHandler):
+    """The page, the same for everybody; nothing of the store is asked."""
+
+    uses_scripts = True
+
+    def get(self) -> None:
+        """Shows the page."""
+        self.render(
+            "docs.html",
+            title="The HTTP interface",
+            base_url=self.site.base_url,
+            session_here=self.session() is not None,
+        )

@@ -1,0 +1,73 @@
+"""The metrics port: what Prometheus reads. An application of its own, which shares no route with the others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+from tornado.routing import URLSpec
+
+from handlers.core.application import Latchkey
+from handlers.core.base import BaseHandler
+from handlers.core.fallback import quote_nothing
+from handlers.core.policy import METRICS_POLICIES, NOWHERE, check_policies, policy_of
+from handlers.core.site import Site
+from handlers.ops.credits import NothingHandler
+from observability.metrics.exposition import Exposition
+from store.refused import Refused
+
+
+class Metrics(Latchkey):
+    """The application. `scribe` is one thread: what is read is read by one at a time. `hosts` are the names
+    that the port answers to; empty for any."""
+
+    exposition: Exposition
+    scribe: ThreadPoolExecutor
+    hosts: Collection[str] = ()
+
+
+class MetricsHandler(BaseHandler):
+    """GET /metrics."""
+
+    def prepare(self) -> None:
+        """Raises Refused("access_denied") for a page of another site that a browser on this machine has open: its name
+        may resolve to this address (DNS rebinding), but it stays in `Host`."""
+        hosts = cast(Metrics, self.application).hosts
+        if hosts and self.request.host_name.strip("[]") not in hosts:
+            raise Refused("access_denied", f"This port answers to {', '.join(hosts)} only.")
+        super().prepare()
+
+    async def get(self) -> None:
+        """All metrics of all workers, in the format that is asked for. Thousands of lines take some milliseconds: they
+        are written beside the event loop."""
+        application, accept = cast(Metrics, self.application), self.request.headers.get("Accept", "")
+        self.site.measures.fold()
+        rendered = application.exposition.rendered
+        body, media_type = await application.loop.run_in_executor(application.scribe, rendered, accept)
+        self.write_whole(body, {"Content-Type": media_type})
+
+
+METRICS_ROUTES: list[tuple[str, Any, str]] = [
+    (r"/metrics", MetricsHandler, "metrics"),
+]
+
+
+def make_metrics_application(site: Site, exposition: Exposition, hosts: Collection[str] = ()) -> Metrics:
+    """The Tornado application of the metrics port; `hosts` are the names it answers to, empty for any. Raises
+    MissingPolicy for a route without a policy."""
+    check_policies((name for _, _, name in METRICS_ROUTES), METRICS_POLICIES)
+    application = Metrics(
+        [
+            URLSpec(pattern, handler, {"policy": policy_of(name, METRICS_POLICIES)}, name)
+            for pattern, handler, name in METRICS_ROUTES
+        ],
+        default_handler_class=NothingHandler,
+        default_handler_args={"policy": NOWHERE},
+    )
+    application.site = site
+    application.hosts = hosts
+    application.exposition, application.scribe = exposition, ThreadPoolExecutor(1, "latchkey-metrics")
+    logging.getLogger("tornado.general").addFilter(quote_nothing)
+    return application

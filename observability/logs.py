@@ -1,0 +1,190 @@
+"""The log of a process: as people read it, or every line a JSON object (RFC 8259), for programs.
+
+What is in a line of JSON stands in docs/operations.md. In JSON, whatever Python itself would print on standard error is
+a line of the log too: warnings, what nobody caught, what went wrong in a thread or while something was thrown away.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+from observability import tracing
+
+log = logging.getLogger("latchkey")
+
+CONSOLE, JSON = "console", "json"
+_CONSOLE_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class Said:
+    """What a line says, where that is more than words: the message of a record. `str()` of it is the line for people;
+    in JSON `words` is the message, and fields stand beside it."""
+
+    __slots__ = ()
+
+    def words(self) -> str:
+        """The message."""
+        return str(self)
+
+    def put_fields(self, line: dict[str, Any]) -> None:
+        """Puts what is said apart into a line of JSON."""
+
+
+class ConsoleFormatter(logging.Formatter):
+    """A line for people: as `logging` would write it, but that it takes a second apart once."""
+
+    def __init__(self) -> None:
+        super().__init__(_CONSOLE_LINE)
+        self._second, self._stamp = -1, ""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """Local time."""
+        second = int(record.created)
+        if second != self._second:
+            self._stamp = time.strftime(self.default_time_format, time.localtime(second))
+            self._second = second
+        return f"{self._stamp},{int(record.msecs):03d}"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._second, self._stamp = -1, ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end."""
+        said = record.msg
+        line: dict[str, Any] = {
+            "ts": self._time(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+        }
+        if isinstance(said, Said):
+            line["message"] = said.words()
+            said.put_fields(line)
+        else:
+            line["message"] = record.getMessage()
+            request = tracing.current()
+            if request is not None:
+                tracing.put_known(line, request)
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error"] = record.exc_info[0].__name__
+            line["traceback"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            line["stack"] = record.stack_info
+        try:
+            return orjson.dumps(line).decode()
+        except TypeError:  # a lone surrogate: a piece of a file's name, say
+            return json.dumps(line)
+
+    def _time(self, created: float) -> str:
+        """RFC 3339, in UTC and ms."""
+        ms = int(created * 1000)
+        second = ms // 1000
+        if second != self._second:
+            self._stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._second = second
+        return f"{self._stamp}.{ms % 1000:03d}Z"
+
+
+_handler: logging.StreamHandler[Any] | None = None
+_form = CONSOLE
+
+
+def configure(level: str, form: str) -> None:
+    """From now on lines of at least this level go to standard error in this form; may be called again."""
+    global _handler, _form
+    root = logging.getLogger()
+    if _handler is None:
+        _handler = logging.StreamHandler(sys.stderr)
+        root.addHandler(_handler)
+        # What no line says need not be found out for each: thread, process, task, and the place in the code
+        # (`_srcfile`: as the manual of logging has it).
+        logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+        if sys.version_info >= (3, 12):
+            logging.logAsyncioTasks = False
+        logging._srcfile = None
+    _form = form
+    _handler.setFormatter(JsonFormatter() if form == JSON else ConsoleFormatter())
+    root.setLevel(level.upper())
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    logging.captureWarnings(form == JSON)
+    if form == JSON:
+        sys.excepthook, threading.excepthook, sys.unraisablehook = _uncaught, _uncaught_in_thread, _unraisable
+    else:
+        sys.excepthook, threading.excepthook = sys.__excepthook__, threading.__excepthook__
+        sys.unraisablehook = sys.__unraisablehook__
+
+
+def complain(error: object) -> None:
+    """Says why the process ends."""
+    if _form == JSON:
+        log.critical("%s", error)
+    else:
+        print(f"latchkey: {error}", file=sys.stderr)
+
+
+def wanted(argv: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The form that flags or environment ask for, for what goes wrong before the settings are read. The configuration
+    file is not looked at: it may be what is wrong."""
+    asked = environ.get("LATCHKEY_LOG_FORMAT", "")
+    for number, word in enumerate(argv):
+        if word == "--log-format":
+            asked = argv[number + 1] if number + 1 < len(argv) else ""
+        elif word.startswith("--log-format="):
+            asked = word.partition("=")[2]
+    return JSON if asked.lower() == JSON else CONSOLE
+
+
+class Listens(Said):
+    """The one line on standard output."""
+
+    def __init__(self, url: str, more: str = "") -> None:
+        self.url, self._more = url, more
+
+    def __str__(self) -> str:
+        said = self.words()
+        return f"{said}\n{self._more}" if self._more else said
+
+    def words(self) -> str:
+        """The message."""
+        return f"Latchkey listening on {self.url}"
+
+    def put_fields(self, line: dict[str, Any]) -> None:
+        """The address."""
+        line["url"] = self.url
+
+
+def announce(said: Listens) -> None:
+    """Prints that the server listens, in one piece: who waits for the line finds the rest with it."""
+    line = str(said)
+    if _form == JSON:
+        line = JsonFormatter().format(logging.LogRecord(log.name, logging.INFO, __file__, 0, said, (), None))
+    print(line, flush=True)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        log.critical("ended by what nobody caught", exc_info=(kind, error, trace))
+
+
+def _uncaught_in_thread(failed: threading.ExceptHookArgs) -> None:
+    if failed.exc_value is not None and not isinstance(failed.exc_value, SystemExit):
+        log.error("a thread ended by what nobody caught", exc_info=failed.exc_value)
+
+
+def _unraisable(failed: Any) -> None:  # sys.UnraisableHookArgs, a name for type checkers alone
+    log.error("%s", failed.err_msg or "what nobody could catch", exc_info=failed.exc_value)

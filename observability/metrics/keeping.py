@@ -1,0 +1,50 @@
+"""What is looked at now and then: how late the event loop is, and how much there is of everything at present."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from observability.metrics import declared as of
+from observability.metrics.declared import Kept
+from observability.metrics.measures import Measures
+
+LOOK_SECONDS = 0.1
+LEVELS = 10
+"""Levels are noted with every tenth look at the clock: once a second."""
+_MEMORY = Path("/proc/self/statm")
+
+
+async def keep(measures: Measures, levels: Mapping[Kept, Callable[[], float]]) -> None:
+    """Counts what was noted, again and again until it is cancelled. `levels` are asked for what there is at present."""
+    loop = asyncio.get_running_loop()
+    before = measures.reading(of.CPU)  # of the process that this one replaces
+    look = 0
+    try:
+        while True:
+            if look % LEVELS == 0:
+                for kept, level in levels.items():
+                    measures.level(kept, level())
+                measures.level(of.CPU, before + time.process_time())
+                measures.level(of.RESIDENT, resident())
+                measures.level(of.TICKED, time.time())
+            look += 1
+            due = loop.time() + LOOK_SECONDS
+            await asyncio.sleep(LOOK_SECONDS)
+            measures.lagged(max(0.0, loop.time() - due))
+            measures.fold()
+    finally:
+        measures.fold()
+
+
+def resident() -> int:
+    """Bytes of memory that this process takes; where the system does not say, the most that it ever took."""
+    try:
+        return int(_MEMORY.read_text("ascii").split()[1]) * resource.getpagesize()
+    except (OSError, ValueError):
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024

@@ -1,0 +1,145 @@
+"""What a process counts, as it happens.
+
+What happens with every request is noted, a few words on a list, and counted a tenth of a second later with all that
+came meanwhile, which costs half of counting each by itself. Everything else is counted at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from observability.metrics import declared as of
+from observability.metrics.declared import MOST_APPS, OTHER, Kept
+from observability.metrics.memory import Memory, Place
+
+K = TypeVar("K")
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+
+Answer = tuple[str, str | None, int, bool, float, str]
+"""A request that was answered: route, method, status, whether it waited for a model's server or for its reader,
+seconds, and the client id of the app that called, or nothing."""
+Answers = Callable[[], Iterable[tuple[str, str, int]]]
+"""Scripts of the store, the words that they have answered since the process began, and how often."""
+
+
+class Measures:
+    """Counts into a place. Without one it counts all the same, for nobody."""
+
+    def __init__(self, place: Place | None = None) -> None:
+        self._place = Memory().place(0) if place is None else place
+        self._figures = self._place.figures
+        # Those that the process before it at this place told apart, too.
+        self._apps = {labels[0] for kept, labels, _ in self._place.rows() if kept is of.CALLED} - {OTHER}
+        self._answers: list[Any] = []
+        self.answered: Callable[[Answer], None] = self._answers.extend
+        """Notes a request that was answered; `fold` counts it."""
+        self.scripts: Answers = tuple
+        """What `fold` counts of the store: nothing, until it is told where to ask."""
+        self._told: dict[tuple[str, str], int] = {}
+
+    def fold(self) -> None:
+        """Counts what was noted."""
+        if self._answers:
+            answers, clients = self._answers, self._answers[5::6]
+            keys = zip(answers[0::6], answers[1::6], answers[2::6], answers[3::6], strict=True)
+            gathered = _gathered(zip(keys, answers[4::6], strict=True))
+            answers.clear()
+            for (route, method, status, late), found in gathered.items():
+                kept = of.ANSWERED_LATE if late else of.ANSWERED
+                # Methods that clients invent have one row together.
+                self._spread(kept, found, route, method if method in METHODS else OTHER, str(status))
+            for client, number in Counter(clients).items():
+                if client:
+                    self._count(of.CALLED, self._app(client), by=number)
+        for script, answer, total in self.scripts():
+            new = total - self._told.get((script, answer), 0)
+            if new:
+                self._told[script, answer] = total
+                self._count(of.SCRIPTS, script, answer, by=new)
+
+    def took(self, script: str, seconds: float) -> None:
+        """A script of the store was timed."""
+        self._observe(of.TIMED, seconds, script)
+
+    def _app(self, client_id: str) -> str:
+        """The label of an app. None is given up for another one's sake: its count would fall in one process and stand
+        in others, and their sum would look like a start anew."""
+        if client_id not in self._apps:
+            if len(self._apps) >= MOST_APPS:
+                return OTHER
+            self._apps.add(client_id)
+        return client_id
+
+    def _spread(self, kept: Kept, seconds: list[float], *labels: str) -> None:
+        """Adds observations to a histogram."""
+        seconds.sort()
+        if seconds[0] < 0.0:  # the clock was put back
+            seconds = [max(0.0, one) for one in seconds]
+        at, figures, below = self._place.row(kept, *labels), self._figures, 0
+        for number, bound in enumerate(kept.bounds):
+            up_to = bisect_right(seconds, bound, below)
+            if up_to > below:
+                figures[at + number] += up_to - below
+                below = up_to
+        figures[at + len(kept.bounds)] += len(seconds) - below
+        figures[at + len(kept.bounds) + 1] += sum(seconds)
+
+    def refused(self, route: str, code: str) -> None:
+        """A request was refused, with a code of the catalogue."""
+        self._count(of.REFUSED, route, code)
+
+    def unavailable(self, route: str, cause: str) -> None:
+        """A request was answered 503."""
+        self._count(of.UNAVAILABLE, route, cause)
+
+    def called_upstream(self, server: str, model: str, outcome: str, seconds: float) -> None:
+        """A call of a model's server is over."""
+        self._observe(of.UPSTREAM, seconds, server, model, outcome)
+
+    def charged(self, server: str, model: str, input_tokens: int, output_tokens: int, amount: int) -> None:
+        """A call was settled, for so many micro-dollars."""
+        self._count(of.TOKENS, server, model, "input", by=input_tokens)
+        self._count(of.TOKENS, server, model, "output", by=output_tokens)
+        self._count(of.CHARGED, server, model, by=amount)
+
+    def mailed(self, what: str, outcome: str) -> None:
+        """A mail was sent, or not."""
+        self._count(of.MAILED, what, outcome)
+
+    def posted(self, event: str, outcome: str) -> None:
+        """An attempt to post an event to an app was settled."""
+        self._count(of.POSTED, event, outcome)
+
+    def secured(self, event: str, result: str, count: int) -> None:
+        """An event of the security log, or so many of one cause."""
+        self._count(of.SECURITY, event, result, by=count)
+
+    def lagged(self, seconds: float) -> None:
+        """A timer of the event loop was late."""
+        self._observe(of.LAG, seconds)
+
+    def level(self, kept: Kept, value: float) -> None:
+        """How much there is of something at present."""
+        self._figures[self._place.row(kept)] = value
+
+    def reading(self, kept: Kept) -> float:
+        """What stands in the one row of something."""
+        return self._figures[self._place.row(kept)]
+
+    def _count(self, kept: Kept, *labels: str, by: float = 1.0) -> None:
+        self._figures[self._place.row(kept, *labels)] += by
+
+    def _observe(self, kept: Kept, seconds: float, *labels: str) -> None:
+        self._spread(kept, [seconds], *labels)
+
+
+def _gathered(pairs: Iterable[tuple[K, float]]) -> dict[K, list[float]]:
+    """The figures that belong to the same key."""
+    found: defaultdict[K, list[float]] = defaultdict(list)
+    for key, one in pairs:
+        found[key].append(one)
+    return found

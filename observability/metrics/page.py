@@ -1,0 +1,15 @@
+"""The metrics as a table in Markdown, for docs/metrics.md."""
+
+from __future__ import annotations
+
+from observability.metrics.declared import BUILD, BUILD_HELP, BUILD_LABELS, METRICS
+
+
+def table() -> str:
+    """A line for each metric, in their order: name, kind, labels, what it says."""
+    rows = [(one.name, one.kind, one.labels, one.help) for one in METRICS]
+    rows.append((f"{BUILD}_info", "gauge", BUILD_LABELS, BUILD_HELP))
+    lines = ["| metric | kind | labels | what it says |", "|---|---|---|---|"]
+    for name, kind, labels, says in rows:
+        lines.append(f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {says} |")
+    return "\n".join(lines)

@@ -1,0 +1,111 @@
+"""Server-sent events as the Anthropic Messages API sends them: read in pieces, written whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from store.documents.json_text import check_nesting
+
+MAX_EVENT_BYTES = 2**20
+_NAME = re.compile(r"[a-z_]{1,64}")
+
+
+class BrokenStream(Exception):
+    """What arrived is no stream of events; `rest` is what arrived of it and was not read."""
+
+    def __init__(self, reason: str, rest: bytes = b"") -> None:
+        super().__init__(reason)
+        self.rest = rest
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: its name and its JSON object."""
+
+    name: str
+    data: dict[str, Any]
+    raw: bytes = b""
+
+    def encoded(self) -> bytes:
+        """The event as it goes over the wire; as it came, where it came over one."""
+        return self.raw or b"event: %b\ndata: %b\n\n" % (self.name.encode(), encoded(self.data))
+
+
+def compact(value: Any) -> str:
+    """JSON without white space. What came in as text goes out as the same text, beyond ASCII too."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def encoded(value: Any) -> bytes:
+    """The same in UTF-8. Half of a surrogate pair, for which UTF-8 has nothing, stays escaped."""
+    try:
+        return compact(value).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def read_json(raw: bytes) -> Any:
+    """What a server sent. Raises ValueError for what could not be written again: no JSON, NaN, numbers beyond a float,
+    nesting beyond 200."""
+    check_nesting(raw)
+    return _DECODER.decode(raw.decode())
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("a number is none")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
+
+
+class EventReader:
+    """Puts events together from pieces of any size (WHATWG HTML 9.2.6, the parts that the API uses)."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._searched = 0
+
+    def feed(self, piece: bytes) -> Iterator[Event]:
+        """The events that this piece completes. Raises BrokenStream for an event that is too large or no JSON object
+        with a type."""
+        buffer = self._buffer + (piece.replace(b"\r", b"") if b"\r" in piece else piece)
+        start, search = 0, self._searched
+        while (end := buffer.find(b"\n\n", search)) >= 0:
+            try:
+                if end - start > MAX_EVENT_BYTES:
+                    raise BrokenStream("an event is too large")
+                event = _event(buffer[start:end])
+            except BrokenStream as broken:
+                raise BrokenStream(str(broken), buffer[start:]) from None
+            start = search = end + 2
+            if event:
+                yield event
+        self._buffer = buffer[start:]
+        # The first half of the end may be there.
+        self._searched = max(0, len(self._buffer) - 1)
+        if len(self._buffer) > MAX_EVENT_BYTES:
+            raise BrokenStream("an event is too large", self._buffer)
+
+
+def _event(block: bytes) -> Event | None:
+    fields = (line.partition(b":") for line in block.split(b"\n"))
+    data = b"\n".join(value.removeprefix(b" ") for name, _, value in fields if name == b"data")
+    if not data:
+        return None
+    try:
+        value = read_json(data)
+    except ValueError:
+        raise BrokenStream("an event is not JSON") from None
+    name = value.get("type") if isinstance(value, dict) else None
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise BrokenStream("an event has no type")
+    # Written anew from what was understood, so that no comment, id or retry of the server's reaches the app.
+    return Event(name, value, b"event: %b\ndata: %b\n\n" % (name.encode(), data.replace(b"\n", b" ")))

@@ -1,0 +1,32 @@
+"""Meters what a model's server has sent of a stream that nobody reads any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from outbound.ai.events import Event
+from outbound.ai.failure import UpstreamFailed
+from outbound.ai.meter import Meter
+
+SECONDS = 0.5
+MAX_BYTES = 4 * 2**20
+BREATH = 0.005
+"""Seconds after which a stream lets others have their turn."""
+
+
+async def meter_leftover(events: AsyncIterator[Event], meter: Meter) -> None:
+    """Reads on for at most SECONDS and MAX_BYTES: the output in our buffers and the server's was paid for."""
+    loop, left = asyncio.get_running_loop(), MAX_BYTES
+    breath = loop.time() + BREATH
+    with suppress(TimeoutError, UpstreamFailed):
+        async with asyncio.timeout(SECONDS):
+            async for event in events:
+                meter.see_event(event.data)
+                left -= len(event.raw)
+                if left <= 0:
+                    return
+                if loop.time() >= breath:
+                    await asyncio.sleep(0)
+                    breath = loop.time() + BREATH

@@ -1,0 +1,277 @@
+"""A server that speaks the Anthropic Messages API, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import logging
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any
+
+import aiohttp
+
+from observability.tracing import passed_on
+from outbound.ai.events import BrokenStream, Event, EventReader, encoded, read_json
+from outbound.ai.failure import UpstreamFailed
+from outbound.ai.idle_timeout import Watch
+from outbound.ai.models import NOBODY, Asker, Limits, Model
+from outbound.ai.tokens import texts_of
+
+log = logging.getLogger("latchkey.upstream")
+
+API_VERSION = "2023-06-01"
+MAX_REPLY_BYTES = 32 * 2**20
+MAX_DESCRIPTION = 500
+READ_BYTES = 2**16
+PAUSE = 0.1
+"""Seconds before the one retry."""
+END = 5.0
+"""Seconds in which the body of a stream ends after its last event."""
+# What an image takes at most, and what the server adds to a request of its own (a prompt for tools, say), in tokens.
+IMAGE_TOKENS = 5_000
+OVERHEAD_TOKENS = 1_024
+_OVERLOADED = (429, 529)
+_AGAIN = (429, 500, 502, 503, 504, 529)
+_THE_REQUEST = (400, 413, 422)
+# A 400 too, but about the operator's account with the server: people would take it for theirs with us.
+_BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORECASE)
+
+
+class MessagesUpstream:
+    """One server. `url` is what stands before `/v1/messages`; `key` is sent as `X-Api-Key`; at most `connections`
+    requests are under way at once, others wait; `traced` is whether the trace of an app's request goes along."""
+
+    def __init__(
+        self, name: str, url: str, key: str, limits: Limits, connections: int, *, traced: bool = False
+    ) -> None:
+        self.name = name
+        self._traced = traced
+        self.limits = limits
+        self._url = url.rstrip("/")
+        self._headers = {"anthropic-version": API_VERSION, "content-type": "application/json"}
+        if key:
+            self._headers["x-api-key"] = key
+        self._connections = connections
+        self._session: aiohttp.ClientSession | None = None
+        self._ending: set[asyncio.Future[None]] = set()
+
+    async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
+        """The reply to a request, whole. Raises UpstreamFailed."""
+        reply = await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False}, asker)
+        if reply.get("type") == "error":
+            asker.refuse()
+            raise _reported(self.name, "reply", reply)
+        return reply
+
+    async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
+        """What the server counts. Raises UpstreamFailed."""
+        asked = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
+        found = await self._json("/v1/messages/count_tokens", {**asked, "model": model.upstream_id}, NOBODY)
+        number = found.get("input_tokens")
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise UpstreamFailed("upstream_error", f"{self.name}: the count is no number")
+        return number
+
+    def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:
+        """No token is less than a byte; pictures count apart, and nothing beyond the model's window is ever read."""
+        images = sum(item == "image" for item in texts_of(request["messages"]))
+        return min(model.max_input, size + OVERHEAD_TOKENS + images * IMAGE_TOKENS)
+
+    async def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[Event]:
+        """The reply in events, as they come. Raises UpstreamFailed."""
+        body = {**request, "model": model.upstream_id, "stream": True}
+        async with contextlib.AsyncExitStack() as stack:
+            response, events, event = await self._begin(body, stack, asker)
+            seconds = self.limits.between_events
+            with Watch(response.content, seconds, self._silent(seconds, "between two events")) as watch:
+                while event is not None and event.name != "message_stop":
+                    yield event
+                    event = await watch.next(events)
+            if event is not None:
+                stack.pop_all()
+                self._finish(response)
+                yield event
+
+    async def _begin(
+        self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack, asker: Asker
+    ) -> tuple[aiohttp.ClientResponse, AsyncIterator[Event], Event | None]:
+        """The stream with its first event. Until then a call that failed is made once more."""
+        until = self._first_byte_until()
+        for again in (True, False):
+            try:
+                async with self._first_byte(until):
+                    response = await self._post("/v1/messages", body)
+                    stack.callback(response.close)
+                    asker.accept()
+                    events = _events(self.name, response, asker)
+                    first = await anext(events, None)
+                if first is not None:
+                    return response, events, first
+                raise _Passing("upstream_error", f"{self.name}: the stream was empty")
+            except _Passing:
+                if not again or not asker.wanted:
+                    raise
+            await stack.aclose()
+            await asyncio.sleep(PAUSE)
+        raise AssertionError
+
+    def _finish(self, response: aiohttp.ClientResponse) -> None:
+        """Takes in the end of the body, which many servers send after the last event, by itself. Without it the
+        connection could serve no other call. Nothing waits for it."""
+        if response.closed:
+            return
+
+        def ended(task: asyncio.Future[None]) -> None:
+            self._ending.discard(task)
+            response.close()
+
+        ending = asyncio.ensure_future(_read_end(response))
+        self._ending.add(ending)
+        ending.add_done_callback(ended)
+
+    async def _json(self, path: str, body: Mapping[str, Any], asker: Asker) -> dict[str, Any]:
+        until = self._first_byte_until()
+        for again in (True, False):
+            try:
+                async with self._first_byte(until):
+                    response = await self._post(path, body)
+                async with response:
+                    asker.accept()
+                    return await self._object(response, asker)
+            except _Passing:
+                if not again or not asker.wanted:
+                    raise
+            await asyncio.sleep(PAUSE)
+        raise AssertionError
+
+    async def _object(self, response: aiohttp.ClientResponse, asker: Asker) -> dict[str, Any]:
+        body = bytearray()
+        asker.receive(body)
+        try:
+            raw = await _read(response, body)
+        except aiohttp.ClientError as error:
+            raise UpstreamFailed("upstream_error", f"{self.name}: cut off: {type(error).__name__}") from None
+        try:
+            value = read_json(raw)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise UpstreamFailed("upstream_error", f"{self.name}: the reply is no JSON object")
+        return value
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
+        """The answer, of which the head has arrived. Raises UpstreamFailed; _Passing where another try may help."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"accept-encoding": "identity", "user-agent": "Latchkey"},
+                skip_auto_headers=("user-agent",),
+            )
+        timeout = aiohttp.ClientTimeout(total=None, connect=self.limits.connect)
+        try:
+            response = await self._session.post(
+                self._url + path,
+                data=io.BytesIO(encoded(body)),  # in pieces: bytes beyond 1 MiB would hold up everybody else
+                headers={**self._headers, **passed_on(traced=self._traced)},
+                timeout=timeout,
+                allow_redirects=False,
+                read_bufsize=READ_BYTES,
+            )
+        except aiohttp.ConnectionTimeoutError:
+            raise _Passing("overloaded", f"{self.name}: no connection in {self.limits.connect:g} s") from None
+        except aiohttp.ClientError as error:
+            raise _Passing("upstream_error", f"{self.name}: {type(error).__name__}") from None
+        if response.status == 200:
+            return response
+        async with response:
+            raise await self._failure(response)
+
+    async def _failure(self, response: aiohttp.ClientResponse) -> UpstreamFailed:
+        detail = f"{self.name}: status {response.status}"
+        if response.status in _OVERLOADED:
+            return _Passing("overloaded", detail)
+        if response.status in _AGAIN:
+            return _Passing("upstream_error", detail)
+        if response.status in _THE_REQUEST:
+            with contextlib.suppress(aiohttp.ClientError, ValueError, KeyError, TypeError):
+                error = read_json(await _read(response, bytearray()))["error"]
+                said = str(error["message"])
+                if _BILLING.search(said):
+                    return UpstreamFailed("upstream_error", f"{detail}: it speaks of the operator's account there")
+                if error["type"] in ("invalid_request_error", "request_too_large"):
+                    return UpstreamFailed("invalid_request", detail, said[:MAX_DESCRIPTION])
+        return UpstreamFailed("upstream_error", detail)
+
+    def _first_byte_until(self) -> float:
+        """When the answer must have begun, by the loop's time; a second try has no time of its own."""
+        return asyncio.get_running_loop().time() + self.limits.first_byte
+
+    @contextlib.asynccontextmanager
+    async def _first_byte(self, until: float) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout_at(until):
+                yield
+        except TimeoutError:
+            raise self._silent(self.limits.first_byte, "before the answer began") from None
+
+    def _silent(self, seconds: float, where: str) -> UpstreamFailed:
+        return UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}")
+
+    async def close(self) -> None:
+        """Drops its connections."""
+        for ending in self._ending:
+            ending.cancel()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+class _Passing(UpstreamFailed):
+    """A failure that another try may not meet, while nothing of the answer has gone out."""
+
+
+async def _read(response: aiohttp.ClientResponse, body: bytearray) -> bytes:
+    """Puts the body into `body` as it arrives. Raises UpstreamFailed for one that is too large, aiohttp.ClientError for
+    one that is cut off."""
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MAX_REPLY_BYTES:
+            raise UpstreamFailed("upstream_error", "the reply is too large")
+    return bytes(body)
+
+
+async def _read_end(response: aiohttp.ClientResponse) -> None:
+    # RuntimeError: aiohttp's word for a connection that was closed before it was waited for.
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError):
+        async with asyncio.timeout(END):
+            while not response.content.at_eof():
+                await response.content.readany()
+
+
+async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> AsyncIterator[Event]:
+    reader, begun = EventReader(), False
+    try:
+        async for piece in response.content.iter_any():
+            for event in reader.feed(piece):
+                if event.name == "error":
+                    if not begun:
+                        asker.refuse()
+                    raise _reported(name, "stream", event.data)
+                begun = begun or event.name != "ping"
+                yield event
+    except (aiohttp.ClientError, BrokenStream) as error:
+        if begun and isinstance(error, BrokenStream):  # else there is no reply
+            asker.receive(bytearray(error.rest))
+        raise _Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
+
+
+def _reported(name: str, where: str, data: Mapping[str, Any]) -> UpstreamFailed:
+    error = data.get("error")
+    kind = error.get("type") if isinstance(error, dict) else None
+    overloaded = kind in ("overloaded_error", "rate_limit_error")
+    detail = f"{name}: the {where} is {str(kind)[:40]!a}"
+    return _Passing("overloaded" if overloaded else "upstream_error", detail)

@@ -1,0 +1,111 @@
+"""What a call has used, from what its server reports and from what was received."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from outbound.ai.events import compact
+from outbound.ai.salvage import count_bytes, reported_usage
+from outbound.ai.tokens import count, count_request
+
+_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_ALL = (*_INPUT, "output_tokens")
+_SAID = ("text", "partial_json")
+MOST_REPORTED = 10**9
+"""Tokens; a report of more counts as this many, which is more than any hold."""
+_SEALED = ("signature", "data")
+"""Where a server hides the thinking that it does not show: in the signature of a block, or in a redacted one."""
+
+
+class Meter:
+    """Watches the reply to a request. Tokens read from and written to a cache count as input. What the server does not
+    report is counted by us."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self._request = request
+        self._reported: dict[str, int] = {}
+        self._counted: int | None = None
+        self._said = self._thought = self._sealed = 0
+        self.begun = False
+        """Whether a stream has begun its message: from then on the server has reported the input, or never will."""
+        self.shrank = False
+        """Whether a later report was lower than an earlier one."""
+
+    def see_reply(self, reply: Mapping[str, Any]) -> None:
+        """Takes in a whole reply."""
+        self._report(reply.get("usage"), _ALL)
+        content = reply.get("content")
+        if "output_tokens" not in self._reported and isinstance(content, list):
+            for block in content:
+                self._receive(block)
+
+    def see_bytes(self, raw: bytes | bytearray, enough: int) -> None:
+        """Takes in what came of a whole reply that cannot be read: its report, or else its bytes, `enough` tokens
+        at most. Much of it takes its time: call this in a thread."""
+        self._report(reported_usage(raw), _ALL)
+        if "output_tokens" not in self._reported:
+            self._said += min(count_bytes(raw, enough), enough)
+
+    def see_event(self, data: Mapping[str, Any]) -> None:
+        """Takes in an event of a stream."""
+        kind = data.get("type")
+        if kind == "message_start":
+            self.begun = True
+            # A report of the output is an estimate here: there is none yet.
+            message = data.get("message")
+            self._report(message.get("usage") if isinstance(message, dict) else None, _INPUT)
+        elif kind == "message_delta":
+            self._report(data.get("usage"), _ALL)
+        elif kind == "content_block_start":
+            self._receive(data.get("content_block"))
+        elif kind == "content_block_delta":
+            self._receive(data.get("delta"))
+
+    async def count_input(self) -> None:
+        """Counts the input where the server did not report it, in a thread: a megabyte takes some 50 ms."""
+        if "input_tokens" not in self._reported and self._counted is None:
+            self._counted = await asyncio.to_thread(count_request, self._request)
+
+    def used(self) -> tuple[int, int]:
+        """Input and output tokens of a complete reply."""
+        return self._input(), self._reported.get("output_tokens", self._received())
+
+    def used_so_far(self) -> tuple[int, int]:
+        """Input and output tokens of a reply that was cut short, whose last report may lag behind."""
+        return self._input(), max(self._reported.get("output_tokens", 0), self._received())
+
+    def _input(self) -> int:
+        if "input_tokens" not in self._reported:
+            return count_request(self._request) if self._counted is None else self._counted
+        return sum(self._reported.get(name, 0) for name in _INPUT)
+
+    def _received(self) -> int:
+        # A signature seals the thinking that stands before it: the same tokens, so the larger figure counts.
+        return self._said + max(self._thought, self._sealed)
+
+    def _report(self, usage: object, names: tuple[str, ...]) -> None:
+        if not isinstance(usage, dict):
+            return
+        for name in names:
+            number = usage.get(name)
+            if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+                number = min(number, MOST_REPORTED)
+                # Reports are cumulative: the highest one is the newest that can be true.
+                self.shrank = self.shrank or number < self._reported.get(name, 0)
+                self._reported[name] = max(number, self._reported.get(name, 0))
+
+    def _receive(self, block: object) -> None:
+        if not isinstance(block, dict):
+            return
+        self._said += sum(_count(block, name) for name in _SAID)
+        self._thought += _count(block, "thinking")
+        self._sealed += sum(_count(block, name) for name in _SEALED)
+        if block.get("type") == "tool_use":
+            self._said += 1 + (count(compact(block["input"])) if block.get("input") else 0)
+
+
+def _count(block: Mapping[str, Any], name: str) -> int:
+    text = block.get(name)
+    return count(text) if isinstance(text, str) else 0

@@ -1,0 +1,90 @@
+"""Calls to addresses that anybody may have named: to public addresses alone, with nothing kept and nothing followed."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.connector import Connection
+from aiohttp.http import HttpProcessingError
+
+from outbound.address_policy import Reach, Resolver, Unreachable
+
+READ_BYTES = 4096
+"""What is read of an answer at a time."""
+INTERIM = 8
+"""Interim answers (1xx) before the one that counts. A receiver that sends them without end would have this server read
+them, some thousands in one piece, for as long as a post may take."""
+NO_ADDRESS = "The host's name leads to no address that may be posted to."
+
+
+class _Response(aiohttp.ClientResponse):
+    """One that gives up on a receiver of too many interim answers."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        """As in aiohttp."""
+        protocol = connection.protocol
+        assert protocol is not None
+        read, left = protocol.read, INTERIM
+
+        async def counted() -> Any:
+            nonlocal left
+            if left < 0:
+                raise HttpProcessingError(code=502, message="interim answers without end")
+            left -= 1
+            return await read()
+
+        protocol.read = counted  # type: ignore[method-assign]  # aiohttp has no bound of its own
+        return await super().start(connection)
+
+
+def guarded_session(
+    reach: Reach,
+    most: int,
+    connect: float,
+    resolver: AbstractResolver | None,
+    headers: Mapping[str, str],
+    tls: ssl.SSLContext | None = None,
+) -> aiohttp.ClientSession:
+    """A session whose connections end at addresses that `reach` allows; `most` at once, each made within `connect`
+    seconds. `tls` takes the place of the usual certificates."""
+    connector = aiohttp.TCPConnector(
+        limit=most,
+        resolver=resolver or Resolver(waits=connect),
+        socket_factory=reach.socket,
+        ssl=tls or True,
+        # A receiver that closes a connection which waited would make an event late by one back-off.
+        force_close=True,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        response_class=_Response,
+        timeout=aiohttp.ClientTimeout(total=None, connect=connect),
+        auto_decompress=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=headers,
+        read_bufsize=READ_BYTES,
+        trust_env=False,  # a proxy would connect in our place, to whatever it can reach
+    )
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong, without the URL, which may hold a secret of the receiver's, or an address."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return NO_ADDRESS
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "The receiver's certificate is not valid for this host."
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "No TLS connection could be made."
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return NO_ADDRESS if isinstance(error.os_error, Unreachable) else "No connection could be made."
+    if isinstance(error, aiohttp.InvalidURL):
+        return "The URL cannot be used."
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "The connection was closed without an answer."
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "The answer was not HTTP."
+    return "The connection broke."

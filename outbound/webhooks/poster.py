@@ -1,0 +1,276 @@
+"""Posts events to the apps they concern: takes what the store has to post, a few at a time, and says what came of it.
+
+Each server process runs one. What it has taken is its own for a minute; what it does not settle by then, because it was
+killed say, is taken again, by whoever comes. So an event is posted at least once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from urllib.parse import urlsplit
+
+from outbound.address_policy import asking
+from outbound.keyed_semaphore import PART, Fair, Turns, share
+from outbound.webhooks.posting import Answer, Poster
+from outbound.webhooks.retries import pause_after
+from outbound.webhooks.signing import body_of, signed
+from store.apps.webhooks import Target
+from store.errors import StoreError, StoreUnavailable
+from store.webhooks.deliveries import Deliveries, Delivery
+
+log = logging.getLogger("latchkey.webhooks")
+
+LOOK_SECONDS = 1.0
+"""How often the store is asked for what there is to post."""
+AWAY_SECONDS = 5.0
+"""How long it is left alone when it does not answer."""
+LEASE_SECONDS = 60
+"""For which what was taken is this process's own: longer than a turn takes to come, a post and its settlement."""
+TURN_SECONDS = 20.0
+PUT_BACK_SECONDS, SPACED_SECONDS = 5.0, 0.05
+"""After how long what is put back is taken again, and the time between two events of one owner that are put back."""
+EACH_APP, EACH_HOST = 4, 16
+"""Posts under way at once, at most: one slow receiver holds up its own events alone."""
+LINE = 16 * EACH_APP
+"""Events of one app that a process has taken, at most. More are put back, and so is what is beyond the owner's share of
+all that a process may have taken."""
+TAKEN = 16
+"""Events that a process has taken for each post that it may have under way: most of them wait in such a line."""
+AT_ONCE = 100
+CLAIM_SECONDS = 2.0
+"""How long a stop waits for what is being taken."""
+SETTLING = (0.5, 2.0, 5.0)
+"""Seconds before a settlement is tried again whose answer was lost."""
+NO_TARGET = "The app was not active, or named no URL."
+OWN_ERROR = "An error of this server. Its operator finds the reason in the log."
+NOT_SIGNED = "It could not be signed. The operator of this server finds the reason in the log."
+
+
+def unwatched(event: str, outcome: str) -> None:
+    """Nobody counts."""
+
+
+class Webhooks:
+    """The engine of a process. `target` says where the events of an app go; `most` posts are under way at once."""
+
+    def __init__(
+        self,
+        deliveries: Deliveries,
+        target: Callable[[str], Awaitable[Target | None]],
+        poster: Poster,
+        most: int,
+    ) -> None:
+        self._deliveries = deliveries
+        self._target = target
+        self._poster = poster
+        self._places = Fair(most)
+        self._taken_most = TAKEN * most
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._apps, self._hosts = Turns(EACH_APP), Turns(EACH_HOST, PART)
+        self._apps_lines: Counter[str] = Counter()
+        self._lines: Counter[str] = Counter()
+        self._again_at: dict[str, float] = {}
+        self._look = asyncio.Event()
+        self._claiming = asyncio.Lock()
+        self._stopping = False
+        self.takes_all = False
+        """Whether events wait here however many there are, so that none is put back for want of room."""
+        self.watch: Callable[[str, str], None] = unwatched
+        """Told the type of each event that an attempt was settled of, and the outcome."""
+        self._runner: asyncio.Task[None] | None = None
+
+    @property
+    def queue(self) -> int:
+        """Events that were taken, and are posted or wait for that."""
+        return len(self._tasks)
+
+    def start(self) -> None:
+        """Begins, also again after `leave_off`."""
+        self._stopping = False
+        self._runner = asyncio.get_running_loop().create_task(self._run())
+
+    def wake(self) -> None:
+        """There is something to post now."""
+        self._look.set()
+
+    async def stop(self) -> None:
+        """Takes nothing more, and gives back what waits for its turn; posts under way go on."""
+        self._stopping = True
+        self.wake()
+        if self._runner:
+            # What a claim has taken that is cut short would be nobody's for as long as its lease.
+            await asyncio.wait({self._runner}, timeout=CLAIM_SECONDS)
+            await _cancel({self._runner})
+
+    async def leave_off(self, seconds: float) -> None:
+        """Gives what is under way so many seconds; the rest is posted again by others, when its lease ends."""
+        await self.stop()
+        if self._tasks:
+            _, late = await asyncio.wait(tuple(self._tasks), timeout=seconds)
+            await _cancel(late)
+
+    async def close(self, seconds: float) -> None:
+        """As `leave_off`, for good."""
+        await self.leave_off(seconds)
+        await self._poster.close()
+
+    async def bring_out(self, seconds: float) -> None:
+        """Posts what is due, and waits until nothing is under way, at most so many seconds; for later attempts it does
+        not wait. Raises StoreUnavailable."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + seconds
+        await self._take()
+        while self._tasks and (left := ends - loop.time()) > 0:
+            await asyncio.wait(tuple(self._tasks), timeout=left)
+            await self._take()
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            pause = LOOK_SECONDS
+            try:
+                pause = 0 if await self._take() else LOOK_SECONDS
+            except StoreUnavailable:
+                log.debug("webhooks wait: the store is away")
+                pause = AWAY_SECONDS
+            except Exception:  # whatever it is, the server serves on, and this is tried again
+                log.exception("webhooks: what there is to post could not be taken")
+                pause = AWAY_SECONDS
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._look.wait()
+            self._look.clear()
+
+    async def _take(self) -> bool:
+        """Takes what there is room for; whether there may be more at once."""
+        # One at a time: what a claim has taken that is not answered yet is not among the tasks.
+        async with self._claiming:
+            room = min(AT_ONCE, self._taken_most - len(self._tasks))
+            if room <= 0:
+                return False  # a task that ends wakes the loop
+            taken = await self._deliveries.claim(room, LEASE_SECONDS)
+            for delivery in taken:
+                task = asyncio.get_running_loop().create_task(self._guarded(delivery))
+                self._tasks.add(task)
+                task.add_done_callback(self._ended)
+            return len(taken) == room
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if len(self._tasks) == self._taken_most - 1:
+            self.wake()
+
+    async def _guarded(self, delivery: Delivery) -> None:
+        """Posts it, or puts it back."""
+        try:
+            target = await self._found(delivery)
+            if target:
+                with self._line(delivery.client_id, target.payer) as fits:
+                    if not fits or not await self._in_turn(delivery, target):
+                        await self._give_back(delivery, target.payer)
+        except StoreUnavailable:
+            log.debug("webhook %s of %s is not settled: the store is away", delivery.id, delivery.client_id)
+        except Exception:  # as in `_run`; it may be met with each attempt, so it is one of those that are counted
+            log.exception("webhook %s of %s could not be posted", delivery.id, delivery.client_id)
+            with contextlib.suppress(StoreError):
+                await self._settle(delivery, Answer(None, OWN_ERROR), pause_after(delivery.tries, None))
+
+    async def _found(self, delivery: Delivery) -> Target | None:
+        """Where it goes; None where it goes nowhere, which is settled."""
+        try:
+            target = await self._target(delivery.client_id)
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            log.error("webhook %s of %s: %s", delivery.id, delivery.client_id, error)
+            await self._settle(delivery, Answer(None, NOT_SIGNED), pause_after(delivery.tries, None))
+            return None
+        if target is None:
+            await self._settle(delivery, Answer(None, NO_TARGET), None)
+        return target
+
+    @contextlib.contextmanager
+    def _line(self, app: str, payer: str) -> Iterator[bool]:
+        """Counts an event among those that wait or are posted; whether there is room for it."""
+        fits = self.takes_all or (
+            self._apps_lines[app] < LINE
+            and self._lines[payer] < share(self._taken_most, self._lines.total(), self._lines[payer])
+        )
+        self._apps_lines[app] += fits
+        self._lines[payer] += fits
+        try:
+            yield fits
+        finally:
+            self._apps_lines[app] -= fits
+            self._lines[payer] -= fits
+            if not self._apps_lines[app]:
+                del self._apps_lines[app]
+            if not self._lines[payer]:
+                del self._lines[payer]
+                self._again_at.pop(payer, None)
+
+    async def _give_back(self, delivery: Delivery, payer: str) -> None:
+        now = asyncio.get_running_loop().time()
+        again_at = max(now + PUT_BACK_SECONDS, self._again_at.get(payer, 0.0) + SPACED_SECONDS)
+        self._again_at[payer] = again_at
+        await self._deliveries.put_back(delivery.id, delivery.attempts, again_at - now)
+
+    async def _in_turn(self, delivery: Delivery, target: Target) -> bool:
+        """Posts it when it is its turn; False where that does not come soon."""
+        host = urlsplit(target.url).hostname or ""
+        app, payer = delivery.client_id, target.payer
+        places = (self._apps.place(app), self._hosts.place(host, payer), self._places.place(payer))
+        async with contextlib.AsyncExitStack() as turn:
+            try:
+                async with asyncio.timeout(TURN_SECONDS):
+                    for place in places:
+                        await turn.enter_async_context(place)
+            except TimeoutError:
+                return False
+            if self._stopping:
+                return False
+            asking.set(payer)
+            answer = await self._post(delivery, target)
+        again = None if answer.delivered or answer.gone else pause_after(delivery.tries, answer.retry_after)
+        await self._settle(delivery, answer, again)
+        return True
+
+    async def _post(self, delivery: Delivery, target: Target) -> Answer:
+        body = body_of(delivery.type, delivery.occurred_at, delivery.client_id, delivery.sub, delivery.details)
+        headers = signed(delivery.id, int(time.time()), body, target.secrets)
+        answer = await self._poster.post(target.url, headers, body)
+        outcome = "delivered" if answer.delivered else answer.error
+        log.debug("webhook %s of %s, attempt %d: %s", delivery.id, delivery.client_id, delivery.attempts, outcome)
+        return answer
+
+    async def _settle(self, delivery: Delivery, answer: Answer, again: float | None) -> None:
+        """Said more than once where the answer was lost: the store knows the attempt."""
+        for pause in (*SETTLING, None):
+            try:
+                await self._deliveries.settle(
+                    delivery.id,
+                    delivery.attempts,
+                    delivered=answer.delivered,
+                    status=answer.status,
+                    error=answer.error,
+                    retry_in=again,
+                )
+                outcome = "delivered" if answer.delivered else "failed" if again is None else "again"
+                self.watch(delivery.type, outcome)
+                return
+            except StoreUnavailable:
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
+
+
+async def _cancel(tasks: set[asyncio.Task[None]]) -> None:
+    """Once may not do: the driver swallows a cancellation that comes while it connects."""
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        _, tasks = await asyncio.wait(tasks, timeout=0.05)

@@ -1,0 +1,162 @@
+"""`--demo`: a person, a third-party app beside the server, and what to click."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from settings.types import PREFIX
+from store.apps.registration import Registration, new_secret, secret_digest
+from store.apps.webhooks import new_webhook_secret
+from store.errors import StartupError
+from store.refused import Refused
+from store.results import Visitor
+from store.wiring import Store
+
+log = logging.getLogger("latchkey.demo")
+
+PROGRAM = Path(__file__).resolve().parent.parent / "examples" / "demo_app.py"
+CLIENT_ID = "demo-app"
+# What the demo made is told from what others made by its owner.
+OWNER = "demo"
+SCOPES = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
+EMAIL = "demo@example.com"
+NAME = "Ada Lovelace"
+# Known to everybody, which is why the demo is refused on any host but loopback.
+PASSWORD = "latchkey-demo"  # noqa: S105  # meant to be known
+PREFERRED_PORT = 8090
+CREDITS = 5_000_000
+"""What the demo person has to spend at the first start, in micro-dollars."""
+
+
+@dataclass
+class Demo:
+    """The running demo app."""
+
+    process: subprocess.Popen[str]
+    url: str
+    account: str
+    """The address of the person's pages."""
+
+    @classmethod
+    async def start(cls, store: Store, base_url: str) -> Demo:
+        """Starts the app as a program of its own, which speaks only HTTP to the server, and registers it and the demo
+        person. Raises StartupError."""
+        if urlsplit(base_url).hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise StartupError("the demo has a password that everybody knows: it runs on a loopback base URL only")
+        try:
+            await store.people.create(
+                EMAIL, NAME, PASSWORD, verified=True, event="created_by_operator", visitor=Visitor()
+            )
+        except Refused:  # there from an earlier start
+            if not await _is_the_demo_person(store):
+                raise StartupError(f"{EMAIL} is the account of somebody else, or still being made") from None
+            await store.operator.set_status(EMAIL, "active")
+        person = await store.operator.find(EMAIL)
+        await store.credits.begin(person.user, CREDITS, reason="To try things out")
+        secret, signing = new_secret(), new_webhook_secret()
+        options = ["--latchkey", base_url, "--client-id", CLIENT_ID, "--scopes", " ".join(SCOPES)]
+        port = _free_port()
+        # Somebody may take the port before the app does: then any will do.
+        started = await _start(options, port, secret, signing) or (port and await _start(options, 0, secret, signing))
+        if not started:
+            raise StartupError("the demo app did not start")
+        demo = cls(*started, f"{base_url}/account")
+        await demo.register(store, secret, signing)
+        return demo
+
+    async def register(self, store: Store, secret: str, signing: str) -> None:
+        """Registers the app, or gives the registration of an earlier start this start's addresses and secrets. Raises
+        StartupError where the client id is another app's."""
+        addresses: dict[str, Any] = {"redirect_uris": (f"{self.url}/callback",), "webhook_url": f"{self.url}/webhooks"}
+        wanted = Registration(CLIENT_ID, "The Daily Leaf", scopes=SCOPES, owner=OWNER, **addresses)
+        registration = store.webhooks.begun(wanted, signing).registration
+        present = await store.apps.find(CLIENT_ID)
+        if present is None:
+            await store.apps.create(registration, secret)
+        elif present.owner == OWNER:
+            secrets = {"secrets": (secret_digest(secret),), "webhook_secrets": registration.webhook_secrets}
+            await store.apps.update(CLIENT_ID, scopes=SCOPES, **addresses, **secrets, status="active")
+        else:
+            self.stop()
+            raise StartupError(f"the client id {CLIENT_ID} is another app's, so there is no demo on this store")
+
+    @staticmethod
+    async def put_away(store: Store) -> None:
+        """Disables what a start with `--demo` left in the store: its password is known to everybody."""
+        if await _is_the_demo_person(store, active=True):
+            await store.operator.set_status(EMAIL, "disabled")
+            log.warning("disabled %s, whom an earlier start with --demo left here", EMAIL)
+        app = await store.apps.find(CLIENT_ID)
+        if app and app.active and app.owner == OWNER:
+            await store.apps.update(CLIENT_ID, status="disabled")
+            log.warning("disabled the app %s, which an earlier start with --demo left here", CLIENT_ID)
+
+    def instructions(self) -> str:
+        """What to click."""
+        return (
+            f"\n  Open {self.url} and sign in with Latchkey as\n"
+            f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
+            "\n  Keep a note there and ask something, which costs a little of your credits. Leave that page open,"
+            f"\n  disconnect the site at {self.account}/apps, and see it notice. Ctrl-C stops everything.\n"
+        )
+
+    def stop(self) -> None:
+        """Ends the app."""
+        self.process.terminate()
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+async def _start(options: list[str], port: int, secret: str, signing: str) -> tuple[subprocess.Popen[str], str] | None:
+    """The app's process and address; None where it ended at once."""
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), *options, "--port", str(port), "--exit-with-parent"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        # The app has no use for our settings, which may hold secret keys.
+        env={**_without_settings(os.environ), "DEMO_CLIENT_SECRET": secret, "DEMO_WEBHOOK_SECRET": signing},
+        start_new_session=True,  # Ctrl-C is for the server, which ends the demo
+    )
+    assert process.stdout is not None
+    line = await asyncio.to_thread(process.stdout.readline)
+    if " on http" in line:
+        return process, line.rpartition(" ")[2].strip()
+    process.terminate()
+    process.wait()
+    process.stdout.close()
+    return None
+
+
+async def _is_the_demo_person(store: Store, *, active: bool = False) -> bool:
+    """Whether the account with the demo's address has the password that everybody knows (and is active)."""
+    found = await store.people.credentials(EMAIL)
+    if found is None or (active and not found.active):
+        return False
+    return await store.hasher.verify(PASSWORD, found.password)
+
+
+def _without_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
+
+
+def _free_port() -> int:
+    """The demo's usual port, or 0 where that is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", PREFERRED_PORT))
+        except OSError:
+            return 0
+        return PREFERRED_PORT

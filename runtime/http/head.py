@@ -1,0 +1,172 @@
+"""Reads the head of a request, and refuses what two programs could understand in two ways.
+
+llhttp reads the grammar of the lines. What it is lenient about is checked here: blank lines in front, other protocols
+and versions, the target, the number of Host lines, transfer codings. Everything refused is 400 before an application
+sees it, and the connection ends, since where the next request begins cannot be known.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from tornado.httputil import HTTPHeaders, HTTPInputError, RequestStartLine, parse_request_start_line
+
+from runtime.http.fields import Lines, has_long_name, headers_of, spelled
+
+MOST_FIELDS = 200
+CHUNKED = -1
+
+# RFC 9112 3: method, target, version, one space between each. One blank line in front is passed over (2.2). The target
+# is a path, which is all that clients send to a server that is no proxy, or `*`; `#` begins what is never sent.
+_REQUEST_LINE = re.compile(rb"(?:\r\n)?([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (/[!\"$-~]*|\*) HTTP/1\.([01])\r\n")
+_VERSIONS = {b"1": "HTTP/1.1", b"0": "HTTP/1.0"}
+# What a head may contain, wherever it stands: no control characters but those of line ends, and tabs.
+_POSSIBLE = bytes([*b"\t\r\n", *range(0x20, 0x7F), *range(0x80, 0x100)])
+# To llhttp other methods are another grammar (CONNECT, PRI) or unknown.
+_PLAIN_METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH"])
+
+
+class Head(NamedTuple):
+    """The head of a request."""
+
+    start_line: RequestStartLine
+    headers: HTTPHeaders
+    length: int
+    """Bytes of the body; CHUNKED where they are not known."""
+    keep_alive: bool
+    expects_continue: bool
+
+
+class Overlong(HTTPInputError):
+    """A head beyond its bound. `status` is the line to answer with."""
+
+    def __init__(self, status: bytes) -> None:
+        super().__init__(status.decode())
+        self.status = status
+
+
+TOO_LARGE = b"431 Request Header Fields Too Large"
+URI_TOO_LONG = b"414 URI Too Long"
+
+
+def check_beginning(data: bytes, since: int, most: int) -> None:
+    """Checks a head that is not complete, `since` on: whoever sends nonsense need not be waited for.
+
+    Raises HTTPInputError; Overlong past `most` bytes.
+    """
+    if len(data) > most:
+        raise Overlong(TOO_LARGE if b"\r\n" in data[2:most] else URI_TOO_LONG)
+    # Both halves of a line end are looked at together.
+    part = data[since - 1 if data[since - 1 : since] == b"\r" else since :]
+    ends = part.count(b"\r\n")
+    if part.count(b"\n") != ends or part.count(b"\r") - part.endswith(b"\r") != ends or part.translate(None, _POSSIBLE):
+        raise HTTPInputError("Control characters, CR or LF alone, in a request head")
+
+
+def read_head(data: bytes) -> Head:
+    """The head that `data` is, the empty line at its end included. Raises HTTPInputError."""
+    line = _REQUEST_LINE.match(data)
+    if line is None:
+        raise HTTPInputError("Malformed HTTP request line")
+    # A line that ends in LF alone counts too: llhttp refuses it, but its words are sought in all of the head.
+    if data.count(b"\n") > MOST_FIELDS:
+        raise Overlong(TOO_LARGE)
+    method, target, version = line.groups()
+    if target == b"*" and method != b"OPTIONS":
+        raise HTTPInputError("Malformed HTTP request line")
+    fields = _Fields()
+    try:
+        fields.feed(data if method in _PLAIN_METHODS else b"POST" + data[line.end(1) :])
+    except HttpParserError as error:
+        # Also what `spelled` refuses comes here.
+        if has_long_name(data):
+            raise Overlong(TOO_LARGE) from None
+        raise HTTPInputError(_in_words(data, error)) from None
+    start_line = RequestStartLine(method.decode(), target.decode(), _VERSIONS[version])
+    lines = fields.lines
+    check_host(start_line, lines)
+    length = 0
+    if "Content-Length" in lines or "Transfer-Encoding" in lines:
+        length = body_length(start_line, lines)
+    keep_alive = version == b"1"
+    if "Connection" in lines:
+        options = {option.strip(" \t").lower() for option in ",".join(lines["Connection"]).split(",")}
+        keep_alive = "close" not in options and (keep_alive or "keep-alive" in options)
+    expects = "Expect" in lines and lines["Expect"][0].lower() == "100-continue" and version == b"1"
+    return Head(start_line, headers_of(lines), length, keep_alive, expects)
+
+
+class _Fields:
+    """Takes the fields from llhttp."""
+
+    def __init__(self) -> None:
+        self.lines: Lines = {}
+        self.complete = False
+
+    def feed(self, data: bytes) -> None:
+        """Raises HttpParserError."""
+        # A parser for each head: none remembers what came before. What asks for an upgrade is a request as any other.
+        try:  # noqa: SIM105  # suppress() would cost every request a context manager
+            HttpRequestParser(self).feed_data(data)
+        except HttpParserUpgrade:
+            pass
+        if not self.complete:
+            raise HttpParserError("The head does not end where it should")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by llhttp."""
+        field = spelled(name)
+        text = value.decode("latin-1").strip(" \t")
+        if field in self.lines:
+            self.lines[field].append(text)
+        else:
+            self.lines[field] = [text]
+
+    def on_headers_complete(self) -> None:
+        """Called by llhttp."""
+        self.complete = True
+
+
+def check_host(start_line: RequestStartLine, lines: Lines) -> None:
+    """RFC 9112 3.2: one Host, which HTTP/1.0 may leave out. Raises HTTPInputError."""
+    hosts = lines.get("Host")
+    if hosts is None:
+        if start_line.version != "HTTP/1.0":
+            raise HTTPInputError("Missing Host header")
+    elif len(hosts) > 1:
+        raise HTTPInputError(f"Multiple host headers not allowed: {','.join(hosts)!r}")
+
+
+def body_length(start_line: RequestStartLine, lines: Lines) -> int:
+    """RFC 9112 6.3: how long the body is, or CHUNKED. Raises HTTPInputError for whatever could be read in two ways."""
+    codings, lengths = lines.get("Transfer-Encoding"), lines.get("Content-Length")
+    if codings is not None:
+        if lengths is not None:
+            raise HTTPInputError("Message with both Transfer-Encoding and Content-Length")
+        # RFC 9112 6.1: HTTP/1.0 has no transfer codings; whoever passed one on did not understand it.
+        if len(codings) > 1 or codings[0].lower() != "chunked" or start_line.version == "HTTP/1.0":
+            raise HTTPInputError(f"Unsupported Transfer-Encoding {','.join(codings)}")
+        return CHUNKED
+    assert lengths is not None
+    if len(lengths) > 1 or "," in lengths[0]:
+        raise HTTPInputError(f"Multiple unequal Content-Lengths: {','.join(lengths)!r}")
+    if not re.fullmatch("[0-9]{1,19}", lengths[0]):
+        raise HTTPInputError(f"Only integer Content-Length is allowed: {lengths[0]}")
+    return int(lengths[0])
+
+
+def _in_words(data: bytes, error: HttpParserError) -> str:
+    """What is wrong with a head that llhttp refused, in the words of Tornado's own server where it refuses it too."""
+    line, _, rest = data.decode("latin-1").partition("\r\n")
+    try:
+        start_line = parse_request_start_line(line)
+        lines: Lines = {}
+        for name, value in HTTPHeaders.parse(rest).get_all():
+            lines.setdefault(name, []).append(value)
+        if "Content-Length" in lines or "Transfer-Encoding" in lines:
+            body_length(start_line, lines)
+    except HTTPInputError as found:
+        return str(found)
+    return str(error)

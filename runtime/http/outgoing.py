@@ -1,0 +1,121 @@
+"""The writing half of a connection: what may be sent, who waits for it, what becomes of clients that do not read."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tornado.concurrent import Future
+from tornado.iostream import StreamClosedError
+
+from runtime.http.slow import Slow
+
+LEAST_TAKEN = 65_536
+"""Bytes that a client takes of what is ready for it, in the time that it has for that; or all of it."""
+
+
+class Outgoing(asyncio.Protocol):
+    """Sends on a transport. `stall_seconds`: the time in which a client takes what is ready for it, or a good part."""
+
+    _transport: asyncio.Transport
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, slow: Slow, stall_seconds: float) -> None:
+        self._loop = loop
+        self._slow = slow
+        self._stall_seconds = stall_seconds
+        # No request is read and no answer written any more.
+        self._over = False
+        self._writing_paused = False
+        self._writers: list[Future[None]] = []
+        self._sent = 0
+        self._stall: asyncio.TimerHandle | None = None
+        # One for all writes that need not wait.
+        self._nothing: Future[None] = loop.create_future()
+        self._nothing.set_result(None)
+
+    def closed(self) -> bool:
+        """Whether nothing more reaches the client."""
+        return self._over
+
+    def close(self) -> None:
+        """Cuts the connection, with whatever has not gone out."""
+        self._over = True
+        self._transport.abort()
+
+    def send(self, data: bytes) -> Future[None]:
+        """Sends. Returns a future that is done when more may be sent, or has StreamClosedError."""
+        # A transport can be closed before it says so; uvloop's takes a write then for a mistake.
+        if self._over or self._transport.is_closing():
+            return self.broken()
+        if data:
+            self._sent += len(data)
+            self._transport.write(data)
+        if not self._writing_paused:
+            return self._nothing
+        self._note_held()
+        writer: Future[None] = self._loop.create_future()
+        self._writers.append(writer)
+        return writer
+
+    def broken(self) -> Future[None]:
+        """What a write returns when nothing reaches the client any more."""
+        writer: Future[None] = self._loop.create_future()
+        _break(writer)
+        return writer
+
+    def pause_writing(self) -> None:
+        """From asyncio: more is ready than the client takes."""
+        self._writing_paused = True
+        self._note_held()
+        self.watch_stall()
+
+    def resume_writing(self) -> None:
+        """From asyncio: the client has taken most of it."""
+        self._writing_paused = False
+        self._slow.holds(self, 0)
+        if self._stall is not None and not self._over:
+            self._stall.cancel()
+            self._stall = None
+        for writer in self._writers:
+            if not writer.done():
+                writer.set_result(None)
+        self._writers.clear()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """From asyncio: it is closed."""
+        self._slow.holds(self, 0)
+        if self._stall is not None:
+            self._stall.cancel()
+
+    def _note_held(self) -> None:
+        # uvloop says that it is closed only in the next turn.
+        if not self._transport.is_closing():
+            self._slow.holds(self, self._held())
+
+    def _held(self) -> int:
+        """Bytes that are held for a client that does not take its answer."""
+        return self._transport.get_write_buffer_size()
+
+    def watch_stall(self) -> None:
+        """From now on the client must take what is ready for it."""
+        if self._stall is None:
+            taken = self._sent - self._transport.get_write_buffer_size()
+            self._stall = self._loop.call_later(self._stall_seconds, self._stalled, taken)
+
+    def _stalled(self, taken: int) -> None:
+        self._stall = None
+        if self._sent - self._transport.get_write_buffer_size() >= taken + LEAST_TAKEN:
+            self.watch_stall()
+        else:
+            self.close()
+
+    def _break_writers(self) -> None:
+        self._over = True
+        for writer in self._writers:
+            _break(writer)
+        self._writers.clear()
+
+
+def _break(writer: Future[None]) -> None:
+    if not writer.done():
+        writer.set_exception(StreamClosedError())
+        writer.exception()  # nobody need wait for it

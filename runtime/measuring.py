@@ -1,0 +1,61 @@
+"""The metrics of a process: what is counted, and the port at which all workers' are read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from handlers.core.site import Site
+from latchkey import __version__
+from observability.metrics import declared as of
+from observability.metrics.declared import Kept
+from observability.metrics.keeping import keep
+from outbound.webhooks.poster import Webhooks
+from runtime.listening import Listening
+from runtime.memory_watch import RoomWatch
+from runtime.process_state import Runtime
+from settings.declared import LOOPBACK_HOSTS
+
+
+def measured(
+    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int, room: RoomWatch
+) -> asyncio.Future[None]:
+    """Has counted what happens at those that listen, and what the store, the mails and the webhooks do, and opens the
+    metrics port, which joins them. Returns what goes on beside, to be cancelled at the end."""
+    # Slow to import, and needed only where there is such a port.
+    from handlers.ops.metrics import make_metrics_application
+    from observability.metrics.exposition import Exposition, build
+
+    for one in listening:
+        one.application.measures = site.measures
+    site.store.watched_by(site.measures.took)
+    site.store.security.watch = site.measures.secured
+    site.measures.scripts = site.store.answers
+    site.mail.watch = site.measures.mailed
+    webhooks.watch = site.measures.posted
+    levels = levels_of(tuple(listening), webhooks, room)
+    loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
+    exposition = Exposition(runtime.memory, build(__version__, runtime.settings.http, loop))
+    hosts = LOOPBACK_HOSTS if runtime.settings.metrics_host in LOOPBACK_HOSTS else ()
+    application = make_metrics_application(site, exposition, hosts)
+    listening.append(Listening.start(application, runtime.metrics_sockets, runtime.settings, max_body))
+    return asyncio.ensure_future(keep(site.measures, levels))
+
+
+def levels_of(
+    listening: Sequence[Listening], webhooks: Webhooks, room: RoomWatch
+) -> Mapping[Kept, Callable[[], float]]:
+    """How to find out what there is of everything at present. The first of those that listen is asked for its site each
+    time: a reload gives it another."""
+    service = listening[0].application
+    return {
+        of.CONNECTIONS: lambda: sum(one.connections for one in listening),
+        of.REQUESTS: lambda: sum(one.application.in_flight for one in listening),
+        of.AI_CALLS: lambda: service.site.ai_calls.taken,
+        of.DOWNLOADS: lambda: service.site.downloads.taken,
+        of.STORE_QUEUE: lambda: service.site.store.queue,
+        of.MAIL_QUEUE: lambda: service.site.mail.queue,
+        of.WEBHOOK_QUEUE: lambda: webhooks.queue,
+        of.STORE_MEMORY: lambda: room.seen.used,
+        of.STORE_MEMORY_LIMIT: lambda: room.seen.limit,
+    }

@@ -1,0 +1,202 @@
+"""What a process does between its start and its end: serves, takes up what signals tell it, and drains."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from contextlib import AsyncExitStack, suppress
+
+from handlers.core.application import Latchkey
+from handlers.core.concurrency import Places
+from handlers.core.site import Site
+from handlers.ops.credits import make_ops_application
+from handlers.routes import make_application
+from observability.metrics.measures import Measures
+from outbound.webhooks.poster import Webhooks
+from runtime import garbage, notify
+from runtime.listening import Listening, drain
+from runtime.measuring import measured
+from runtime.memory_watch import RoomWatch
+from runtime.process_state import Runtime
+from runtime.reload import Reloads, body_bounds, site_facts
+from runtime.starting import announce, prepare
+from runtime.wiring import open_fetcher, open_mailer, open_store, open_webhooks
+from settings.declared import Settings
+from store.crypto.keyring import KeyRingError
+from store.errors import StartupError, StoreError
+from store.wiring import Store
+
+log = logging.getLogger("latchkey")
+
+KEY_CHECK_SECONDS = 3600.0
+KEY_FILE_SECONDS = 1.0
+HOLD_MARGIN_SECONDS = 5.0
+SCATTER_SECONDS = 2.0
+LEAST_MAIL_SECONDS = 1.0
+
+
+async def serve(runtime: Runtime, *, alone: bool) -> None:
+    """Serves until a signal, then lets running requests finish. `alone`: no supervisor seeds and announces."""
+    told = Told(runtime)
+    stop, settings = told.stop, runtime.settings
+    opened = open_store(runtime.settings, runtime.store_url, runtime.keys)
+    async with (
+        opened as store,
+        store.apps.following(),
+        store.numbers.flushing(),
+        store.hosting.flushing(),
+        store.security.flushing(),
+    ):
+        demo = await prepare(runtime, store) if alone else None
+        webhooks = open_webhooks(settings, store)
+        site = Site(
+            store,
+            runtime.base_url,
+            session_lifetime=settings.session_lifetime,
+            models=runtime.models,
+            # A settlement may take two calls of the store, the second where the answer to the first was lost.
+            hold_margin=2 * settings.call_seconds + HOLD_MARGIN_SECONDS,
+            scatter=SCATTER_SECONDS,
+            mail=open_mailer(settings, runtime.base_url),
+            fetcher=open_fetcher(settings),
+            ai_calls=Places(settings.ai_calls, settings.ai_calls_per_person),
+            downloads=Places(settings.downloads, settings.downloads_per_person),
+            measures=Measures(runtime.memory.place(runtime.number)),
+            here_alone=settings.here_alone,
+            posts_events=settings.webhooks,
+            wake_webhooks=webhooks.wake,
+            **site_facts(settings),
+        )
+        largest, bodies = body_bounds(settings)
+        application = make_application(site)
+        if settings.testable:
+            rehearse(application, settings, webhooks)
+        listening = [Listening.start(application, runtime.sockets, settings, largest)]
+        if runtime.ops_sockets:
+            operations = make_ops_application(site, settings.operator_keys)
+            listening.append(Listening.start(operations, runtime.ops_sockets, settings, bodies))
+        room = RoomWatch(tells=runtime.number == 0)
+        measuring = measured(runtime, site, webhooks, listening, bodies, room) if runtime.metrics_sockets else None
+        watching = asyncio.ensure_future(room.watch(store))
+        reloads = Reloads(runtime, store, listening, alone=alone)
+        watch = asyncio.ensure_future(watch_over(runtime, store, stop))
+        follow = asyncio.ensure_future(reloads.follow(told.reload))
+        relaying = AsyncExitStack()
+        if settings.webhooks:
+            await relaying.enter_async_context(store.outbox.relaying(store.webhooks.wants, webhooks.wake))
+            webhooks.start()
+        garbage.settle()
+        # A reload gives the application another site.
+        store.app_sweep.fetch = lambda url, most: application.site.fetcher.fetch(url, most)
+        await relaying.enter_async_context(store.app_sweep.sweeping())
+        if alone:
+            announce(runtime, demo)
+        try:
+            await stop.wait()
+            follow.cancel()
+            settings, site = runtime.settings, application.site
+            if alone:
+                notify.notify_stopping()
+            for one in listening:
+                one.wind_down()
+            await told.delay(settings.drain_delay)
+            await asyncio.gather(*(one.leave(shared=settings.reuse_port) for one in listening))
+            await webhooks.stop()
+            ends = asyncio.get_running_loop().time() + settings.drain_timeout
+            await drain(listening, settings.drain_timeout)
+            for one in listening:
+                await one.server.close_all_connections()
+            for end in tuple(site.endings):
+                end()
+            # Streams that are cut now settle what they have delivered.
+            await drain(listening, settings.call_seconds)
+            left = max(LEAST_MAIL_SECONDS, ends - asyncio.get_running_loop().time())
+            await asyncio.gather(site.mail.close(left), webhooks.close(left))
+        finally:
+            watch.cancel()
+            follow.cancel()
+            if measuring:
+                measuring.cancel()
+            watching.cancel()
+            await reloads.close()
+            await relaying.aclose()
+            await webhooks.close(0)
+            await application.site.models.close()
+            if demo:
+                demo.stop()
+            told.no_more()
+
+
+def rehearse(application: Latchkey, settings: Settings, webhooks: Webhooks) -> None:
+    """Lets tests of apps drive this server. In no other process is any of that loaded."""
+    from testkit.rehearsal import Rehearsal
+    from testkit.routes import add_to
+
+    add_to(application, Rehearsal(application.site, webhooks, settings.seed, settings.auto_consent))
+    log.info("tests of apps may drive this server: nothing in it is kept")
+
+
+class Told:
+    """What signals tell a process that serves: `stop` is set by SIGTERM and SIGINT, `reload` by SIGHUP."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.stop, self.reload = asyncio.Event(), asyncio.Event()
+        self._at_leisure = False
+        self._hurry = asyncio.Event()
+        self._hangup = runtime.hangup
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_signal_handler(signal.SIGTERM, self._stop_at_leisure)
+        self._loop.add_signal_handler(signal.SIGINT, self._stop_now)
+        self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
+        if runtime.hangup.asked:
+            self.reload.set()
+
+    def _stop_at_leisure(self) -> None:
+        self._at_leisure = True
+        self.stop.set()
+
+    def _stop_now(self) -> None:
+        self._hurry.set()
+        self.stop.set()
+
+    def _hung_up(self) -> None:
+        (self.stop if self._hangup.is_meant() else self.reload).set()
+
+    async def delay(self, seconds: float) -> None:
+        """So many seconds where it was SIGTERM that stopped it, and until a SIGINT."""
+        if self._at_leisure and seconds:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), seconds)
+
+    def no_more(self) -> None:
+        """A second signal must not meet a loop that is closing."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+
+
+async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> None:
+    """Takes up a changed key file, tells the store hourly which key seals, ends with its store or its supervisor."""
+    next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
+    while True:
+        await asyncio.sleep(KEY_FILE_SECONDS)
+        if runtime.supervisor is not None and os.getppid() != runtime.supervisor:
+            stop.set()
+        if runtime.supervisor is None and runtime.embedded and not runtime.embedded.alive():
+            log.critical("the embedded store ended; see the log in the data directory")
+            runtime.exit_code = 1
+            stop.set()
+        changed = False
+        try:
+            changed = runtime.keys.reload()
+        except KeyRingError as error:
+            log.error("secret keys: %s", error)
+        # Noted in any case: a server that cannot read the new file goes on sealing with the old key.
+        if changed or asyncio.get_running_loop().time() >= next_check:
+            next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
+            try:
+                await store.key_state.check(runtime.keys.ring)
+            except (StartupError, StoreError) as error:
+                log.error("secret keys: %s", error)

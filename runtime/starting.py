@@ -1,0 +1,45 @@
+"""What a server does once at its start, whatever the number of its processes."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from collections.abc import Sequence
+
+from cli.terminal.progress import Bar
+from observability import logs
+from runtime import notify
+from runtime.demo import Demo
+from runtime.process_state import Runtime
+from store.seed import seed
+from store.wiring import Store
+
+log = logging.getLogger("latchkey")
+
+
+async def prepare(runtime: Runtime, store: Store) -> Demo | None:
+    """Goes on with deletions that broke off; seeds what is missing; starts the demo app where it was asked for."""
+    await store.people.finish_deletions()
+    if runtime.settings.seed:
+        with Bar(sys.stderr) as bar:
+            await seed(store, runtime.settings.seed, told=bar.count)
+    if runtime.settings.demo:
+        return await Demo.start(store, runtime.base_url)
+    await Demo.put_away(store)
+    return None
+
+
+def announce(runtime: Runtime, demo: Demo | None) -> None:
+    """The one line that says the server listens, and what to click in the demo."""
+    log.info("bound to %s", runtime.bound)
+    if runtime.ops_sockets:
+        log.info("operations on %s", _address(runtime.settings.ops_host, runtime.ops_sockets))
+    if runtime.metrics_sockets:
+        log.info("metrics on %s/metrics", _address(runtime.settings.metrics_host, runtime.metrics_sockets))
+    logs.announce(logs.Listens(runtime.base_url, demo.instructions() if demo else ""))
+    notify.notify_ready()
+
+
+def _address(host: str, sockets: Sequence[socket.socket]) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{sockets[0].getsockname()[1]}"

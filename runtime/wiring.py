@@ -1,0 +1,111 @@
+"""How the server and the operator's command line open the keys and the store that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from outbound.address_policy import Reach
+from outbound.fetching import Fetcher
+from outbound.mail.mailer import LATE_RETRIES, Mailer, SmtpServer, Spool
+from outbound.webhooks.poster import Webhooks
+from outbound.webhooks.posting import Poster
+from settings.declared import DAY, Settings
+from store.bounds import Bounds
+from store.credits.credits import Bookkeeping
+from store.crypto.keyring import KeyFile, KeyRing, Keys
+from store.crypto.passwords import PasswordHasher
+from store.documents.documents import PERSON_PART, Quotas
+from store.documents.hosting import OwnerLimits
+from store.engine.replicas import Wait
+from store.errors import StoreError
+from store.wiring import Store
+
+KEY_FILE = "keys"
+MAIL_FOLDER = "mail"
+
+
+def open_keys(settings: Settings) -> KeyFile | KeyRing:
+    """The configured keys, or the key file of the data directory, made if need be. Raises KeyRingError, OSError."""
+    if settings.secret_keys:
+        return KeyRing.parse(settings.secret_keys)
+    return KeyFile.open_or_create(settings.data_dir / KEY_FILE)
+
+
+def document_quotas(settings: Settings) -> Quotas:
+    """What an app keeps for a person, at most, and what all apps do."""
+    return Quotas(
+        settings.document_limit,
+        settings.collection_limit,
+        settings.storage_limit,
+        settings.document_size,
+        settings.person_document_limit or 4 * settings.document_limit,
+        settings.person_storage_limit or 4 * settings.storage_limit,
+        0 if settings.person_storage_limit else PERSON_PART,
+    )
+
+
+def person_bounds(settings: Settings) -> Bounds:
+    """How many apps, sessions and token families a person may have."""
+    return Bounds(settings.person_grant_limit, settings.person_session_limit, settings.person_family_limit)
+
+
+def owner_limits(settings: Settings) -> OwnerLimits:
+    """What all apps of one owner keep, at most."""
+    return OwnerLimits(settings.owner_document_limit, settings.owner_storage_limit)
+
+
+@asynccontextmanager
+async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[Store]:
+    """The store at `url`, which stands for the one the settings name; closed at the end. Raises StartupError."""
+    hasher = PasswordHasher(
+        settings.password_memory, settings.password_iterations, settings.password_workers, settings.password_queue
+    )
+    store = await Store.open(
+        url,
+        keys,
+        hasher,
+        timeout=settings.redis_timeout,
+        connections=settings.redis_connections,
+        session_idle=settings.session_idle,
+        session_lifetime=settings.session_lifetime,
+        refresh_lifetime=settings.refresh_lifetime,
+        quotas=document_quotas(settings),
+        books=Bookkeeping(retention=settings.ledger_days * DAY * 1000),
+        wait=Wait(settings.wait_replicas, settings.wait_timeout) if settings.wait_replicas else None,
+    )
+    store.calls.most_each = settings.ai_calls_per_person
+    store.hosting.limits = owner_limits(settings)
+    store.bounds.take(person_bounds(settings))
+    try:
+        yield store
+    finally:
+        with suppress(StoreError):
+            await store.numbers.flush()
+        with suppress(StoreError):
+            await store.security.flush()
+        with suppress(StoreError):
+            await store.close()
+
+
+def open_webhooks(settings: Settings, store: Store) -> Webhooks:
+    """What posts events to apps; begun and closed by whoever asked for it."""
+    reach = Reach(settings.webhook_networks, loopback=settings.here_alone)
+    poster = Poster(reach, settings.webhook_posts)
+    return Webhooks(store.deliveries, store.webhooks.target, poster, settings.webhook_posts)
+
+
+def open_fetcher(settings: Settings) -> Fetcher:
+    """What fetches the files by which apps prove domains, from where webhooks may be posted to."""
+    return Fetcher(Reach(settings.webhook_networks, loopback=settings.here_alone))
+
+
+def open_mailer(settings: Settings, base_url: str) -> Mailer:
+    """What sends mail: through the mail server of the settings, else into the data directory."""
+    sender = settings.sender(base_url)
+    if settings.smtp_url:
+        server = SmtpServer(settings.smtp_url, settings.smtp_timeout)
+        return Mailer(server, sender, confirms=True, late=LATE_RETRIES)
+    # On a developer's machine the links are for whoever reads the console; elsewhere they give somebody's account away.
+    spool = Spool(settings.data_dir / MAIL_FOLDER, show=settings.here_alone)
+    return Mailer(spool, sender, confirms=False)

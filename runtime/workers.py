@@ -1,0 +1,254 @@
+"""Several server processes on one port: the supervisor forks them, restarts the ones that die, and ends them all.
+
+Each has listening sockets of its own. The supervisor holds them all, so what waits at those of a worker that dies is
+taken by the one that replaces it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import NoReturn
+
+from runtime import event_loop, notify
+from runtime.demo import Demo
+from runtime.listening import for_each_worker, take_connections
+from runtime.process_state import Runtime
+from runtime.reload import keep, read_anew, refuse, tell
+from runtime.starting import announce, prepare
+from runtime.wiring import open_store
+from store.crypto.keyring import KeyRing, Keys
+from store.errors import StartupError
+
+log = logging.getLogger("latchkey.workers")
+
+POLL_SECONDS = 0.1
+# A worker that dies younger than this did not die of its work.
+INFANCY_SECONDS = 2.0
+INFANT_DEATHS = 5
+# Whose predecessors died young is started later and later, up to so many seconds.
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
+# What a worker may take to end, beyond the time for what is in flight.
+ENDING_SECONDS = 5.0
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+Serve = Callable[..., Awaitable[None]]
+
+
+def supervise(runtime: Runtime, serve: Serve) -> int:
+    """Serves with `settings.workers` processes until a signal. Returns the exit status."""
+    demo = asyncio.run(_prepare(runtime))
+    runtime.supervisor = os.getpid()
+    try:
+        supervisor = _Supervisor(runtime, serve)
+        supervisor.start()
+        announce(runtime, demo)
+        return supervisor.watch()
+    finally:
+        if demo:
+            demo.stop()
+
+
+async def _prepare(runtime: Runtime) -> Demo | None:
+    async with open_store(runtime.settings, runtime.store_url, runtime.keys) as store:
+        return await prepare(runtime, store)
+
+
+async def _check_keys(runtime: Runtime, ring: KeyRing) -> None:
+    """Raises StartupError where they are not those of the store."""
+    async with open_store(runtime.settings, runtime.store_url, Keys(ring)) as store:
+        await store.key_state.check(ring)
+
+
+@dataclass(frozen=True)
+class _Worker:
+    born: float
+    sockets: list[socket.socket]
+    number: int
+
+
+class _Supervisor:
+    def __init__(self, runtime: Runtime, serve: Serve) -> None:
+        self._runtime = runtime
+        self._serve = serve
+        # The operations port has few requests, which need not wait for a worker that is at work: one socket for all.
+        self._sockets = for_each_worker(runtime.sockets, runtime.settings.workers)
+        self._workers: dict[int, _Worker] = {}
+        # When a worker is to be started, and its sockets.
+        self._later: list[tuple[float, list[socket.socket]]] = []
+        self._infant_deaths = 0
+        self._stopping = False
+        self._patience = 0.0
+        self._exit_code = 0
+        self._reload_asked = False
+
+    def start(self) -> None:
+        for number in SIGNALS:
+            signal.signal(number, self._on_signal)
+        self._reload_asked |= self._runtime.hangup.asked
+        take_connections((*_all(self._sockets), *self._runtime.ops_sockets, *self._runtime.metrics_sockets))
+        for sockets in self._sockets:
+            self._fork(sockets)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if number != signal.SIGHUP:
+            self._end_all(signal.Signals(number))
+        elif self._runtime.hangup.is_meant():
+            self._end_all()
+        else:
+            self._reload_asked = True
+
+    def _end_all(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Ends the workers; with SIGTERM they serve for `drain_delay` seconds more."""
+        if not self._stopping:
+            settings = self._runtime.settings
+            seconds = settings.drain_delay + settings.drain_timeout + settings.call_seconds + ENDING_SECONDS
+            self._patience = time.monotonic() + seconds
+            notify.notify_stopping()
+        self._stopping = True
+        self._later.clear()
+        # As long as one process listens, a connection that nobody will take does not fail but waits.
+        for one in (*_all(self._sockets), *self._runtime.ops_sockets, *self._runtime.metrics_sockets):
+            one.close()
+        self._tell_all(number)
+
+    def _reload(self) -> None:
+        """Reads the settings anew, keeps them for the workers of later, and hands them to those of now."""
+        self._reload_asked = False
+        runtime = self._runtime
+        notify.notify_reloading()
+        try:
+            fresh = read_anew(runtime.settings, runtime.reread)
+            if fresh.ring is not None:
+                asyncio.run(_check_keys(runtime, fresh.ring))
+            fresh.give(runtime.handover)
+        except Exception as error:  # whatever it is, the workers serve on
+            refuse(error)
+        else:
+            keep(fresh, runtime)
+            tell(fresh)
+            self._tell_all(signal.SIGHUP)
+        notify.notify_ready()
+
+    def _tell_all(self, number: signal.Signals) -> None:
+        for pid in self._workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _fork(self, sockets: list[socket.socket]) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # A signal waits until the new worker is in the list of those to end.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            if self._stopping:
+                return
+            # The first that is free: what replaces a worker goes on with its metrics.
+            taken = {worker.number for worker in self._workers.values()}
+            number = next(one for one in range(self._runtime.settings.workers) if one not in taken)
+            pid = os.fork()
+            if pid == 0:
+                self._runtime.number = number
+                self._work(sockets)
+            self._workers[pid] = _Worker(time.monotonic(), sockets, number)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    def _work(self, sockets: list[socket.socket]) -> NoReturn:
+        code = 1
+        try:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            self._runtime.hangup.asked = False  # the supervisor was, and has told all
+            signal.signal(signal.SIGHUP, self._runtime.hangup.note)
+            notify.forget_address()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            # Those of others would keep what waits there from ending with them.
+            for one in _all(self._sockets):
+                if one not in sockets:
+                    one.close()
+            self._runtime.sockets = sockets
+            if self._runtime.embedded:
+                self._runtime.embedded.release_in_child()
+            event_loop.run(self._run_worker())
+            code = self._runtime.exit_code
+        except StartupError as error:
+            log.error("a worker cannot start: %s", error)
+        except BaseException:
+            log.critical("a worker ended by what nobody caught", exc_info=True)
+        finally:
+            # Nothing of the supervisor's clean-up belongs to a worker.
+            os._exit(code)
+
+    async def _run_worker(self) -> None:
+        await self._serve(self._runtime, alone=False)
+
+    def watch(self) -> int:
+        """Until every worker has ended."""
+        while self._workers or self._later:
+            time.sleep(POLL_SECONDS)
+            self._reap()
+            self._start_again()
+            if self._reload_asked and not self._stopping:
+                self._reload()
+            if self._stopping and time.monotonic() > self._patience:
+                for pid in self._workers:
+                    log.error("worker %d does not end and is killed", pid)
+                self._exit_code = 1
+                self._tell_all(signal.SIGKILL)
+                self._patience = math.inf
+            embedded = self._runtime.embedded
+            if embedded and not self._stopping and not embedded.alive():
+                log.critical("the embedded store ended; see the log in the data directory")
+                self._exit_code = 1
+                self._end_all()
+        return self._exit_code
+
+    def _reap(self) -> None:
+        for pid in list(self._workers):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                continue
+            worker = self._workers.pop(pid)
+            self._runtime.memory.leave(worker.number, died=not self._stopping)
+            if self._stopping:
+                continue
+            log.error("worker %d ended with status %d", pid, os.waitstatus_to_exitcode(status))
+            infant = time.monotonic() - worker.born < INFANCY_SECONDS
+            self._infant_deaths = self._infant_deaths + 1 if infant else 0
+            # As long as others serve, what keeps this one from starting may pass.
+            if self._infant_deaths >= INFANT_DEATHS and not self._any_grown():
+                log.critical("workers keep dying at their start")
+                self._exit_code = 1
+                self._end_all()
+            else:
+                pause = (
+                    min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._infant_deaths, INFANT_DEATHS)) if infant else 0.0
+                )
+                self._later.append((time.monotonic() + pause, worker.sockets))
+
+    def _any_grown(self) -> bool:
+        return any(time.monotonic() - worker.born >= INFANCY_SECONDS for worker in self._workers.values())
+
+    def _start_again(self) -> None:
+        now, waiting = time.monotonic(), self._later
+        self._later = [one for one in waiting if one[0] > now]
+        for due, sockets in waiting:
+            if due <= now:
+                self._fork(sockets)
+
+
+def _all(sets: list[list[socket.socket]]) -> set[socket.socket]:
+    return {one for sockets in sets for one in sockets}

@@ -1,0 +1,92 @@
+"""Repeated events of the security log, gathered into one event with a count."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from store.accounts.audit.logged_event import Event
+
+_SHARED: Final = ("person", "client", "address", "agent", "typed", "detail", "request_id")
+"""Fields that a count keeps only where all its events have the same."""
+
+
+@dataclass(slots=True)
+class _Window:
+    ends: float
+    singles: int
+    one: tuple[str, str]
+    event: Event | None = None
+    count: int = 0
+
+
+class Gathering:
+    """The windows of one class of events.
+
+    In each window of `seconds`, the first `singles` events of a cause pass one by one; the others are counted, and the
+    count is an event when the window ends. At most `causes` causes are told apart at once. Events of further causes are
+    counted by name and detail alone if `lumps`; otherwise the oldest window ends early for them, so a person is never
+    left out, and whoever makes windows end has caused `causes` events. At most `of_one` of the causes may be of one
+    event and person; further ones of them are one cause, whatever their details, clients and places.
+    """
+
+    def __init__(
+        self, *, singles: int, seconds: float, causes: int, lumps: bool = False, of_one: int | None = None
+    ) -> None:
+        self._singles = singles
+        self._seconds = seconds
+        self._causes = causes
+        self._lumps = lumps
+        self._of_one = causes if of_one is None else of_one
+        self._told_apart: Counter[tuple[str, str]] = Counter()
+        self._windows: OrderedDict[tuple[str, ...], _Window] = OrderedDict()
+
+    def take(self, event: Event, who: tuple[str, ...], now: float) -> Iterator[Event]:
+        """Yields what to log now: the count of a window that made way, and the event itself unless it is counted here.
+        `who` is the person or network, and what else tells causes apart. `now` is in seconds and never goes back."""
+        cause = (event.event, event.detail, *who)
+        one = (event.event, who[0])
+        if cause not in self._windows and self._told_apart[one] >= self._of_one:
+            cause = (event.event, "", who[0])
+        if cause not in self._windows and len(self._windows) >= self._causes:
+            if self._lumps:
+                cause = (event.event, event.detail)
+            else:
+                yield from self._end_oldest()
+        window = self._windows.get(cause)
+        if window is None:
+            window = self._windows[cause] = _Window(now + self._seconds, self._singles, one)
+            self._told_apart[one] += 1
+        if window.singles:
+            window.singles -= 1
+            yield event
+        else:
+            window.count += event.count
+            window.event = event if window.event is None else _both(window.event, event)
+
+    def ended(self, now: float) -> Iterator[Event]:
+        """Closes the windows that are over, and gives the counts of those that have one."""
+        while (end := self.next_end) is not None and end <= now:
+            yield from self._end_oldest()
+
+    @property
+    def next_end(self) -> float | None:
+        """When the next window ends; None where there is none."""
+        # Windows are all of one length, so they end in the order in which they began.
+        return next((window.ends for window in self._windows.values()), None)
+
+    def _end_oldest(self) -> Iterator[Event]:
+        _, window = self._windows.popitem(last=False)
+        self._told_apart[window.one] -= 1
+        if not self._told_apart[window.one]:
+            del self._told_apart[window.one]
+        if window.event:
+            yield replace(window.event, count=window.count)
+
+
+def _both(one: Event, other: Event) -> Event:
+    """The first event, with the fields that the two share. Repetitions mostly share all fields that are left."""
+    blank: dict[str, Any] = {name: "" for name in _SHARED if getattr(one, name) not in ("", getattr(other, name))}
+    return replace(one, **blank) if blank else one

@@ -1,0 +1,298 @@
+"""Links that are mailed to a person: to confirm the address, to set a forgotten password, to change the address.
+
+A link is a sealed text that names the person and the address it was mailed to. Beside the person's row stands the
+newest one of each purpose, which ends by key expiry: no older one works, and it is used up with the change it makes.
+Looking at a link changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from store import keys, lifetimes
+from store.accounts.addresses import Addresses
+from store.accounts.people import TAKEN
+from store.accounts.signin.sessions import Session
+from store.app_stats import Numbers
+from store.crypto.passwords import PasswordHasher
+from store.crypto.seal import Kind, Sealer, Token, fresh_epoch, new_id
+from store.engine.scripts import Scripts
+from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, DAY, FACTOR_LEFT, GRACE, PROOF, RESET_LINK, UNDO_LINK
+from store.refused import Refused, SignedOut, let_in, refuse_signed_out, refuse_unproved
+from store.results import Visitor, warned_of
+from store.webhooks.relay_wakeup import Hints
+
+# What each kind is called in its key, and how long it works, in ms.
+_PURPOSES = {
+    Kind.CONFIRM: ("confirm", CONFIRM_LINK),
+    Kind.RESET: ("reset", RESET_LINK),
+    Kind.CHANGE: ("change", CHANGE_LINK),
+}
+
+MOST_UNDOS = 10  # links that take an account back, of one person; beyond that no change of address
+FIRST_FACTOR = 1  # the number in the seal of such a link, where a first second step was added; else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to be mailed to `email`."""
+
+    text: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the page of a link shows: the person, the address they have, the one the link was mailed to, and where they
+    were going. `used`: it has done its work, and can do no more; else `warned` as of
+    `Profile`."""
+
+    user: str
+    name: str
+    email: str
+    mailed_to: str
+    target: str
+    used: bool
+    warned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change of address; `again`: it had been done before; `undo`: the link that brings the old address back, None
+    where that was not confirmed; `warned` as of `Profile`."""
+
+    old: str
+    new: str
+    again: bool
+    undo: Link | None
+    warned: tuple[str, ...] = ()
+
+
+class Links:
+    """`idle` is the idle lifetime of a session in ms."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        hasher: PasswordHasher,
+        addresses: Addresses,
+        numbers: Numbers,
+        hints: Hints,
+        idle: int,
+    ) -> None:
+        self._scripts = scripts
+        self._addresses = addresses
+        self._numbers = numbers
+        self._hints = hints
+        self._sealer = sealer
+        self._hasher = hasher
+        self._idle = idle
+
+    async def to_confirm(
+        self, user: str, email: str, target: str = "", *, again: bool = True, mailed: bool = True
+    ) -> Link | None:
+        """A link by which a person confirms the address, good for 24 hours, or None where there is nothing to confirm.
+        With `again` off also None where one that was `mailed` before, by a mail server, still works; it then leads on
+        to `target`. Raises Refused("rate_limited") beyond 5 an hour."""
+        return await self._issue(Kind.CONFIRM, user, email, email, target, again=again, mailed=mailed)
+
+    async def to_reset(self, user: str, email: str, target: str = "") -> Link | None:
+        """A link that sets a new password, good for an hour, or None where the account with this address is another
+        one by now or is disabled. One that was made within the last hour and still works is the link again, and good
+        for an hour from now. Raises Refused("rate_limited") beyond what `SignIn.forgot` lets through."""
+        return await self._issue(Kind.RESET, user, email, email, target)
+
+    async def to_change(
+        self, session: Session, email: str, new: str, password: bytes, visitor: Visitor, *, mailed: bool = True
+    ) -> Link:
+        """A link, to be mailed to `new`, that makes it the address of the person, good for an hour. `password` is the
+        raw hash that was verified; whoever has a second step confirmed with that instead. Raises SignedOut, Unproved,
+        Refused("access_denied") where the password was changed meanwhile, Refused("rate_limited") beyond 5 an hour."""
+        purpose, lifetime = _PURPOSES[Kind.CHANGE]
+        link_id = new_id()
+        reply = await self._scripts.run(
+            "issue_change",
+            {
+                **session.keys(),
+                "link": keys.link(session.user, purpose),
+                "window": keys.limit(session.user, f"{lifetimes.MAIL.name}-{purpose}"),
+            },
+            link_id=link_id,
+            email=email,
+            password=password,
+            ttl=lifetime,
+            mailed="1" if mailed else "0",
+            limit=lifetimes.MAIL.limit,
+            period=lifetimes.MAIL.period,
+            idle=self._idle,
+            proof=PROOF,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        refuse_unproved(reply)
+        if reply.word == "rate_limited":
+            let_in(lifetimes.MAIL, reply)
+        if reply.word == "gone":
+            raise SignedOut
+        if reply.word == "stale":
+            raise Refused("access_denied", "The password was changed meanwhile.")
+        return Link(self._sealer.seal(Token(Kind.CHANGE, session.user, new, link_id, 0)), new)
+
+    async def _issue(
+        self,
+        kind: Kind,
+        user: str,
+        email: str,
+        mailed_to: str,
+        target: str = "",
+        *,
+        again: bool = True,
+        mailed: bool = True,
+    ) -> Link | None:
+        purpose, lifetime = _PURPOSES[kind]
+        window = lifetimes.MAIL_RESET if kind is Kind.RESET else lifetimes.MAIL
+        reply = await self._scripts.run(
+            "issue_link",
+            {
+                **keys.person(user),
+                "link": keys.link(user, purpose),
+                "window": keys.limit(user, f"{window.name}-{purpose}"),
+            },
+            link_id=new_id(),
+            email=email,
+            ttl=lifetime,
+            target=target,
+            again="1" if again else "0",
+            unless_confirmed="1" if kind is Kind.CONFIRM else "0",
+            mailed="1" if mailed else "0",
+            limit=window.limit,
+            period=window.period,
+            same=lifetime if kind is Kind.RESET else 0,
+        )
+        if reply.word == "rate_limited":
+            let_in(window, reply)
+        if reply.word != "ok":
+            return None
+        return Link(self._sealer.seal(Token(kind, user, mailed_to, reply.text("link_id"), 0)), mailed_to)
+
+    def _open(self, kind: Kind, text: str) -> Token:
+        token = self._sealer.open(kind, text)
+        if token is None:
+            raise over()
+        return token
+
+    def _keys(self, token: Token) -> dict[str, str]:
+        return {**keys.person(token.user), "link": keys.link(token.user, _PURPOSES[token.kind][0])}
+
+    async def look(self, kind: Kind, text: str) -> Seen:
+        """What a link says. Raises Refused("invalid_request") for one that works no longer."""
+        token = self._open(kind, text)
+        reply = await self._scripts.run("read_link", self._keys(token), link_id=token.id)
+        if reply.word == "over":
+            raise over()
+        if reply.word == "used":
+            return Seen(token.user, "", reply.text("email"), token.client, reply.text("target"), True)
+        warned = warned_of(reply)
+        return Seen(token.user, reply.text("name"), warned[0], token.client, reply.text("target"), False, warned)
+
+    async def confirm(self, session: Session, text: str, visitor: Visitor) -> str:
+        """Confirms the address and returns where the person was going, or "". Only the person, signed in, can: whoever
+        signs up with somebody else's address must not have it confirmed by its owner's click. Raises SignedOut,
+        Refused("invalid_request")."""
+        token = self._open(Kind.CONFIRM, text)
+        if token.user != session.user:
+            raise _foreign()
+        reply = await self._scripts.run(
+            "confirm_address",
+            {**self._keys(token), **session.keys()},
+            link_id=token.id,
+            email=token.client,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "over":
+            raise over()
+        return reply.text("target") if reply.word == "ok" else ""
+
+    async def reset(self, text: str, password: str, visitor: Visitor) -> bool:
+        """Sets the password; every session ends, and every other link. The address counts as confirmed; where it was
+        not before, second step and passkeys go too, every app is disconnected, and that is True. Raises
+        Refused("invalid_request"), HasherBusy."""
+        seen = await self.look(Kind.RESET, text)  # no hash is made for a link that is over
+        if seen.used:
+            raise over()
+        token = self._open(Kind.RESET, text)
+        hashed = await self._hasher.hash(password, known=True)
+        reply = await self._scripts.run(
+            "reset_password",
+            {**self._keys(token), **keys.telling(token.user[:3])},
+            link_id=token.id,
+            member=keys.member(token.user),
+            password=hashed,
+            prefix=keys.prefix(token.user),
+            fresh_epoch=fresh_epoch(),
+            grace=GRACE,
+            lifts=DAY,
+            left_at=FACTOR_LEFT,
+            **visitor.fields(),
+        )
+        if reply.word == "over":
+            raise over()
+        for client in reply.rows("left"):
+            self._numbers.disconnected(client.decode())
+            self._hints.add(token.user)
+        return reply.number("claimed") == 1
+
+    async def change(self, session: Session, text: str, visitor: Visitor) -> Changed:
+        """Makes the address that the link was mailed to the person's.
+
+        The entry in the index lies in another slot than the row: it is reserved (60 s), made to last, then the row is
+        written, then the old entry is released, or kept for the link that brings it back. Until the row is written the
+        old address works, after it the new one; broken off in between, the link works again, or does the rest. Raises
+        SignedOut, Refused("invalid_request") for a link that is over, for an address that has an account by now, and
+        for one change too many in a week.
+        """
+        token = self._open(Kind.CHANGE, text)
+        if token.user != session.user:
+            raise _foreign()
+        user, new, undo_id = token.user, token.client, new_id()
+        seen = await self.look(Kind.CHANGE, text)
+        if seen.used and seen.email != new:
+            raise over()
+        if not (await self._addresses.reserve(new, user) and await self._addresses.keep(new, user)):
+            raise Refused("invalid_request", TAKEN)
+        reply = await self._scripts.run(
+            "change_address",
+            {**self._keys(token), **session.keys()},
+            link_id=token.id,
+            email=new,
+            idle=self._idle,
+            undo_id=undo_id,
+            lasts=UNDO_LINK,
+            most=MOST_UNDOS,
+            **visitor.fields(),
+        )
+        if reply.word in ("signed_out", "over", "full"):
+            await self._addresses.free_stale(new)
+        refuse_signed_out(reply)
+        if reply.word == "over":
+            raise over()
+        if reply.word == "full":
+            raise Refused("invalid_request", "You changed your address too often this week. Try again in some days.")
+        old, ends = reply.text("old"), reply.number("ends")
+        if old != new:
+            await self._addresses.hold(old, user, ends)
+        again = reply.word == "already"
+        undo = None if again or not ends else Link(self._sealer.seal(Token(Kind.UNDO, user, old, undo_id, 0)), old)
+        return Changed(old, new, again, undo, warned_of(reply))
+
+
+def over() -> Refused:
+    """What a link that works no longer is answered with."""
+    return Refused("invalid_request", "This link works no longer: it was used, a newer one was sent, or it is too old.")
+
+
+def _foreign() -> Refused:
+    return Refused("invalid_request", "This link is for another account than the one you are signed in to.")

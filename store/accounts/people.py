@@ -1,0 +1,211 @@
+"""People: accounts, their e-mail index, invitations and passwords.
+
+The index entry of an e-mail address lives in another slot than the person's row, so an account is made in three
+steps: reserve the address (60 s), write the row, confirm the address if it is still ours
+(`store/accounts/addresses.py`).
+A crash after any step leaves nothing that works by half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.accounts.addresses import Addresses
+from store.accounts.audit.security_log import SecurityLog
+from store.app_stats import Numbers
+from store.crypto.passwords import HasherBusy, PasswordHasher
+from store.crypto.seal import Kind, Sealer, Token, new_id, new_user_id
+from store.engine.scripts import Reply, Scripts
+from store.errors import wrapped
+from store.lifetimes import INVITE
+from store.refused import Refused
+from store.results import Visitor, unheard
+from store.webhooks.relay_wakeup import Hints
+
+NOBODY = "0" * 32
+TAKEN = "There is an account with this e-mail address already."
+ABOUT_TO_BEGIN = 3600  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a sign-in is checked against; `session_epoch` goes into the session that follows, `rehash` (the password at
+    the present cost, or empty) into the person's row with it."""
+
+    user: str
+    password: bytes
+    active: bool
+    session_epoch: str
+    rehash: bytes = b""
+
+
+def credentials_of(user: str, reply: Reply) -> Credentials:
+    """The credentials in the answer of a script that read them."""
+    return Credentials(user, reply.raw("password"), reply.raw("status") == b"active", reply.text("session_epoch"))
+
+
+class Invited(NamedTuple):
+    """What an invitation says: the e-mail address it is for, and where the person was going, or ""."""
+
+    email: str
+    target: str
+
+
+class People:
+    """Accounts."""
+
+    def __init__(
+        self,
+        client: Redis,
+        scripts: Scripts,
+        sealer: Sealer,
+        hasher: PasswordHasher,
+        addresses: Addresses,
+        numbers: Numbers,
+        hints: Hints,
+        security: SecurityLog,
+    ) -> None:
+        self._client = client
+        self._security = security
+        self._scripts = scripts
+        self._addresses = addresses
+        self._numbers = numbers
+        self._hints = hints
+        self._sealer = sealer
+        self._hasher = hasher
+
+    async def create(
+        self, email: str, name: str, password: str, *, verified: bool, event: str, visitor: Visitor
+    ) -> str:
+        """Makes an account and returns its user id.
+
+        `email` is normalised already; `verified` says that the address is known to be this person's. Raises
+        Refused("invalid_request") when the address has an account, HasherBusy, StoreUnavailable.
+        """
+        hashed = await self._hasher.hash(password)
+        user = new_user_id()
+        if not await self._addresses.reserve(email, user):
+            raise Refused("invalid_request", TAKEN)
+        await self._scripts.run(
+            "create_user",
+            keys.person(user),
+            member=keys.member(user),
+            email=email,
+            email_verified="1" if verified else "0",
+            name=name,
+            password=hashed,
+            event=event,
+            **visitor.fields(),
+        )
+        if not await self._addresses.keep(email, user):
+            await self.delete(user)
+            raise Refused("invalid_request", TAKEN)
+        return user
+
+    async def find(self, email: str) -> str | None:
+        """The user id the index names for an address; the caller's script checks it against the row."""
+        return await self._addresses.find(email)
+
+    async def credentials(self, email: str) -> Credentials | None:
+        """What a sign-in with this address is checked against, or None where there is no such account."""
+        user = await self.find(email)
+        # For an address without an account the same is asked, of nobody: how long it takes must not tell.
+        reply = await self._scripts.run("read_credentials", keys.person(user or new_user_id()), email=email)
+        if user is None or reply.word != "ok":
+            return None
+        return credentials_of(user, reply)
+
+    async def verify(
+        self, email: str, password: str, *, known: bool = False, refused: str = "confirmation_refused"
+    ) -> Credentials | None:
+        """The credentials if the password is right and the account active; the same work is done for an account that
+        does not exist. `refused` is the event of the security log otherwise. Raises HasherBusy, StoreUnavailable."""
+        return await self.judge(await self.credentials(email), email, password, known=known, refused=refused)
+
+    async def judge(
+        self, found: Credentials | None, email: str, password: str, *, known: bool, refused: str
+    ) -> Credentials | None:
+        """As `verify`, for what was read before; `known`: who asks has places of their own in the password pool."""
+        right = await self._hasher.verify(password, found.password if found else None, known=known)
+        if found is None or not right or not found.active:
+            why = "unknown" if found is None else "password" if not right else "disabled"
+            self._security.note(refused, person=found.user if found else "", typed=email, detail=why)
+            return None
+        if self._hasher.needs_rehash(found.password):
+            with suppress(HasherBusy):  # the next sign-in does it
+                return replace(found, rehash=await self._hasher.hash(password, known=known))
+        return found
+
+    async def delete(self, user: str, told: Callable[[int], None] = unheard) -> None:
+        """Deletes an account: its row first, with which every token and session is dead, then what hangs on it in
+        bounded steps, then the address that the row named last. Cut short, it is on the list of those that
+        `finish_deletions` goes on with. `told` hears how many apps have been disconnected so far."""
+        disconnected = 0
+        await self._scripts.run("begin_leaving", {"leaving": keys.LEAVING}, user_id=user)
+        word = "more"
+        while word == "more":
+            reply = await self._scripts.run(
+                "delete_user",
+                keys.leaving(user),
+                member=keys.member(user),
+                prefix=keys.prefix(user),
+                shard=keys.shard_prefix(user),
+                steps=100,
+            )
+            for client in reply.rows("left"):
+                self._numbers.disconnected(client.decode())
+                disconnected += 1
+            told(disconnected)
+            word = reply.word
+        self._hints.add(user)
+        for email in filter(None, (reply.text("email"), *map(bytes.decode, reply.rows("held")))):
+            await self._addresses.release(email, user)
+        with wrapped():
+            await self._client.delete(keys.person(user)["leaving"])
+            await self._client.zrem(keys.LEAVING, user)
+
+    async def half_deleted(self, user: str) -> bool:
+        """Whether the deletion of this account was begun and not ended."""
+        known = keys.person(user)
+        with wrapped():
+            if await self._client.hexists(known["user"], "status"):
+                return False
+            listed = bool(await self._client.sismember(known["users"], keys.member(user)))
+            return listed or bool(await self._client.exists(known["leaving"]))
+
+    async def finish_deletions(self) -> None:
+        """Goes on with the deletions that broke off. One that broke off before its first write is not done."""
+        with wrapped():
+            begun: list[Any] = await self._client.zrange(keys.LEAVING, 0, -1)
+            seconds, _ = await self._client.time()
+        for user in begun:
+            if await self.half_deleted(user.decode()):
+                await self.delete(user.decode())
+        with wrapped():
+            # A younger one may be about to begin, in another process.
+            await self._client.zremrangebyscore(keys.LEAVING, "-inf", seconds - ABOUT_TO_BEGIN)
+
+    async def invite(self, email: str, target: str = "") -> str:
+        """An invitation: a sealed text that lets whoever holds it sign up with this address, once, within 7 days, and
+        go on to `target`."""
+        invite_id = new_id()
+        with wrapped():
+            await self._client.set(keys.invite(email), f"{invite_id} {target}", px=INVITE)
+        return self._sealer.seal(Token(Kind.INVITE, NOBODY, email, invite_id, 0))
+
+    async def invited(self, invite: str) -> Invited | None:
+        """What an invitation says, or None when it is over or was never given."""
+        token = self._sealer.open(Kind.INVITE, invite)
+        if token is None:
+            return None
+        with wrapped():
+            newest = await self._client.get(keys.invite(token.client))
+        kept = newest.decode() if isinstance(newest, bytes) else ""
+        invite_id, _, target = kept.partition(" ")
+        return Invited(token.client, target) if invite_id == token.id else None

@@ -1,0 +1,106 @@
+"""What people show of themselves: the name, and a picture of their own or one that is made of their initials.
+
+A picture is served at a sealed address that says whose it is and which one: it cannot be guessed, tells nobody the
+user id, and changes with the picture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from store import keys
+from store.accounts.signin.sessions import Session
+from store.crypto.seal import Kind, Sealer, Token, new_id
+from store.engine.memory import Headroom
+from store.engine.scripts import Scripts
+from store.lifetimes import RENAME
+from store.refused import let_in, refuse_signed_out
+from store.results import Profile, Visitor
+
+GENERATED = "A" * 22
+"""What stands for the id of a generated picture, in sealed form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture: `image` is WebP, empty where one is made of `letters`, of a colour that goes with `user`."""
+
+    user: str
+    image: bytes
+    letters: str
+
+
+class Profiles:
+    """Names and pictures. `idle` is the idle lifetime of a session in ms."""
+
+    def __init__(self, scripts: Scripts, sealer: Sealer, idle: int, headroom: Headroom) -> None:
+        self._scripts = scripts
+        self._sealer = sealer
+        self._idle = idle
+        self._headroom = headroom
+
+    async def rename(self, session: Session, name: str, visitor: Visitor) -> None:
+        """Changes the name, which `check_person_name` has let through. Raises SignedOut, Refused("rate_limited")."""
+        reply = await self._scripts.run(
+            "rename_user",
+            {**session.keys(), "window": keys.limit(session.user, RENAME.name)},
+            name=name,
+            limit=RENAME.limit,
+            period=RENAME.period,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "rate_limited":
+            let_in(RENAME, reply)
+
+    async def save_picture(self, session: Session, image: bytes, visitor: Visitor) -> None:
+        """Keeps a picture, encoded already, in place of the one before; none where it is empty. Raises SignedOut,
+        StoreFull."""
+        if image:
+            self._headroom.require()
+        reply = await self._scripts.run(
+            "save_picture",
+            session.keys(),
+            picture_id=new_id() if image else "",
+            image=image,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+
+    def address(self, profile: Profile) -> str:
+        """The name under which the person's picture is served: sealed text and an extension. No I/O."""
+        letters = "" if profile.picture else initials(profile.name)
+        token = Token(Kind.PICTURE, profile.user, letters, profile.picture or GENERATED, 0)
+        return f"{self._sealer.seal(token)}.{'webp' if profile.picture else 'svg'}"
+
+    async def picture(self, address: str) -> Picture | None:
+        """The picture that is served under this name; None for one that was replaced or never was, and for a person
+        who is gone or disabled. What was not sealed here costs no I/O."""
+        sealed, _, extension = address.rpartition(".")
+        token = self._sealer.open(Kind.PICTURE, sealed)
+        if token is None or extension != ("svg" if token.id == GENERATED else "webp"):
+            return None
+        own = "" if token.id == GENERATED else token.id
+        image, name = await self._read(token.user, own)
+        if name is None or (own and not image) or (not own and initials(name) != token.client):
+            return None
+        return Picture(token.user, image, token.client)
+
+    async def image(self, user: str, picture_id: str) -> bytes:
+        """A picture that was uploaded, as it is kept; empty where there is none of this id."""
+        return (await self._read(user, picture_id))[0] if picture_id else b""
+
+    async def _read(self, user: str, picture_id: str) -> tuple[bytes, str | None]:
+        reply = await self._scripts.run("read_picture", keys.person(user), picture_id=picture_id)
+        if reply.word != "ok":
+            return b"", None
+        return reply.raw("image"), reply.text("name")
+
+
+def initials(name: str) -> str:
+    """The letters on a generated picture: the first of the first and of the last word that has one; may be empty."""
+    first = [letter for word in name.split() if (letter := next(filter(str.isalnum, word), ""))]
+    # The capital of some letters is two; a picture has room for one each.
+    return "".join(letter.upper()[:1] for letter in (first[:1] + first[1:][-1:]))

@@ -1,0 +1,268 @@
+"""How a person signs in beside the password: authenticator app, passkeys, recovery codes. The signed-in person's side;
+signing in with them is `store/accounts/signin/second_step.py`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.accounts.links import FIRST_FACTOR, Link
+from store.accounts.signin.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of, renamed
+from store.accounts.signin.sessions import Session
+from store.accounts.signin.totp import TotpSecrets, new_recovery_codes, read_typed
+from store.crypto.seal import Kind, Sealer, Token, new_id
+from store.engine.scripts import Reply, Scripts
+from store.engine.turns import SharedThreads
+from store.errors import StoreError, wrapped
+from store.lifetimes import CHALLENGE, PROOF, UNDO_LINK
+from store.moments import at, epoch_ms
+from store.refused import Refused, Unproved, refuse_signed_out, refuse_unproved
+from store.results import Visitor, warned_of
+
+REGISTER = "register"
+MOST_UNDOS = 3  # links that take a first second step back, for one address
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What a person has. `proved`: who it is was shown a moment ago, so that it may be changed; `recovered`: the
+    session began with the last recovery code a moment ago, so no code can be asked for; `now` is in epoch ms;
+    `warned` as of `Profile`."""
+
+    user: str
+    warned: tuple[str, ...]
+    name: str
+    now: int
+    proved: bool
+    recovered: bool
+    secret: bytes | None
+    since: datetime | None
+    passkeys: tuple[Passkey, ...]
+    codes: int
+
+    @property
+    def email(self) -> str:
+        """The person's address."""
+        return self.warned[0]
+
+    @property
+    def second(self) -> bool:
+        """Whether a password alone signs nobody in."""
+        return self.secret is not None or bool(self.passkeys)
+
+    @property
+    def asks_code(self) -> bool:
+        """Whether a code is asked for beside the password, to confirm who it is."""
+        return self.second and not self.recovered
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A factor was added. `codes`: recovery codes, where the person had none; `undo`: the link that takes the factor
+    back for 7 days, where it is the first of somebody with a confirmed address."""
+
+    codes: list[str]
+    undo: Link | None
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """An opened challenge: for whom and what it was issued, and when (epoch ms)."""
+
+    user: str
+    purpose: str
+    id: str
+    issued: int
+    text: str
+
+    @property
+    def used(self) -> str:
+        """The key that says it was answered."""
+        return keys.used_challenge(self.user, self.id)
+
+
+class Challenges:
+    """Challenges for passkeys: sealed, so that none is kept before it is answered."""
+
+    def __init__(self, client: Redis, sealer: Sealer) -> None:
+        self._client = client
+        self._sealer = sealer
+
+    async def issue(self, user: str, purpose: str) -> str:
+        """A challenge for a person (or for nobody yet), good for 5 minutes."""
+        with wrapped():
+            issued = epoch_ms(*await self._client.time())
+        return self._sealer.seal(Token(Kind.CHALLENGE, user, f"{purpose} {issued}", new_id(), 0))
+
+    def open(self, user: str, purpose: str, text: str | None) -> Challenge:
+        """The challenge. Raises Refused("access_denied") for one that was issued to another or for something else."""
+        token = self._sealer.open(Kind.CHALLENGE, text) if text else None
+        if token is None or token.user != user or not token.client.startswith(purpose + " "):
+            raise Refused("access_denied", "That took too long. Try again.")
+        assert text is not None
+        return Challenge(user, purpose, token.id, int(token.client.rpartition(" ")[2]), text)
+
+
+class OwnFactors:
+    """What a signed-in person reads and changes. Each change raises SignedOut, and Unproved unless it was shown who it
+    is less than 10 minutes ago, since the session began: by the password, but where there is a second step by that, and
+    then once for each change. `checks` runs what reads answers of passkeys; `idle` is in ms."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        secrets: TotpSecrets,
+        challenges: Challenges,
+        checks: SharedThreads,
+        idle: int,
+    ) -> None:
+        self._scripts = scripts
+        self._sealer = sealer
+        self._secrets = secrets
+        self._challenges = challenges
+        self._checks = checks
+        self._idle = idle
+
+    async def _run(self, name: str, session: Session, more: dict[str, str], /, **args: str | bytes | int) -> Reply:
+        reply = await self._scripts.run(name, {**session.keys(), **more}, idle=self._idle, proof=PROOF, **args)
+        refuse_signed_out(reply)
+        refuse_unproved(reply)
+        return reply
+
+    async def _add(
+        self, name: str, session: Session, more: dict[str, str], /, **args: str | bytes | int
+    ) -> tuple[Reply, Added]:
+        (codes, digests), undo_id = new_recovery_codes(), new_id()
+        reply = await self._run(
+            name,
+            session,
+            more,
+            digests=json.dumps(digests),
+            undo_id=undo_id,
+            undo_lasts=UNDO_LINK,
+            undo_most=MOST_UNDOS,
+            **args,
+        )
+        if reply.word != "ok":
+            return reply, Added([], None)
+        email = reply.text("undo")
+        sealed = self._sealer.seal(Token(Kind.UNDO, session.user, email, undo_id, FIRST_FACTOR)) if email else ""
+        return reply, Added(codes if reply.number("begun") else [], Link(sealed, email) if email else None)
+
+    async def of(self, session: Session) -> Factors:
+        """What the person has. Raises SignedOut."""
+        reply = await self._run("read_factors", session, {})
+        sealed, since = reply.raw("secret"), reply.number("since")
+        return Factors(
+            session.user,
+            warned_of(reply),
+            reply.text("name"),
+            reply.number("now"),
+            reply.number("proved") == 1,
+            reply.number("recovered") == 1,
+            sealed or None,
+            at(since) if since else None,
+            passkeys_of(reply.rows("rows")),
+            reply.number("codes"),
+        )
+
+    def new_secret(self, user: str) -> str:
+        """A secret for an authenticator app, sealed for a form: it is nobody's before a code of it was right."""
+        return encode(self._secrets.make(user))
+
+    def open_secret(self, user: str, sealed: str) -> bytes:
+        """The secret that a form brings back. Raises Refused("invalid_request") for one that was not made here."""
+        try:
+            return self._secrets.open(user, decode(sealed))
+        except (ValueError, StoreError):
+            raise Refused("invalid_request", "Begin again: this form is not for you, or too old.") from None
+
+    async def enable_totp(self, session: Session, sealed: str, code: str, visitor: Visitor) -> Added:
+        """Switches an authenticator app on. Raises
+        Refused("access_denied") for a wrong code, Refused("invalid_request")."""
+        secret = self.open_secret(session.user, sealed)
+        typed = read_typed(code, secret, (await self.of(session)).now)
+        if not typed.step:
+            raise Refused(
+                "access_denied", "That code is not right, or was used before. Take the one that is shown now."
+            )
+        reply, added = await self._add(
+            "enable_totp", session, {}, secret=decode(sealed), step=typed.step, **visitor.fields()
+        )
+        if reply.word == "present":
+            raise Refused("invalid_request", "You have an authenticator app already.")
+        return added
+
+    async def disable_totp(self, session: Session, visitor: Visitor) -> None:
+        """Switches the authenticator app off; nothing happens where there is none."""
+        await self._run("disable_totp", session, {}, **visitor.fields())
+
+    async def renew_recovery(self, session: Session, visitor: Visitor) -> list[str]:
+        """New recovery codes in place of those of before. Raises Refused("invalid_request") where there is nothing to
+        recover from."""
+        codes, digests = new_recovery_codes()
+        reply = await self._run("renew_recovery", session, {}, digests=json.dumps(digests), **visitor.fields())
+        if reply.word == "absent":
+            raise Refused("invalid_request", "Recovery codes come with an authenticator app or a passkey.")
+        return codes
+
+    async def challenge(self, session: Session) -> str:
+        """A challenge for a new passkey. Raises SignedOut, Unproved."""
+        if not (await self.of(session)).proved:
+            raise Unproved
+        return await self._challenges.issue(session.user, REGISTER)
+
+    async def add_passkey(
+        self, session: Session, party: Party, challenge: str | None, answer: Answer, name: str, visitor: Visitor
+    ) -> Added:
+        """Adds a passkey. Raises Refused("access_denied") for an answer that does not hold, Refused("invalid_request")
+        where there is one too many, Refused("temporarily_unavailable") while too many answers are being checked,
+        Refused("rate_limited") while too many of this person are."""
+        opened = self._challenges.open(session.user, REGISTER, challenge)
+        made = await self._checks.run(session.user, check_new, party, opened.text, answer, name)
+        reply, added = await self._add(
+            "add_passkey",
+            session,
+            {"used": opened.used},
+            credential=made.credential,
+            facts=made.facts,
+            count=made.counter,
+            issued=opened.issued,
+            lasts=CHALLENGE,
+            most=MOST,
+            **visitor.fields(),
+        )
+        if reply.word == "used":
+            raise Refused("access_denied", "That took too long. Try again.")
+        if reply.word == "present":
+            raise Refused("invalid_request", "You have this passkey already.")
+        if reply.word == "full":
+            raise Refused("invalid_request", f"You have {MOST} passkeys. Remove one that you no longer use.")
+        return added
+
+    async def remove_passkey(self, session: Session, credential: str, visitor: Visitor) -> None:
+        """Removes a passkey. Raises Refused("not_found")."""
+        reply = await self._run("remove_passkey", session, {}, credential=credential, **visitor.fields())
+        if reply.word == "not_found":
+            raise Refused("not_found", "There is no such passkey.")
+
+    async def rename_passkey(self, session: Session, credential: str, name: str, visitor: Visitor) -> None:
+        """Gives a passkey another name. Raises Refused("not_found")."""
+        found = await self._scripts.run("read_passkey", keys.person(session.user), credential=credential)
+        before = b"" if found.word == "unknown" else found.raw("facts")
+        reply = await self._run(
+            "rename_passkey",
+            session,
+            {},
+            credential=credential,
+            before=before,
+            facts=renamed(before, name) if before else b"",
+            **visitor.fields(),
+        )
+        if reply.word == "not_found":
+            raise Refused("not_found", "There is no such passkey.")

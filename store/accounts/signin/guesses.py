@@ -1,0 +1,59 @@
+"""Wrong codes of the second step: how they are counted, and what the person is told."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from store.accounts.signin.devices import Device
+from store.engine.scripts import Reply
+from store.lifetimes import DEVICE, FACTOR, FACTOR_LONGEST, FACTOR_MOST
+from store.refused import Refused, let_in
+from store.results import warned_of
+
+WRONG = "That code is not right, or was used before."
+STOPPED = (
+    "You entered too many wrong codes, so codes no longer work. Use a passkey, or set a new password with “Forgot "
+    "your password?” and sign in again."
+)
+
+
+class Told(NamedTuple):
+    """A notice to the person: somebody types wrong codes after the right password. `stopped`: no code
+    counts until the password is changed."""
+
+    warned: tuple[str, ...]
+    stopped: bool
+
+
+class WrongCode(Refused):
+    """A code was wrong; `told` says what to mail to the person, where that is due."""
+
+    def __init__(self, text: str, told: Told | None = None) -> None:
+        super().__init__("access_denied", text)
+        self.told = told
+
+
+def guessed_by(device: Device | None, user: str) -> dict[str, str | int]:
+    """The arguments of a script that takes a try at a code, for a browser that may be a known one of the person."""
+    known = device if device is not None and device.user == user else None
+    return {
+        "limit": FACTOR.limit,
+        "pause": FACTOR.period,
+        "longest": FACTOR_LONGEST,
+        "most": FACTOR_MOST,
+        "device": known.id if known else "",
+        "device_epoch": known.session_epoch if known else "",
+        "known_at": known.known_at if known else "",
+        "device_lasts": DEVICE,
+    }
+
+
+def refuse_guess(reply: Reply) -> None:
+    """Raises WrongCode, or Refused("rate_limited") during a pause, for a script that took no code."""
+    if reply.word == "rate_limited":
+        let_in(FACTOR, reply)
+    if reply.word == "stopped":
+        raise WrongCode(STOPPED)
+    if reply.word == "wrong":
+        told = reply.text("told")
+        raise WrongCode(WRONG, Told(warned_of(reply), told == "stopped") if told else None)

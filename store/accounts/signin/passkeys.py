@@ -1,0 +1,289 @@
+"""Passkeys: what browsers are asked, and whether what they answer holds (WebAuthn Level 3, 7.1 and 7.2). No I/O.
+
+Everything in an answer is the sender's until its signature was checked, so an answer is bounded before it is parsed,
+and the `webauthn` library gets only CBOR that `store/accounts/signin/cbor.py` has read.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgpack
+from webauthn.authentication.verify_authentication_response import verify_authentication_response
+from webauthn.registration.verify_registration_response import verify_registration_response
+
+from store.accounts.signin.cbor import NotCanonical, read_item
+from store.accounts.signin.passkey_keys import ALGORITHMS, check_key, check_new_key
+from store.lifetimes import CHALLENGE
+from store.moments import at
+from store.refused import Refused
+
+MOST = 20  # passkeys of one person
+MOST_NAME = 60  # characters
+MOST_ANSWER = 16_384  # characters of an answer: real ones have 600 to 2,000, with a chain of certificates 10,000
+_MOST_CLIENT_DATA = 4096  # bytes
+_MOST_KEY = 1024  # bytes
+_MOST_ID = 1023  # bytes, WebAuthn 5.8.3
+_ATTESTED, _EXTENDED = 0x40, 0x80  # flags, WebAuthn 6.1
+_TRANSPORTS = ("ble", "hybrid", "internal", "nfc", "smart-card", "usb")
+
+
+class Party(NamedTuple):
+    """Who asks for a passkey: its domain, to which the passkey is bound, and the origin of its pages."""
+
+    rp_id: str
+    origin: str
+
+
+class Answer(NamedTuple):
+    """What a browser says of a credential: `user` is the user id it was made for, where it says so; `sent` is the whole
+    of it, bounded and parsed as JSON, otherwise unchecked."""
+
+    credential: str
+    user: str | None
+    sent: Mapping[str, Any]
+
+
+class Made(NamedTuple):
+    """A new passkey, as `add_passkey.lua` takes it."""
+
+    credential: str
+    facts: bytes
+    counter: int
+
+
+class Passkey(NamedTuple):
+    """A passkey as its person sees it."""
+
+    credential: str
+    name: str
+    created_at: datetime
+    used_at: datetime | None
+    transports: tuple[str, ...]
+
+
+def party_of(base_url: str) -> Party | None:
+    """The party that pages under this origin are; None where browsers offer no passkeys: the host is an address instead
+    of a name, or without TLS one that is not this machine."""
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    try:
+        ip_address(host)
+    except ValueError:
+        local = host == "localhost" or host.endswith(".localhost")
+        return Party(host, base_url) if host and (parts.scheme == "https" or local) else None
+    return None
+
+
+def options_for_new(
+    party: Party, product: str, user: str, email: str, name: str, challenge: str, present: Iterable[str]
+) -> dict[str, Any]:
+    """What a browser is asked to make: a passkey that it can offer before a name is typed, and that checks who holds
+    it."""
+    return {
+        "rp": {"id": party.rp_id, "name": product},
+        "user": {"id": encode(bytes.fromhex(user)), "name": email, "displayName": name},
+        "challenge": encode(challenge.encode()),
+        "pubKeyCredParams": [{"type": "public-key", "alg": int(algorithm)} for algorithm in ALGORITHMS],
+        "timeout": CHALLENGE,
+        "excludeCredentials": _described(present),
+        "authenticatorSelection": {
+            "residentKey": "required",
+            "requireResidentKey": True,
+            "userVerification": "required",
+        },
+        "attestation": "none",
+    }
+
+
+def options_for_use(party: Party, challenge: str, allowed: Iterable[str] = ()) -> dict[str, Any]:
+    """What a browser is asked to sign with: one of these credentials, or any that it has for this party."""
+    return {
+        "rpId": party.rp_id,
+        "challenge": encode(challenge.encode()),
+        "timeout": CHALLENGE,
+        "allowCredentials": _described(allowed),
+        "userVerification": "required",
+    }
+
+
+def read_answer(text: str) -> Answer:
+    """Which credential answers. Raises Refused("access_denied") for what is no answer of a browser."""
+    if len(text) > MOST_ANSWER:
+        raise _refused()
+    try:
+        sent = json.loads(text)
+        credential, response = sent["id"], sent["response"]
+        handle = response.get("userHandle")
+        if not isinstance(credential, str) or len(decode(credential)) > _MOST_ID:
+            raise ValueError("no credential id")
+        user = decode(handle).hex() if handle else None
+        if user is not None and len(user) != 32:
+            raise ValueError("no user id of ours")
+        client = decode(response["clientDataJSON"])
+        if len(client) > _MOST_CLIENT_DATA:
+            raise ValueError("too much client data")
+        page = json.loads(client)
+        if page.get("crossOrigin") is True or page.get("topOrigin") is not None:
+            raise ValueError("the page stood in another one")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _refused() from None
+    return Answer(credential, user, sent)
+
+
+def check_new(party: Party, challenge: str, answer: Answer, name: str) -> Made:
+    """WebAuthn 7.1. The attestation statement is passed over: none was asked for, and certificates of a stranger
+    would have to be parsed to learn from it who made the device. Raises Refused("access_denied")."""
+    try:
+        response = answer.sent["response"]
+        data = _attested(decode(response["attestationObject"]))
+        made = verify_registration_response(
+            credential={
+                "id": answer.credential,
+                "rawId": answer.sent["rawId"],
+                "type": answer.sent["type"],
+                "response": {
+                    "clientDataJSON": response["clientDataJSON"],
+                    "attestationObject": encode(_without_statement(data)),
+                },
+            },
+            expected_challenge=challenge.encode(),
+            expected_rp_id=party.rp_id,
+            expected_origin=party.origin,
+            require_user_verification=True,
+            supported_pub_key_algs=ALGORITHMS,
+        )
+        check_new_key(made.credential_public_key)
+        said = response.get("transports") or ()
+        transports = sorted({item for item in said if item in _TRANSPORTS})
+    except Exception:
+        # The library has exceptions for what it foresaw; what is broken otherwise raises others out of its parsers.
+        raise _refused() from None
+    if encode(made.credential_id) != answer.credential or len(made.credential_public_key) > _MOST_KEY:
+        raise _refused()
+    facts = msgpack.packb([made.credential_public_key, name, transports])
+    return Made(answer.credential, facts, made.sign_count)
+
+
+def check_use(party: Party, challenge: str, answer: Answer, facts: bytes) -> int:
+    """WebAuthn 7.2; the counter, which this returns, is held against the one before in the store. Raises
+    Refused("access_denied")."""
+    public_key, _, _ = msgpack.unpackb(facts)
+    try:
+        response = answer.sent["response"]
+        _check_data(decode(response["authenticatorData"]))
+        check_key(public_key)  # earlier releases have stored keys that are refused today
+        found = verify_authentication_response(
+            credential={
+                "id": answer.credential,
+                "rawId": answer.sent["rawId"],
+                "type": answer.sent["type"],
+                "response": {
+                    "clientDataJSON": response["clientDataJSON"],
+                    "authenticatorData": response["authenticatorData"],
+                    "signature": response["signature"],
+                },
+            },
+            expected_challenge=challenge.encode(),
+            expected_rp_id=party.rp_id,
+            expected_origin=party.origin,
+            credential_public_key=public_key,
+            credential_current_sign_count=0,
+            require_user_verification=True,
+        )
+    except Exception:  # as in check_new
+        raise _refused() from None
+    return found.new_sign_count
+
+
+def _attested(raw: bytes) -> bytes:
+    """The authenticator data in an attestation object (WebAuthn 6.5), checked. Raises NotCanonical, KeyError."""
+    # Browsers and password managers write this envelope, not all of them in the shortest form.
+    found = read_item(raw, shortest=False)
+    if found.end != len(raw) or not isinstance(found.value, dict):
+        raise NotCanonical("not one map")
+    if not isinstance(found.value["fmt"], str) or not isinstance(found.value["attStmt"], dict):
+        raise NotCanonical("no attestation")
+    data = found.value["authData"]
+    if not isinstance(data, bytes):
+        raise NotCanonical("authenticator data that is not bytes")
+    _check_data(data)
+    return data
+
+
+def _check_data(data: bytes) -> None:
+    """Authenticator data (WebAuthn 6.1): its CBOR is canonical maps, and nothing follows. Raises NotCanonical."""
+    at = 37
+    if len(data) < at:
+        raise NotCanonical("cut off")
+    flags = data[32]
+    if flags & _ATTESTED:
+        at += 18 + int.from_bytes(data[at + 16 : at + 18])
+        at = _end_of_map(data, at)
+    if flags & _EXTENDED:
+        at = _end_of_map(data, at)
+    if at != len(data):
+        raise NotCanonical("bytes behind the end")
+
+
+def _end_of_map(data: bytes, at: int) -> int:
+    found = read_item(data, at)
+    if not isinstance(found.value, dict):
+        raise NotCanonical("not a map")
+    return found.end
+
+
+def _without_statement(data: bytes) -> bytes:
+    """An attestation object of the format `none` (WebAuthn 8.7) around authenticator data."""
+    return b"\xa3cfmtdnonegattStmt\xa0hauthData\x59" + len(data).to_bytes(2) + data
+
+
+def renamed(facts: bytes, name: str) -> bytes:
+    """The facts of a passkey under another name."""
+    public_key, _, transports = msgpack.unpackb(facts)
+    packed: bytes = msgpack.packb([public_key, name, transports])
+    return packed
+
+
+def passkeys_of(fields: list[bytes]) -> tuple[Passkey, ...]:
+    """The passkeys in the fields and values of the hash, oldest first."""
+    rows: Mapping[str, bytes] = dict(zip((name.decode() for name in fields[::2]), fields[1::2], strict=True))
+    found = []
+    for credential in credentials_of(fields[::2]):
+        _, name, transports = msgpack.unpackb(rows[f"k:{credential}"])
+        used = int(rows[f"n:{credential}"].split()[1])
+        created = at(int(rows[f"c:{credential}"]))
+        found.append(Passkey(credential, name, created, at(used) if used else None, tuple(transports)))
+    return tuple(sorted(found, key=lambda passkey: passkey.created_at))
+
+
+def credentials_of(names: Iterable[bytes]) -> list[str]:
+    """The ids in the names of the fields of the hash."""
+    return [name[2:].decode() for name in names if name.startswith(b"k:")]
+
+
+def encode(raw: bytes) -> str:
+    """Base64url without padding, as WebAuthn has it."""
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def decode(text: str) -> bytes:
+    """The bytes. Raises ValueError for what `encode` does not make."""
+    raw = base64.urlsafe_b64decode(text.encode("ascii") + b"==")
+    if encode(raw) != text:
+        raise ValueError("not base64url")
+    return raw
+
+
+def _described(credentials: Iterable[str]) -> list[dict[str, str]]:
+    return [{"type": "public-key", "id": credential} for credential in credentials]
+
+
+def _refused() -> Refused:
+    return Refused("access_denied", "That passkey could not be used here. Try again.")

@@ -1,0 +1,184 @@
+"""Who is signed in shows again who they are, before a change of how they sign in and before the end of the account: as
+at sign-in, with the password and where they have a second step with that too, or with a passkey alone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from store import keys
+from store.accounts.people import Credentials, People
+from store.accounts.signin.devices import Devices
+from store.accounts.signin.factors import Challenges, OwnFactors
+from store.accounts.signin.guesses import Told, WrongCode, guessed_by, refuse_guess
+from store.accounts.signin.passkeys import Answer, Party, check_use
+from store.accounts.signin.sessions import Session, Sessions
+from store.accounts.signin.totp import TotpSecrets, read_typed
+from store.crypto.seal import new_id
+from store.engine.scripts import Scripts
+from store.engine.turns import SharedThreads
+from store.errors import StoreError
+from store.lifetimes import CHALLENGE, OWN_PASSKEY, OWN_PASSWORD, PROOF
+from store.limits import OWN_LIMITS, Limits, own_windows
+from store.refused import Refused, SignedOut, let_in, refuse_signed_out
+from store.results import Visitor
+
+CONFIRM = "confirm"
+_PASSKEY = "That passkey could not be used here. Try again."
+
+
+class NotShown(Exception):
+    """What was shown is not right: the `part` of the form, `email`, `password`, `code` or `passkey`; `told` says what
+    to mail to the person, where that is due."""
+
+    def __init__(self, part: str, text: str, told: Told | None = None) -> None:
+        super().__init__(part)
+        self.part = part
+        self.text = text
+        self.told = told
+
+
+class Confirming:
+    """Each method raises SignedOut. What was shown is noted in the session: with a second step it is good for one
+    change within 10 minutes. A session that is `moved` gets another id: its cookie from before is worthless."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        people: People,
+        sessions: Sessions,
+        factors: OwnFactors,
+        secrets: TotpSecrets,
+        challenges: Challenges,
+        limits: Limits,
+        checks: SharedThreads,
+        devices: Devices,
+    ) -> None:
+        self._devices = devices
+        self._scripts = scripts
+        self._people = people
+        self._sessions = sessions
+        self._factors = factors
+        self._secrets = secrets
+        self._challenges = challenges
+        self._limits = limits
+        self._checks = checks
+
+    async def challenge(self, session: Session, purpose: str = CONFIRM) -> tuple[str, list[str]]:
+        """A challenge for a passkey, and the passkeys of the person that may answer it."""
+        factors = await self._factors.of(session)
+        challenge = await self._challenges.issue(session.user, purpose)
+        return challenge, [passkey.credential for passkey in factors.passkeys]
+
+    async def check_password(self, session: Session, email: str, password: str, visitor: Visitor) -> Credentials | None:
+        """The credentials of who is signed in, whose address is `email`, if the password is right; None where it is
+        not, which is noted in the activity. Raises Refused("rate_limited"), HasherBusy, SignedOut."""
+        async with await self._limits.own_password(session.user, session.session_id):
+            found = await self._people.verify(email, password, known=True)
+        if found is None or found.user != session.user:
+            await self._sessions.mistyped(session, visitor)
+            return None
+        return found
+
+    async def with_password(
+        self, session: Session, password: str, code: str, visitor: Visitor, *, moved: bool = True
+    ) -> str:
+        """The cookie of the session from now on, for the password and, where the person has a second step, a code of
+        the authenticator app or a recovery code; whoever began the session with the last recovery code has none left,
+        and for 10 minutes needs none. Raises NotShown, Refused("rate_limited"), HasherBusy."""
+        factors = await self._factors.of(session)
+        credentials = await self.check_password(session, factors.email, password, visitor)
+        if credentials is None:
+            raise NotShown("password", "The password is not right.")
+        secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
+        typed = read_typed(code, secret, factors.now)
+        after = Session(session.user, new_id()) if moved else session
+        reply = await self._scripts.run(
+            "prove_with_code",
+            _keys(session, after),
+            password=credentials.password,
+            secret=factors.secret or b"",
+            step=typed.step,
+            digest=typed.digest,
+            **guessed_by(self._devices.open(visitor.device), session.user),
+            session_id=session.session_id,
+            new_id=after.session_id,
+            idle=self._sessions.idle,
+            proof=PROOF,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "stale":
+            raise SignedOut
+        try:
+            refuse_guess(reply)
+        except WrongCode as wrong:
+            raise NotShown("code", wrong.description, wrong.told) from None
+        return self._sessions.seal(Session(session.user, reply.text("session_id")))
+
+    async def with_passkey(
+        self,
+        session: Session,
+        party: Party,
+        challenge: str | None,
+        answer: Answer,
+        visitor: Visitor,
+        *,
+        purpose: str = CONFIRM,
+        moved: bool = True,
+    ) -> str:
+        """The cookie of the session from now on, for the answer of a passkey, which checked who holds it. Raises
+        NotShown, Refused("rate_limited") after too many wrong passwords and answers, or after too many right answers,
+        Refused("temporarily_unavailable") while too many answers are being checked."""
+        windows = own_windows(session.user, session.session_id)
+        found = await self._scripts.run(
+            "try_passkey",
+            {**session.keys(), **windows},
+            credential=answer.credential,
+            idle=self._sessions.idle,
+            **OWN_LIMITS,
+        )
+        refuse_signed_out(found)
+        if found.word == "rate_limited":
+            let_in(OWN_PASSWORD, found)
+        if found.word == "unknown" or answer.user not in (None, session.user):
+            raise NotShown("passkey", _PASSKEY)
+        try:
+            opened = self._challenges.open(session.user, purpose, challenge)
+            count = await self._checks.run(session.user, check_use, party, opened.text, answer, found.raw("facts"))
+        except Refused as refusal:
+            if refusal.code != "access_denied":
+                with suppress(StoreError):
+                    await self._limits.give_back(self._limits.of_session(session.user, session.session_id))
+                raise
+            self._sessions.security.note("passkey_refused", person=session.user, detail="answer")
+            raise NotShown("passkey", refusal.description) from None
+        after = Session(session.user, new_id()) if moved else session
+        reply = await self._scripts.run(
+            "prove_with_passkey",
+            {
+                **_keys(session, after),
+                **windows,
+                "used": opened.used,
+                "confirmed": keys.limit(session.user, OWN_PASSKEY.name),
+            },
+            credential=answer.credential,
+            count=count,
+            issued=opened.issued,
+            lasts=CHALLENGE,
+            session_id=session.session_id,
+            new_id=after.session_id,
+            idle=self._sessions.idle,
+            **OWN_LIMITS,
+            most=OWN_PASSKEY.limit,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "rate_limited":
+            let_in(OWN_PASSKEY, reply)
+        if reply.word != "ok":
+            raise NotShown("passkey", _PASSKEY)
+        return self._sessions.seal(after)
+
+
+def _keys(session: Session, after: Session) -> dict[str, str]:
+    return {**session.keys(), "new_session": keys.session(after.user, after.session_id)}

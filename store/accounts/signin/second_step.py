@@ -1,0 +1,173 @@
+"""From the password to the session where a password is not enough, and sign-in with a passkey alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from store import keys
+from store.accounts.people import NOBODY
+from store.accounts.signin.devices import Device
+from store.accounts.signin.factors import Challenges
+from store.accounts.signin.guesses import guessed_by, refuse_guess
+from store.accounts.signin.passkeys import Answer, Party, check_use, credentials_of
+from store.accounts.signin.sessions import Session, Sessions, SignedIn
+from store.accounts.signin.totp import TotpSecrets, read_typed
+from store.crypto.seal import Kind, Sealer, new_id
+from store.engine.scripts import Reply, Scripts
+from store.engine.turns import SharedThreads
+from store.lifetimes import CHALLENGE, SECOND_STEP
+from store.refused import Refused, SignedOut
+from store.results import Visitor
+
+SIGN_IN = "sign-in"
+_PASSKEY = "That passkey is not known here. Sign in with your password."
+
+
+class Half(NamedTuple):
+    """A sign-in whose password was right: for whom, the session epoch of then, when (epoch ms), and the first session
+    epoch whose known browsers are known still; empty in a sign-in that an earlier release began. No session."""
+
+    user: str
+    session_epoch: str
+    at: str
+    devices_since: str = ""
+
+    def knows(self, device: Device | None) -> bool:
+        """Whether a browser is a known one of the person, but for its age, which the store looks at. No I/O."""
+        if device is None or device.user != self.user:
+            return False
+        since = int(self.devices_since or self.session_epoch)
+        return since <= int(device.session_epoch) <= int(self.session_epoch)
+
+
+class Asked(NamedTuple):
+    """What the second step can be: a code of the authenticator app, sealed `secret`; one of these passkeys."""
+
+    now: int
+    secret: bytes | None
+    credentials: list[str]
+
+
+class SecondStep:
+    """Every method raises SignedOut where the sign-in is over: 5 minutes after the password, or when the password, the
+    person's status or the epoch of sessions changed."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        sealer: Sealer,
+        secrets: TotpSecrets,
+        challenges: Challenges,
+        sessions: Sessions,
+        checks: SharedThreads,
+    ) -> None:
+        self._scripts = scripts
+        self._sealer = sealer
+        self._secrets = secrets
+        self._challenges = challenges
+        self._sessions = sessions
+        self._checks = checks
+
+    def open(self, text: str | None) -> Half | None:
+        """The sign-in that a sealed text stands for, or None for anything that is none of ours. No I/O."""
+        token = self._sealer.open(Kind.SECOND_STEP, text) if text else None
+        return Half(token.user, *token.client.split(" ")) if token else None
+
+    async def asked(self, half: Half) -> Asked:
+        """What the person may answer with."""
+        reply = await self._scripts.run(
+            "read_second_step",
+            keys.person(half.user),
+            session_epoch=half.session_epoch,
+            at=half.at,
+            lasts=SECOND_STEP,
+        )
+        _refuse_over(reply)
+        return Asked(reply.number("now"), reply.raw("secret") or None, credentials_of(reply.rows("credentials")))
+
+    async def with_code(self, half: Half, code: str, visitor: Visitor, device: Device | None = None) -> SignedIn:
+        """A new session, for a code of the app or a recovery code. Raises WrongCode for a wrong or used one, and where
+        no code counts any more; Refused("rate_limited") during a pause."""
+        asked = await self.asked(half)
+        secret = self._secrets.open(half.user, asked.secret) if asked.secret else None
+        typed = read_typed(code, secret, asked.now)
+        session = Session(half.user, new_id())
+        reply = await self._scripts.run(
+            "finish_with_code",
+            session.keys(),
+            session_id=session.session_id,
+            session_epoch=half.session_epoch,
+            at=half.at,
+            lasts=SECOND_STEP,
+            secret=asked.secret or b"",
+            step=typed.step,
+            digest=typed.digest,
+            **guessed_by(device, half.user),
+            idle=self._sessions.idle,
+            lifetime=self._sessions.lifetime,
+            **self._sessions.room(session.user),
+            **visitor.fields(),
+        )
+        _refuse_over(reply)
+        refuse_guess(reply)
+        return self._sessions.signed_in(session, reply, half.session_epoch, device)
+
+    async def challenge(self, half: Half | None) -> str:
+        """A challenge for a passkey, of this person or, for None, of anybody."""
+        return await self._challenges.issue(half.user if half else NOBODY, SIGN_IN)
+
+    async def with_passkey(
+        self,
+        half: Half | None,
+        party: Party,
+        challenge: str | None,
+        answer: Answer,
+        visitor: Visitor,
+        device: Device | None = None,
+    ) -> SignedIn:
+        """A new session, for the answer of a passkey; without a password before, it says itself whose it
+        is. Raises Refused("access_denied"), Refused("temporarily_unavailable") while too many answers are being
+        checked, Refused("rate_limited") while too many of this person are."""
+        opened = self._challenges.open(half.user if half else NOBODY, SIGN_IN, challenge)
+        user = half.user if half else answer.user
+        if user is None or (answer.user is not None and answer.user != user):
+            raise Refused("access_denied", _PASSKEY)
+        if half:
+            await self.asked(half)
+        found = await self._scripts.run("read_passkey", keys.person(user), credential=answer.credential)
+        if found.word == "unknown":
+            raise Refused("access_denied", _PASSKEY)
+        try:
+            count = await self._checks.run(user, check_use, party, opened.text, answer, found.raw("facts"))
+        except Refused as refusal:
+            if refusal.code == "access_denied":
+                self._sessions.security.note("passkey_refused", person=user, detail="answer")
+            raise
+        session = Session(user, new_id())
+        session_epoch = half.session_epoch if half else found.text("session_epoch")
+        reply = await self._scripts.run(
+            "finish_with_passkey",
+            # The mark stands with the person who answers, whoever the challenge was for.
+            {**session.keys(), "used": keys.used_challenge(user, opened.id)},
+            session_id=session.session_id,
+            session_epoch=session_epoch,
+            credential=answer.credential,
+            count=count,
+            issued=opened.issued,
+            lasts=CHALLENGE,
+            idle=self._sessions.idle,
+            lifetime=self._sessions.lifetime,
+            **self._sessions.room(session.user),
+            **visitor.fields(),
+        )
+        _refuse_over(reply)
+        if reply.word == "used":
+            raise Refused("access_denied", "That took too long. Try again.")
+        if reply.word == "regressed":
+            raise Refused("access_denied", "That passkey may have been copied, and was not let in. Sign in otherwise.")
+        return self._sessions.signed_in(session, reply, session_epoch, device)
+
+
+def _refuse_over(reply: Reply) -> None:
+    if reply.word == "over":
+        raise SignedOut

@@ -1,0 +1,46 @@
+"""How a person signs in and where they are signed in, as exports name it: no secret, key or digest is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from store.accounts.signin.passkeys import Passkey
+from store.accounts.signin.sessions import LiveSession
+from store.moments import timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """`app_since`: when the authenticator app was set up, None without one; `codes`: recovery codes that are left."""
+
+    app_since: datetime | None
+    codes: int
+    passkeys: tuple[Passkey, ...]
+    sessions: tuple[LiveSession, ...]
+
+
+def security_record(security: Security) -> dict[str, Any]:
+    """With the field names of the interface."""
+    return {
+        "authenticatorAppSince": timestamp(security.app_since) if security.app_since else None,
+        "recoveryCodesLeft": security.codes,
+        "passkeys": [
+            {
+                "name": passkey.name,
+                "createdAt": timestamp(passkey.created_at),
+                "lastUsedAt": timestamp(passkey.used_at) if passkey.used_at else None,
+            }
+            for passkey in security.passkeys
+        ],
+        "sessions": [
+            {
+                "signedInAt": timestamp(one.created_at),
+                "lastUsedAt": timestamp(one.seen_at),
+                "address": one.address,
+                "agent": one.agent,
+            }
+            for one in security.sessions
+        ],
+    }

@@ -1,0 +1,125 @@
+"""What apps do, in numbers by day: counted in the process and flushed now and then, so approximate by design."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from store import keys
+from store.engine.background import beside
+from store.engine.scripts import Scripts
+from store.errors import StoreError
+
+log = logging.getLogger("latchkey.numbers")
+
+FLUSH_SECONDS = 10.0
+DAYS_KEPT = 35
+DAYS_SHOWN = 30
+MOST_APPS = 10_000
+"""Apps that are counted between two flushes; what others do is not."""
+NAMES = ("calls", "limited", "spent", "connected", "disconnected")
+_CALLS, _LIMITED, _SPENT, _CONNECTED, _DISCONNECTED = range(len(NAMES))
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """What an app did in a day (UTC): calls, those among them that were refused as too many, what they charged in
+    micro-dollars, how many people connected and disconnected it."""
+
+    day: date
+    calls: int = 0
+    limited: int = 0
+    spent: int = 0
+    connected: int = 0
+    disconnected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AppNumbers:
+    """About how many people have connected an app, and what it did on each of the last 30 days, the oldest first."""
+
+    people: int
+    days: tuple[Day, ...]
+
+
+class Numbers:
+    """Counts, without a call to the store; `flush` makes one for each app that did something. A process that is killed
+    loses what it has not flushed, and so does one whose store is away: nothing is ever sent twice."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+        self._counted: dict[str, list[int]] = {}
+
+    def called(self, client: str, limited: bool) -> None:
+        """A call of an app was answered; `limited`: with 429."""
+        counted = self._counted.get(client) or self._begin(client)
+        counted[_CALLS] += 1
+        if limited:
+            counted[_LIMITED] += 1
+
+    def spent(self, client: str, amount: int) -> None:
+        """An app's call was charged, in micro-dollars."""
+        (self._counted.get(client) or self._begin(client))[_SPENT] += amount
+
+    def connected(self, client: str) -> None:
+        """A person has connected an app."""
+        (self._counted.get(client) or self._begin(client))[_CONNECTED] += 1
+
+    def disconnected(self, client: str) -> None:
+        """A person has disconnected an app."""
+        (self._counted.get(client) or self._begin(client))[_DISCONNECTED] += 1
+
+    def _begin(self, client: str) -> list[int]:
+        counted = [0] * len(NAMES)
+        if len(self._counted) < MOST_APPS:
+            self._counted[client] = counted
+        return counted
+
+    async def flush(self) -> None:
+        """Adds what was counted to the numbers that are stored. Raises StoreUnavailable; what was not sent is lost."""
+        counted, self._counted = self._counted, {}
+        for client, sums in counted.items():
+            await self._scripts.run(
+                "add_numbers", keys.numbers(client), **dict(zip(NAMES, sums, strict=True)), keep=DAYS_KEPT
+            )
+
+    async def of(self, client: str) -> AppNumbers:
+        """The numbers of an app as they were flushed."""
+        reply = await self._scripts.run("read_numbers", keys.numbers(client))
+        fields = reply.rows("rows")
+        days: dict[int, dict[str, int]] = {}
+        for name, value in zip(fields[::2], fields[1::2], strict=True):
+            number, _, what = name.decode().partition(":")
+            if what:
+                days.setdefault(int(number), {})[what] = int(value)
+        today = reply.number("today")
+        shown = (Day(_date(number), **days.get(number, {})) for number in range(today - DAYS_SHOWN + 1, today + 1))
+        return AppNumbers(max(0, reply.number("people")), tuple(shown))
+
+    async def _flush_quietly(self) -> None:
+        try:
+            await self.flush()
+        except StoreError as error:
+            log.warning("numbers of apps were lost: %s", error)
+
+    async def _keep_flushing(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            await self._flush_quietly()
+
+    @contextlib.asynccontextmanager
+    async def flushing(self) -> AsyncIterator[None]:
+        """Flushes beside the block, and once more behind it."""
+        try:
+            async with beside(self._keep_flushing()):
+                yield
+        finally:
+            await self._flush_quietly()
+
+
+def _date(number: int) -> date:
+    return datetime(1970, 1, 1, tzinfo=UTC).date() + timedelta(days=number)

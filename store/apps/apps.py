@@ -1,0 +1,340 @@
+"""App registrations: read through a short-lived cache, written by the operator and the developer portal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import string
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.apps.deletion import Retiring, Told
+from store.apps.registration import Registration, changed_by_owner, new_secret, rotated, secret_digest, without_secret
+from store.apps.tombstones import BY_OPERATOR, BY_OWNER, Remains, Tombstone
+from store.engine.background import beside
+from store.engine.scripts import Scripts
+from store.errors import StoreUnavailable, wrapped
+from store.lifetimes import APP_BEGUN
+from store.moments import epoch_ms
+from store.names import check_client_id
+from store.refused import Refused
+from store.results import unheard
+from store.webhooks.deliveries import Deliveries
+from store.webhooks.relay_wakeup import Hints
+
+log = logging.getLogger("latchkey.apps")
+
+CACHE_SECONDS = 5.0
+CACHE_SIZE = 10_000
+AT_ONCE = 100
+
+Known = Registration | Tombstone | None
+
+
+class Apps:
+    """The registrations. A change shows within 5 s on every process, at once on the one that made it."""
+
+    def __init__(
+        self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic, hints: Hints | None = None
+    ) -> None:
+        self._client = client
+        self._scripts = scripts
+        self.retiring = Retiring(client, scripts, Deliveries(scripts), hints or Hints())
+        self._clock = clock
+        self.settle = CACHE_SECONDS
+        self._cached: OrderedDict[str, tuple[float, Known]] = OrderedDict()
+        self._loading: dict[str, asyncio.Task[Known]] = {}
+
+    async def find(self, client_id: str) -> Registration | None:
+        """The registration, at most 5 s old, or None. Unknown ids are remembered too. Raises StoreUnavailable."""
+        known = await self._known(client_id)
+        return known if isinstance(known, Registration) else None
+
+    async def remembered(self, client_id: str) -> Registration | Remains | None:
+        """As `find`; of a deleted app what its tombstone keeps, for its name and its webhook."""
+        known = await self._known(client_id)
+        return known.app if isinstance(known, Tombstone) else known
+
+    async def _known(self, client_id: str) -> Known:
+        entry = self._cached.get(client_id)
+        if entry and self._clock() - entry[0] < CACHE_SECONDS:
+            return entry[1]
+        try:
+            check_client_id(client_id)
+        except ValueError:
+            return None
+        # Requests that miss together share one read.
+        task = self._loading.get(client_id)
+        if task is None:
+            task = asyncio.ensure_future(self._load(client_id))
+            self._loading[client_id] = task
+            task.add_done_callback(lambda done: self._loaded(client_id, done))
+        return await asyncio.shield(task)
+
+    async def active(self, client_id: str) -> Registration | None:
+        """The registration if the app may act."""
+        registration = await self.find(client_id)
+        return registration if registration and registration.active else None
+
+    async def _load(self, client_id: str) -> Known:
+        started = self._clock()
+        _, registration, stone = await self._read(client_id)
+        known = registration or stone
+        # An invalidation that came while this read was under way dropped the task: its answer may be old.
+        if self._loading.get(client_id) is asyncio.current_task():
+            self._cached[client_id] = (started, known)
+            self._cached.move_to_end(client_id)
+            while len(self._cached) > CACHE_SIZE:
+                self._cached.popitem(last=False)
+        return known
+
+    def _loaded(self, client_id: str, task: asyncio.Task[Known]) -> None:
+        if self._loading.get(client_id) is task:
+            del self._loading[client_id]
+        if not task.cancelled():
+            task.exception()  # the callers have it; here it only must not be reported as never retrieved
+
+    async def _read(self, client_id: str) -> tuple[bytes, Registration | None, Tombstone | None]:
+        with wrapped():
+            return _understood(await self._client.get(keys.app(client_id)))
+
+    async def stored(self, client_id: str) -> Known:
+        """The registration in the store, or the tombstone of a deleted app. Raises StoreUnavailable."""
+        _, registration, stone = await self._read(client_id)
+        return registration or stone
+
+    async def fresh(self, client_id: str) -> tuple[Registration | None, str | None]:
+        """The registration as it stands in the store; while the app is being deleted, who owned it instead. Raises
+        StoreUnavailable."""
+        _, registration, stone = await self._read(client_id)
+        return registration, stone.owner if stone and not stone.until else None
+
+    def forget(self, client_id: str | None = None) -> None:
+        """Drops one cached registration, or all."""
+        if client_id is None:
+            self._cached.clear()
+            self._loading.clear()
+        else:
+            self._cached.pop(client_id, None)
+            self._loading.pop(client_id, None)
+
+    async def follow(self) -> None:
+        """Drops what other processes changed, as they announce it; runs until cancelled. While the subscription is
+        down nothing is lost but speed: an entry lives 5 s."""
+        while True:
+            try:
+                async with self._client.pubsub() as channel:
+                    await channel.subscribe(keys.APPS_CHANNEL)
+                    self.forget()
+                    while True:
+                        message = await channel.get_message(ignore_subscribe_messages=True, timeout=60)
+                        if message:
+                            self.forget(message["data"].decode("utf-8", "replace"))
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # the store is away, in whatever way: try again until it is back
+                log.debug("subscription to registrations lost: %s", type(error).__name__)
+            self.forget()
+            await asyncio.sleep(1)
+
+    async def create(self, registration: Registration, secret: str | None = None) -> tuple[Registration, str | None]:
+        """Registers an app. Returns it with its secret, which is shown this once and never stored (None for a public
+        app). Raises Refused("invalid_request") when the client id is taken, InvalidRedirectURI."""
+        registration.check_redirect_uris()
+        now = await self.now()
+        with wrapped():
+            # First the list: cut behind this step, a name stands in it for nothing, which the next attempt passes over.
+            await self._client.zadd(keys.APPS, {registration.client_id: now // 1000}, nx=True)
+        if not registration.public:
+            secret = secret or new_secret()
+            registration = replace(registration, secrets=(secret_digest(secret),))
+        registration = replace(registration, created_at=now)
+        if not await self._save(registration.client_id, b"", registration.pack()):
+            _, _, stone = await self._read(registration.client_id)
+            if stone:
+                # What an app left behind must never fall to another one of the same name.
+                said = "is free when the documents of its people have ended" if stone.until else "is being deleted"
+                raise Refused("invalid_request", f"An app with this client_id was deleted. It {said}.")
+            raise Refused("invalid_request", "This client_id is registered already.")
+        return registration, secret
+
+    async def now(self) -> int:
+        """The store's time, in epoch milliseconds."""
+        with wrapped():
+            return epoch_ms(*await self._client.time())
+
+    async def update(self, client_id: str, by: str | None = None, /, **changes: Any) -> Registration:
+        """Changes fields of a registration, where `by` is given only of one that this person owns. Raises
+        Refused("not_found"), ValueError for what may not register, and as `changed_by_owner`."""
+        change = replace if by is None else changed_by_owner
+        return await self.change(client_id, lambda present: change(present, **changes), by)
+
+    async def rotate_secret(
+        self, client_id: str, *, drop_old: bool = False, by: str | None = None
+    ) -> tuple[Registration, str]:
+        """Gives the app a new secret; the one before it stays valid unless `drop_old`. Of two live ones the older goes;
+        for an owner (`by`), who may be using it, Refused("invalid_request") instead: one is dropped first."""
+        secret = new_secret()
+        changed = await self.change(client_id, lambda app: rotated(app, secret, drop_old, by is not None), by)
+        return changed, secret
+
+    async def drop_secret(self, client_id: str, mark: str, *, by: str | None = None) -> Registration:
+        """Ends one of two live secrets, named by its mark. Raises Refused("not_found", or "invalid_request" for the
+        last one)."""
+        return await self.change(client_id, lambda app: without_secret(app, mark), by)
+
+    async def change(
+        self, client_id: str, change: Callable[[Registration], Registration], by: str | None = None
+    ) -> Registration:
+        """Puts what `change` makes of a registration in its place, where `by` is given only of one that this person
+        owns; `change` runs again when somebody else was quicker. Raises Refused("not_found"), what `change` raises."""
+        for _ in range(10):
+            packed, present, _ = await self._read(client_id)
+            if present is None or by not in (None, present.owner):
+                raise Refused("not_found", "No such app.")
+            changed = change(present).after(present, by_owner=by is not None)
+            changed.check_redirect_uris(present)
+            if by is not None:
+                changed = changed.stamped(present, await self.now())
+            if await self._save(client_id, packed, changed.pack()):
+                return changed
+        raise StoreUnavailable("the registration keeps changing")
+
+    async def reseal(self, client_id: str, renew: Callable[[str, tuple[bytes, ...]], tuple[bytes, ...]]) -> None:
+        """Seals the signing secrets again, of a deleted app too. Raises Refused("not_found"), what `renew` raises."""
+        packed, present, stone = await self._read(client_id)
+        if present:
+            await self.change(
+                client_id, lambda app: replace(app, webhook_secrets=renew(client_id, app.webhook_secrets))
+            )
+        elif stone is None or stone.app is None:
+            raise Refused("not_found", "No such app.")
+        else:
+            left = replace(stone.app, webhook_secrets=renew(client_id, stone.app.webhook_secrets))
+            if not await self._save(client_id, packed, replace(stone, app=left).pack()):
+                raise StoreUnavailable("the tombstone changed meanwhile")
+
+    async def _save(self, client_id: str, expected: bytes, packed: bytes) -> bool:
+        reply = await self._scripts.run(
+            "save_app",
+            {"app": keys.app(client_id)},
+            expected=expected,
+            registration=packed,
+            channel=keys.APPS_CHANNEL,
+            client=client_id,
+        )
+        self.forget(client_id)
+        return reply.word == "ok"
+
+    async def delete(self, client_id: str) -> None:
+        """Deletes an app with everything it left, at once. Raises Refused("not_found")."""
+        await self.begin_deletion(client_id, purge=True)
+        await self.finish_deletion(client_id, purge=True)
+
+    async def begin_deletion(self, client_id: str, *, by: str | None = None, purge: bool = False) -> None:
+        """The first step: a tombstone takes the place of the registration; where `by` is given, only of one that this
+        person owns. With `purge` also of an app that was deleted already. Raises Refused("not_found")."""
+        packed, present, stone = await self._read(client_id)
+        owner = present.owner if present else stone.owner if stone else None
+        with wrapped():
+            listed = bool(packed) or await self._client.zscore(keys.APPS, client_id) is not None
+        over = stone is not None and stone.until and not purge
+        if over or by not in (None, owner):
+            raise Refused("not_found", "No such app.")
+        if not listed and not (purge and await self.retiring.shards_of(client_id)):
+            raise Refused("not_found", "No such app.")
+        if stone is None:
+            now = await self.now()
+            reason = BY_OPERATOR if by is None else BY_OWNER
+            stone = Tombstone.of(present, now, reason) if present else Tombstone("", None, now, reason)
+            if not await self._save(client_id, packed, stone.pack()):
+                raise StoreUnavailable("the registration changed meanwhile")
+
+    async def finish_deletion(self, client_id: str, told: Told = unheard, *, purge: bool = False) -> None:
+        """The rest, behind `begin_deletion`; may be begun again. Documents are kept for 30 days more, or freed with
+        `purge`. `told` hears how many shards are done, and of how many."""
+        # A process that has not heard of it may act on its copy a little longer; what comes of that ends as well.
+        await asyncio.sleep(self.settle)
+        await (self.retiring.purge if purge else self.retiring.retire)(client_id, told)
+
+    async def finish_deletions(self, age: int = 0) -> None:
+        """Goes on with the deletions that were begun `age` ms ago and broke off; drops names of apps that are gone."""
+        listed, begun = await self._listed(), []
+        now = await self.now()
+        async for client_id, known in self._stored(listed):
+            if isinstance(known, Tombstone) and not known.until and known.deleted_at + age <= now:
+                begun.append(client_id)
+            elif known is None and listed[client_id] * 1000 + APP_BEGUN < now:
+                with wrapped():
+                    await self._client.zrem(keys.APPS, client_id)
+        for client_id in begun:
+            await self.finish_deletion(client_id)
+
+    async def _listed(self) -> dict[str, int]:
+        """Every client id that is or was registered, oldest first, with the time (s)."""
+        with wrapped():
+            found: list[Any] = await self._client.zrange(keys.APPS, 0, -1, withscores=True)
+        return {client_id.decode(): int(since) for client_id, since in found}
+
+    async def check_free(self, client_id: str) -> None:
+        """Raises Refused("invalid_request") where an app of this client id left people something: another app of the
+        same name would get it."""
+        if await self.retiring.shards_of(client_id):
+            said = f"An earlier app with this client_id left data. `app delete {client_id} --purge` frees it."
+            raise Refused("invalid_request", said)
+
+    async def _stored(self, client_ids: Collection[str]) -> AsyncIterator[tuple[str, Known]]:
+        """`stored` of each, some at a time."""
+        every = tuple(client_ids)
+        for start in range(0, len(every), AT_ONCE):
+            some = every[start : start + AT_ONCE]
+            with wrapped():
+                async with self._client.pipeline(transaction=False) as batch:
+                    for client_id in some:
+                        batch.get(keys.app(client_id))
+                    found: Sequence[Any] = await batch.execute()
+            for client_id, packed in zip(some, found, strict=True):
+                _, registration, stone = _understood(packed)
+                yield client_id, registration or stone
+
+    async def list(self) -> list[Registration]:
+        """Every registration, oldest first."""
+        return [app async for _, app in self._stored(await self._listed()) if isinstance(app, Registration)]
+
+    async def all_remembered(self) -> Sequence[Registration | Remains]:
+        """Every registration, and what tombstones keep, oldest first."""
+        found = [known async for _, known in self._stored(await self._listed())]
+        apps = [known.app if isinstance(known, Tombstone) else known for known in found]
+        return [app for app in apps if app]
+
+    def following(self) -> AbstractAsyncContextManager[None]:
+        """Runs `follow` beside the block."""
+        return beside(self.follow())
+
+
+def _understood(packed: Any) -> tuple[bytes, Registration | None, Tombstone | None]:
+    if not isinstance(packed, bytes):
+        return b"", None, None
+    stone = Tombstone.unpack(packed)
+    return packed, None if stone else Registration.unpack(packed), stone
+
+
+def new_client_id() -> str:
+    """A client id of its own."""
+    return client_id_of(secrets.token_bytes(32))
+
+
+def client_id_of(seed: bytes) -> str:
+    """A client id of 15 letters and digits, 89 bits, out of 32 random bytes. No hyphens: on a command line, an id that
+    begins with one is an option. It stands in keys of everybody who connects the app, so it is short; whether one is
+    taken is asked when it is registered."""
+    number, digits = int.from_bytes(seed), string.ascii_letters + string.digits
+    return "".join(digits[number // len(digits) ** place % len(digits)] for place in range(15))

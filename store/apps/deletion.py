@@ -1,0 +1,159 @@
+"""The end of an app: every grant ends, and what the app kept for people lives through the 30 days of a revocation, or
+goes at once. A tombstone holds the client id meanwhile. SPEC 3.1.
+
+The steps are bounded and can be begun again: the tombstone first, with which every token is dead; then the grants in
+each shard; then the tombstone gets its end. Until then the deletion counts as under way. The owner's list keeps the id
+as long as there is a tombstone, so the bound on a person's apps is one on tombstones too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.apps.tombstones import BY_OWNER, LASTS, Tombstone
+from store.crypto.seal import fresh_epoch
+from store.engine.scripts import Scripts
+from store.errors import StoreUnavailable, wrapped
+from store.lifetimes import GRACE
+from store.results import unheard
+from store.webhooks.deliveries import Deliveries, Event, event_id_of
+from store.webhooks.relay_wakeup import Hints
+
+PURGE_STEP = 100
+RETIRE_STEP = 50
+SHARDS_AT_ONCE = 256
+APP_DELETED = "app.deleted"
+
+Told = Callable[[int, int], None]
+"""Hears how many shards are done, and of how many."""
+
+
+class Retiring:
+    """What happens to an app that has a tombstone. Every method raises StoreUnavailable."""
+
+    def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, hints: Hints) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._deliveries = deliveries
+        self._hints = hints
+
+    async def retire(self, client_id: str, told: Told = unheard) -> None:
+        """Tells the app, ends every grant, and gives the tombstone its end. Of an app that left nobody anything the
+        tombstone goes at once, and nothing is told. Does nothing for an app without a tombstone."""
+        stone = await self._stone(client_id)
+        if stone is None or stone.until:
+            return
+        shards = await self.shards_of(client_id)
+        if not shards:
+            return await self._clear(client_id)
+        await self._tell(client_id, stone)
+        await self._end_grants(client_id, stone, shards, told)
+        await self._bury(client_id)
+
+    async def purge(self, client_id: str, told: Told = unheard) -> None:
+        """Frees at once what the app left in each shard, then its deliveries, numbers and tombstone."""
+        shards = await self.shards_of(client_id)
+        for done, shard in enumerate(shards):
+            told(done, len(shards))
+            word = "more"
+            while word == "more":
+                reply = await self._scripts.run(
+                    "forget_app",
+                    {**keys.telling(shard), "app_users": keys.shard_app_users(shard, client_id)},
+                    client=client_id,
+                    people=keys.member_prefix(shard),
+                    steps=PURGE_STEP,
+                )
+                word = reply.word
+        await self._clear(client_id)
+
+    async def _clear(self, client_id: str) -> None:
+        """Drops what is not in shards: deliveries, numbers, and the tombstone itself."""
+        packed = await self._packed(client_id)
+        stone = Tombstone.unpack(packed)
+        if stone is None:
+            return  # somebody else finished meanwhile
+        await self._deliveries.forget(client_id)
+        # The tombstone outlives the list, and the owner's list the tombstone: a deletion that was cut short is found.
+        with wrapped():
+            await self._client.zrem(keys.APPS, client_id)
+        await self._scripts.run("remove_app", keys.numbers(client_id), expected=packed)
+        if stone.owner:
+            with wrapped():
+                await self._client.zrem(keys.person(stone.owner)["apps"], client_id)
+
+    async def shards_of(self, client_id: str) -> Sequence[str]:
+        """The shards in which the app left something: few, mostly, and to ask is much cheaper than to clear."""
+        found: list[str] = []
+        for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
+            shards = keys.SHARDS[start : start + SHARDS_AT_ONCE]
+            with wrapped():
+                async with self._client.pipeline(transaction=False) as batch:
+                    for shard in shards:
+                        batch.exists(keys.shard_app_users(shard, client_id))
+                    there: Sequence[int] = await batch.execute()
+            found += [shard for shard, one in zip(shards, there, strict=True) if one]
+        return found
+
+    async def _end_grants(self, client_id: str, stone: Tombstone, shards: Sequence[str], told: Told) -> None:
+        for done, shard in enumerate(shards):
+            told(done, len(shards))
+            cursor = "0"
+            while True:
+                reply = await self._scripts.run(
+                    "retire_app",
+                    {**keys.telling(shard), "app_users": keys.shard_app_users(shard, client_id)},
+                    client=client_id,
+                    people=keys.member_prefix(shard),
+                    cursor=cursor,
+                    steps=RETIRE_STEP,
+                    fresh_epoch=fresh_epoch(),
+                    grace=GRACE,
+                    lasts=LASTS,
+                    event="app_ended_by_owner" if stone.by == BY_OWNER else "app_ended_by_operator",
+                )
+                self._hints.add(shard)
+                cursor = reply.text("cursor")
+                if cursor == "0":
+                    break
+
+    async def _tell(self, client_id: str, stone: Tombstone) -> None:
+        """The app itself, of its end. Begun again, this is the same event and is kept once."""
+        if stone.app is None or not stone.app.webhook_url:
+            return
+        digest = hashlib.sha256(f"{APP_DELETED} {client_id} {stone.deleted_at}".encode()).digest()[:16]
+        said = {"reason": stone.by}
+        await self._deliveries.enqueue(Event(event_id_of(digest), APP_DELETED, client_id, "", stone.deleted_at, said))
+
+    async def _bury(self, client_id: str) -> None:
+        for _ in range(10):
+            packed = await self._packed(client_id)
+            stone = Tombstone.unpack(packed)
+            if stone is None or stone.until:
+                return  # somebody else finished meanwhile
+            with wrapped():
+                seconds, _ = await self._client.time()
+            until = int(seconds) * 1000 + LASTS
+            reply = await self._scripts.run(
+                "bury_app",
+                keys.numbers(client_id),
+                expected=packed,
+                tombstone=replace(stone, until=until).pack(),
+                ends=until,
+            )
+            if reply.word == "ok":
+                return
+        raise StoreUnavailable("the tombstone keeps changing")
+
+    async def _stone(self, client_id: str) -> Tombstone | None:
+        return Tombstone.unpack(await self._packed(client_id))
+
+    async def _packed(self, client_id: str) -> bytes:
+        with wrapped():
+            packed = await self._client.get(keys.app(client_id))
+        return packed if isinstance(packed, bytes) else b""

@@ -1,0 +1,96 @@
+"""Domains that apps prove: the domains allowed, and the required content of the file.
+
+A proof says one thing: whoever answers at the domain names the app. So it counts only for redirect URIs at the domain
+or below it, and ends with a change of the app's name or redirect URIs. A domain can change hands, so the file is read
+again daily: a proof lasts 90 days from the last check that found the app, and ends when two checks in a row found a
+file without the app, or no file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from store.apps.redirect_uris import web_host
+from store.apps.registration import Registration, is_domain
+from store.lifetimes import DOMAIN_CHECK, DOMAIN_PROOF
+from store.refused import Refused
+
+PATH = "/.well-known/latchkey-app-verification.txt"
+FILE_BYTES = 16_384
+"""A larger file proves nothing: 16 KiB name some 700 apps."""
+MOST_MISSES = 2
+"""Checks in a row that did not find the app, of which the last ends the proof."""
+
+
+class File(Protocol):
+    """What a domain answered: the text of the file, or in words why there is none. `answered`: a server of the domain
+    said so, and had no trouble of its own."""
+
+    @property
+    def text(self) -> bytes:
+        """The file."""
+
+    @property
+    def error(self) -> str:
+        """Why there is no file; empty where there is one."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answer says anything about the file."""
+
+
+def provable(app: Registration) -> tuple[str, ...]:
+    """The hosts of the app's redirect URIs that may be proven, each once."""
+    hosts = (web_host(uri) for uri in app.redirect_uris)
+    return tuple(dict.fromkeys(host for host in hosts if host and is_domain(host)))
+
+
+def check_domain(app: Registration, typed: str) -> str:
+    """The domain that was typed, if the app may prove it: the host of one of its redirect URIs, or above one. Raises
+    Refused("invalid_request")."""
+    domain = typed.strip().lower()
+    if not is_domain(domain):
+        raise Refused("invalid_request", "Type a domain such as example.com, an international one in its xn-- form.")
+    if not any(within(host, domain) for host in provable(app)):
+        raise Refused(
+            "invalid_request", "None of this app's https redirect URIs without a port is at this domain or below it."
+        )
+    return domain
+
+
+def within(host: str, domain: str) -> bool:
+    """Whether a host is the domain or a subdomain of it."""
+    return host == domain or host.endswith(f".{domain}")
+
+
+def names_app(file: bytes, client_id: str) -> bool:
+    """Whether a line of the file is the client id."""
+    return client_id.encode() in (line.strip() for line in file.splitlines())
+
+
+def proven(app: Registration, domain: str, seen: Registration, now: int) -> Registration:
+    """The registration with a domain proven at `now` (epoch ms). Raises Refused("invalid_request") where the app is no
+    longer the one that was seen before the file was fetched."""
+    if (app.name, app.redirect_uris) != (seen.name, seen.redirect_uris):
+        raise Refused("invalid_request", "The app was changed while its domain was checked. Check again.")
+    return app.with_domain(domain, now)
+
+
+def is_due(app: Registration, now: int) -> bool:
+    """Whether the proven domain of the app has to be checked again."""
+    return bool(app.domain) and (app.domain_checked + DOMAIN_CHECK <= now or 0 < app.domain_until <= now)
+
+
+def rechecked(app: Registration, seen: Registration, file: File, now: int) -> Registration:
+    """The registration after a check of its domain at `now` (epoch ms); without the domain where the proof has ended.
+    Unchanged where somebody else proved or checked meanwhile, as compared with the app that was `seen`."""
+    if (app.domain, app.domain_checked) != (seen.domain, seen.domain_checked):
+        return app
+    if file.answered and not file.error and names_app(file.text, app.client_id):
+        return app.with_domain(app.domain, now)
+    misses = app.domain_misses + file.answered
+    until = app.domain_until or now + DOMAIN_PROOF  # proven by a release that set no end
+    if misses >= MOST_MISSES or until <= now:
+        return replace(app, domain="")
+    return replace(app, domain_until=until, domain_checked=now, domain_misses=misses)

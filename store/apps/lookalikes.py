@@ -1,0 +1,262 @@
+"""Names of apps that would deceive people, as data and three questions: scripts, the product's name, brands.
+
+A skeleton (after UTS 39 4) is a name as somebody in a hurry reads it: without case, accents, spaces and signs, with a
+Latin letter in the place of each that looks like it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import islice
+
+from store.apps.confusables import is_shape, letters_of
+from store.apps.signs import has_phone_number, strange_sign
+
+LONGEST = 100
+"""Characters of the name of an app; a longer one is not looked at."""
+PRODUCT = "Latchkey"
+
+_PAIRS = (("rn", "m"), ("vv", "w"))
+_MOST_APART = 4
+
+BRANDS = tuple(
+    """
+    Adobe, Airbnb, Alibaba, Amazon, American Express, Anthropic, Apple, Atlassian, Bank of America, Barclays, Binance,
+    Booking.com, ChatGPT, Cloudflare, Coinbase, DHL, Discord, DocuSign, Dropbox, eBay, Facebook, FedEx, GitHub, GitLab,
+    Gmail, Google, HSBC, iCloud, Instagram, Intuit, LinkedIn, Mastercard, MetaMask, Microsoft, Netflix, Nintendo,
+    Notion, Office 365, OpenAI, Outlook, PayPal, Pinterest, PlayStation, Reddit, Revolut, Salesforce, Samsung, Shopify,
+    Slack, Snapchat, Spotify, Steam, Stripe, Telegram, TikTok, Twitter, Venmo, Walmart, WeChat, WhatsApp, Wikipedia,
+    Yahoo, YouTube, Zendesk, Zoom
+    """.replace("\n    ", " ")
+    .strip()
+    .split(", ")
+)
+# Brands that are words too, or parts of words and of other names: found as a word of their own, or with a lure.
+_WORDS_TOO = frozenset(
+    """
+    Adobe, Amazon, Anthropic, Booking.com, Discord, GitHub, GitLab, iCloud, Intuit, LinkedIn, Notion, OpenAI, Outlook,
+    Reddit, Revolut, Stripe, Telegram, Twitter, WeChat
+    """.replace("\n    ", " ")
+    .strip()
+    .split(", ")
+)
+_LONG = 6
+"""Letters of a brand that is found inside of a word too."""
+_LURES = (
+    """
+    access, account, admin, api, app, apps, auth, bank, billing, bot, business, card, center, cloud, community,
+    connect, corp, customer, desk, drive, email, free, gift, group, help, helpdesk, inc, id, login, mail, market,
+    my, oauth, official, online, pay, payment, payments, plus, portal, pro, real, refund, safe, secure, security,
+    service, services, shop, sign, signin, signup, sso, store, support, team, the, user, verification, verified,
+    verify, wallet, web
+    """.replace("\n    ", " ")
+    .strip()
+    .split(", ")
+)
+
+_JAPANESE, _KOREAN, _CHINESE = {"HIRAGANA", "KATAKANA", "HAN"}, {"HANGUL", "HAN"}, {"BOPOMOFO", "HAN"}
+# UTS 39 5.2: scripts that one language mixes, and those that go with Latin since few letters of theirs look like one.
+_BESIDE_LATIN = (
+    *("ARABIC", "BENGALI", "DEVANAGARI", "ETHIOPIC", "GUJARATI", "GURMUKHI", "HEBREW", "KANNADA", "KHMER", "LAO"),
+    *("MALAYALAM", "MYANMAR", "ORIYA", "SINHALA", "TAMIL", "TELUGU", "THAANA", "THAI", "TIBETAN"),
+)
+_TOGETHER = tuple(
+    frozenset({"LATIN", *some}) for some in (_JAPANESE, _KOREAN, _CHINESE, *([one] for one in _BESIDE_LATIN))
+)
+RECOMMENDED = frozenset({"ARMENIAN", "CYRILLIC", "GEORGIAN", "GREEK"}).union(*_TOGETHER)
+"""The scripts in everyday use (UAX 31, table 5). The others are of history, or of few people: "excluded", "limited"."""
+_NAMED_OTHERWISE = {
+    "CJK": "HAN",
+    "IDEOGRAPHIC": "HAN",
+    "KATAKANA-HIRAGANA": "",
+    "VERTICAL": "",
+    "MODIFIER": "",
+    "ARABIC-INDIC": "ARABIC",
+}
+# Fillers, the grapheme joiner, vowels and selectors of Khmer and Mongolian, the blank of Braille: nobody sees them.
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0")
+# What the consent page says of an app beside its name (templates/app_mark.html).
+_SAYS = "verified"
+_SAYS_TOO = ("it controls", "by the operator", "operator of this", "of this server", "nobody has checked")
+_TRADEMARKS = str.maketrans(dict.fromkeys("™℠®©℗🄬", " "))
+
+
+def check_honest_name(name: str) -> None:
+    """Raises ValueError for an app's name that would deceive people.
+
+    That is the product's own name, or one like it; what the consent page says of apps; scripts that no language mixes;
+    scripts out of everyday use; letters that cannot be seen; signs that are read as letters; telephone numbers.
+    """
+    if len(name) > LONGEST:
+        raise ValueError(f"An app's name has 1 to {LONGEST} characters.")
+    if not _UNSEEN.isdisjoint(name):
+        raise ValueError("An app's name has no invisible letters.")
+    if mixes_scripts(name):
+        raise ValueError("An app's name uses the letters of one script: other ones look the same and mislead people.")
+    if not scripts_of(name) <= RECOMMENDED:
+        raise ValueError("An app's name uses letters in everyday use: rare ones look like others and mislead people.")
+    if is_the_products(name):
+        raise ValueError(f"An app isn't called {PRODUCT}, or something that looks like that: it is this server's name.")
+    if says_what_the_page_says(name):
+        raise ValueError("An app's name doesn't say whether the app is verified: this server says that beside it.")
+    if sign := strange_sign(name):
+        raise ValueError(f"An app's name doesn't have the sign {sign}: it looks like a letter or like a check mark.")
+    if has_phone_number(name):
+        raise ValueError("An app's name has no telephone number.")
+
+
+def mixes_scripts(name: str) -> bool:
+    """Whether letters of scripts meet that no language writes together, such as Latin and Cyrillic."""
+    found = scripts_of(name)
+    return len(found) > 1 and not any(found <= together for together in _TOGETHER)
+
+
+def scripts_of(name: str) -> frozenset[str]:
+    """The scripts of the letters of a name, of its first 100 characters. Digits, signs and accents are of every one."""
+    letters = (char for char in unicodedata.normalize("NFKC", name[:LONGEST]) if unicodedata.category(char)[0] == "L")
+    return frozenset(script for char in letters if (script := _script(char)))
+
+
+def is_the_products(name: str) -> bool:
+    """Whether a name is, or has in it, that of the product, however it is written."""
+    return len(name) <= LONGEST and _spells(skeleton(PRODUCT), _decomposed(name))
+
+
+def says_what_the_page_says(name: str) -> bool:
+    """Whether a name has words in it with which the consent page vouches for apps, however they are written."""
+    if len(name) > LONGEST or _spells(skeleton(_SAYS), _decomposed(name)):
+        return len(name) <= LONGEST
+    said = f" {' '.join(_words(_parts(name)))} "
+    return any(f" {' '.join(map(skeleton, words.split()))} " in said for words in _SAYS_TOO)
+
+
+def looks_like_a_brand(name: str) -> str | None:
+    """The well-known brand that a name is, has in it, or looks like; None for any other name.
+
+    A brand that is a word too, or a short one, has to stand for itself: between spaces, signs, digits or a change of
+    case, or with a word that promises something, such as "login".
+    """
+    if len(name) > LONGEST:
+        return None
+    parts = _parts(name)
+    readings = [parts]
+    if any(kind == "sign" for kind, _ in parts):
+        readings.append([part for part in parts if part[0] != "sign"])
+    found: set[str] = set()
+    for reading in readings:
+        words = _words(reading)
+        found |= {brand for run in (*_runs(reading), *words) if (brand := _ALONE.get(run))}
+        found |= {_INSIDE[one[0]] for one in map(_INSIDE_WORD.search, words) if one}
+    return next((brand for brand in BRANDS if brand in found), None)
+
+
+@lru_cache(maxsize=256)
+def skeleton(text: str) -> str:
+    """A text as an eye in a hurry reads it. Texts of one skeleton look alike. At most 100 characters are read."""
+    return _joined("".join(map(letters_of, _decomposed(text[:LONGEST]))))
+
+
+def _spells(word: str, text: str) -> bool:
+    """Whether the letters of a word follow each other in a text, where each sign may be a letter or none."""
+    reached = {0}
+    for char in text:
+        for letter in letters_of(char) or " ":
+            moved = {at + 1 for at in reached if word[at] == letter}
+            reached = {0} | moved | (reached if letter == " " or not char.isalnum() else set())
+            if len(word) in reached:
+                return True
+    return False
+
+
+def _parts(name: str) -> list[tuple[str, str]]:
+    """The pieces of a name, each with its kind, as Latin letters.
+
+    Kinds: upper, lower, other (a letter without case), foreign (one that looks like no Latin one), digit, sign (one
+    that looks like a letter), space, gap (all else).
+    """
+    parts: list[tuple[str, str]] = []
+    capitals = 0
+    for char in _decomposed(name.translate(_TRADEMARKS)):
+        letters = letters_of(char)
+        if not letters and (unicodedata.category(char)[0] == "M" or char in _UNSEEN):
+            continue
+        kind = _kind(char, letters) if letters else "space" if char.isspace() else "gap"
+        last = parts[-1][0] if parts else ""
+        if kind == "lower" and last == "upper" and capitals == 1:  # "Pay": a capital belongs to what follows
+            parts[-1] = (kind, parts[-1][1] + letters)
+        elif kind == "lower" and last == "upper":  # "DHLsupport" and "PAYPALSupport": the last capital goes with either
+            text = parts.pop()[1]
+            parts += [(last, text[:-1]), (last, text[-1:]), (kind, letters)]
+        elif kind == last:
+            parts[-1] = (kind, parts[-1][1] + letters)
+        else:
+            parts.append((kind, letters))
+        capitals = capitals + 1 if kind == "upper" else 0
+    return parts
+
+
+def _runs(parts: list[tuple[str, str]]) -> set[str]:
+    """What pieces that follow each other spell together, as far as the longest brand."""
+    pieces = [text for _, text in parts if text]
+    runs = set()
+    for start in range(len(pieces)):
+        run = ""
+        for piece in islice(pieces, start, None):
+            if not piece.isascii() or (run and len(run) + len(piece) > _LONGEST_RUN):
+                break
+            run += piece
+            runs.add(run)
+    return {_joined(run) for run in runs}
+
+
+def _words(parts: list[tuple[str, str]]) -> list[str]:
+    """What is between spaces, without signs that are no letters."""
+    return [_joined(word) for word in "".join(" " if kind == "space" else text for kind, text in parts).split()]
+
+
+def _joined(letters: str) -> str:
+    """With the pairs of letters that look like one as that one."""
+    for pair, letter in _PAIRS:
+        letters = letters.replace(pair, letter)
+    return letters
+
+
+def _decomposed(name: str) -> str:
+    """In NFKD, but for what has a shape of its own, which decomposing would lose, and for ligatures of whole words."""
+    return "".join(map(_taken_apart, name))
+
+
+@lru_cache(maxsize=4096)
+def _taken_apart(char: str) -> str:
+    apart = unicodedata.normalize("NFKD", char)
+    return char if is_shape(char) or len(apart) > _MOST_APART else apart
+
+
+@lru_cache(maxsize=4096)
+def _kind(char: str, letters: str) -> str:
+    category = unicodedata.category(char)
+    if not letters.isascii():
+        return "foreign"
+    if category[0] != "L":
+        return "digit" if category[0] == "N" else "sign"
+    return {"Lu": "upper", "Lt": "upper", "Ll": "lower"}.get(category, "other")
+
+
+@lru_cache(maxsize=4096)
+def _script(letter: str) -> str:
+    """The script of a letter, which the first word of its name is; "" for one that several scripts share."""
+    first = unicodedata.name(letter, "UNNAMED").partition(" ")[0]
+    return _NAMED_OTHERWISE.get(first, first)
+
+
+_INSIDE = {skeleton(one): one for one in BRANDS if len(skeleton(one)) >= _LONG and one not in _WORDS_TOO}
+_INSIDE_WORD = re.compile("|".join(map(re.escape, _INSIDE)))
+_ALONE = {
+    run: brand
+    for brand in BRANDS
+    for lure in ("", *map(skeleton, _LURES))
+    for run in (skeleton(brand) + lure, lure + skeleton(brand))
+}
+_LONGEST_RUN = 2 + max(len(skeleton(brand)) for brand in BRANDS)

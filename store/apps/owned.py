@@ -1,0 +1,287 @@
+"""Apps in the hands of the people who registered them.
+
+Registration and owner's list lie in two slots. The list is written first and taken off last: cut short anywhere, an
+app is never out of its owner's sight, and a name that stands for nothing is dropped when the list is read. A deleted
+app stays in the list as long as its tombstone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.accounts.signin.sessions import Session
+from store.apps.apps import Apps, client_id_of
+from store.apps.domains import proven
+from store.apps.registration import Registration, changed_by_owner, rotated, without_secret
+from store.apps.webhooks import Changed, Webhooks
+from store.engine.memory import Headroom
+from store.engine.scripts import Reply, Scripts
+from store.errors import wrapped
+from store.lifetimes import APP_BEGUN, CHANGE_APP, PROOF, REGISTER_APP
+from store.moments import at
+from store.refused import Refused, let_in, refuse_signed_out, refuse_unproved
+from store.results import Profile, Visitor, profile_of
+from store.security_events import is_ordinary
+
+
+class Registered(NamedTuple):
+    """An app that was registered, with its secret; None for a public app, and when the same form had come before."""
+
+    registration: Registration
+    secret: str | None
+    again: bool = False
+
+
+class Deleted(NamedTuple):
+    """A deleted app, and until when documents of its people may be kept."""
+
+    client_id: str
+    name: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The apps of a person, oldest first, the ids of those whose deletion is not finished, and those that are deleted
+    while documents are kept for people. All of them count."""
+
+    profile: Profile
+    apps: tuple[Registration, ...]
+    deleting: tuple[str, ...]
+    deleted: tuple[Deleted, ...]
+
+    def __len__(self) -> int:
+        """How many apps count."""
+        return len(self.apps) + len(self.deleting) + len(self.deleted)
+
+
+class OwnedApps:
+    """What a person does with apps of their own. Apps of others are not there: Refused("not_found"). What changes an
+    app that could be turned against people who use it raises Unproved unless the person confirmed within 10 minutes;
+    a confirmation is good for several such changes. Each change takes a place in one window of the person's, or raises
+    Refused("rate_limited") and does nothing; to switch an app off, to end a secret and to delete an app take none, so
+    that a thief who fills the window keeps no owner from that. `idle` is the idle lifetime of a session in ms."""
+
+    def __init__(
+        self, client: Redis, scripts: Scripts, apps: Apps, webhooks: Webhooks, idle: int, headroom: Headroom
+    ) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._apps = apps
+        self._webhooks = webhooks
+        self._idle = idle
+        self._headroom = headroom
+
+    async def list(self, session: Session) -> Owned:
+        """The apps. Raises SignedOut."""
+        reply = await self._scripts.run("list_owned", session.keys(), idle=self._idle)
+        refuse_signed_out(reply)
+        rows, now = reply.rows("rows"), reply.number("now")
+        ids = [client.decode() for client in rows[::2]]
+        since = [int(float(score)) for score in rows[1::2]]
+        found = await asyncio.gather(*(self._apps.stored(client) for client in ids))
+        apps, deleting, deleted = [], [], []
+        for client, began, known in zip(ids, since, found, strict=True):
+            if known and known.owner == session.user:
+                if isinstance(known, Registration):
+                    apps.append(known)
+                elif known.until:
+                    name = known.app.name if known.app else client
+                    deleted.append(Deleted(client, name, at(known.until)))
+                else:
+                    deleting.append(client)
+            elif began + APP_BEGUN < now:
+                with wrapped():
+                    await self._client.zrem(session.keys()["apps"], client)
+        return Owned(profile_of(session.user, reply), tuple(apps), tuple(deleting), tuple(deleted))
+
+    async def find(self, session: Session, client_id: str) -> tuple[Profile, Registration]:
+        """One app as it stands in the store. Raises SignedOut, Refused("not_found")."""
+        reply = await self._scripts.run("read_session", session.keys(), idle=self._idle)
+        refuse_signed_out(reply)
+        registration, _ = await self._apps.fresh(client_id)
+        if registration is None or registration.owner != session.user:
+            raise Refused("not_found", "You have no such app.")
+        return profile_of(session.user, reply), registration
+
+    async def register(self, session: Session, nonce: str, visitor: Visitor, *, most: int, **fields: Any) -> Registered:
+        """Registers an app of this person's, who may have `most`. The client id comes from person and `nonce`, so a
+        form that is sent again registers nothing more. Raises SignedOut, ValueError for what may not register,
+        Refused("access_denied") where there are as many already, Refused("rate_limited"), StoreFull."""
+        client_id = client_id_of(hashlib.sha256(f"{session.user}:{nonce}".encode()).digest())
+        registration = Registration(client_id, **fields, owner=session.user)
+        self._headroom.require()
+        reply = await self._claim(session, client_id, most, visitor)
+        if reply.word == "full" and len(await self.list(session)) < most:
+            reply = await self._claim(session, client_id, most, visitor)  # names of apps that are gone made room
+        if reply.word == "full":
+            said = f"You have {most} apps, which is as many as one person may have here. Deleted ones count while"
+            raise Refused("access_denied", f"{said} documents of their people are kept.")
+        if reply.word == "rate_limited":
+            let_in(REGISTER_APP, reply)
+        try:
+            return Registered(*await self._apps.create(registration))
+        except Refused:
+            present, _ = await self._apps.fresh(client_id)
+            if present is None or present.owner != session.user:
+                raise
+            return Registered(present, None, again=True)
+
+    async def _claim(self, session: Session, client_id: str, most: int, visitor: Visitor) -> Reply:
+        reply = await self._scripts.run(
+            "claim_app",
+            {**session.keys(), "window": keys.limit(session.user, REGISTER_APP.name)},
+            client=client_id,
+            most=most,
+            limit=REGISTER_APP.limit,
+            period=REGISTER_APP.period,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        return reply
+
+    async def update(
+        self, session: Session, client_id: str, event: str, visitor: Visitor, **changes: Any
+    ) -> Registration:
+        """Changes fields of an app, and returns the app as it was before; to switch it off takes no confirmation. What
+        changes nothing is not noted. Raises SignedOut, Unproved, ValueError for what may not register,
+        Refused("not_found", "rate_limited", or "access_denied" for the status of one that the operator has
+        disabled)."""
+        _, before = await self.find(session, client_id)
+        if changed_by_owner(before, **changes) == before:
+            return before
+        ends = changes == {"status": "off"}
+        await self._note(session, client_id, event, visitor, confirmed=not ends, counted=not ends)
+
+        def change(present: Registration) -> Registration:
+            nonlocal before
+            before = present  # of requests that arrive at once, one alone finds the app unchanged
+            return changed_by_owner(present, **changes)
+
+        await self._apps.change(client_id, change, session.user)
+        return before
+
+    async def prove_domain(self, session: Session, seen: Registration, domain: str, visitor: Visitor) -> None:
+        """Notes that a domain names the app, as it was when the domain was asked. That takes no confirmation: it shows
+        people what the domain says, which whoever stole the session cannot change. Raises SignedOut,
+        Refused("not_found", "rate_limited", or "invalid_request" where the app was changed meanwhile)."""
+        _, present = await self.find(session, seen.client_id)
+        now = await self._apps.now()
+        proven(present, domain, seen, now)
+        await self._note(session, seen.client_id, "app_domain_verified", visitor, confirmed=False)
+        await self._apps.change(seen.client_id, lambda app: proven(app, domain, seen, now), session.user)
+
+    async def rotate(self, session: Session, client_id: str, visitor: Visitor) -> tuple[Registration, str]:
+        """Gives an app a second secret beside the one it has. Raises SignedOut, Unproved, Refused("not_found",
+        "rate_limited", or "invalid_request" where it has two, or is public)."""
+        _, present = await self.find(session, client_id)
+        rotated(present, "", spare=True)
+        await self._note(session, client_id, "app_secret_made", visitor)
+        return await self._apps.rotate_secret(client_id, by=session.user)
+
+    async def drop_secret(self, session: Session, client_id: str, mark: str, visitor: Visitor) -> None:
+        """Ends one of two secrets. Raises SignedOut, Unproved, Refused("not_found", or "invalid_request" for the
+        last one)."""
+        _, present = await self.find(session, client_id)
+        without_secret(present, mark)
+        await self._note(session, client_id, "app_secret_ended", visitor, counted=False)
+        await self._apps.drop_secret(client_id, mark, by=session.user)
+
+    async def set_webhook(self, session: Session, client_id: str, url: str, visitor: Visitor) -> Changed:
+        """Names the URL that events of an app are posted to, or none with an empty one. Raises SignedOut, Unproved,
+        ValueError for a URL that may not be, Refused("not_found" or "rate_limited")."""
+        _, present = await self.find(session, client_id)
+        replace(present, webhook_url=url)
+        await self._note(session, client_id, "app_webhook_changed", visitor)
+        return await self._webhooks.set_url(client_id, url, by=session.user)
+
+    async def rotate_webhook(
+        self, session: Session, client_id: str, visitor: Visitor, *, mark: str, ends: str | None
+    ) -> Changed:
+        """Gives the webhook of an app a new signing secret, if the newest still has this mark; of two that sign one
+        `ends` ("newer" or "older"). Raises SignedOut, Unproved, Refused("not_found", "rate_limited",
+        or "invalid_request" as `Webhooks.rotated`)."""
+        _, present = await self.find(session, client_id)
+        self._webhooks.rotated(present, await self._apps.now(), mark, ends)
+        await self._note(session, client_id, "app_webhook_secret_made", visitor)
+        return await self._webhooks.rotate(client_id, by=session.user, mark=mark, ends=ends)
+
+    async def delete(self, session: Session, client_id: str, visitor: Visitor) -> None:
+        """Ends an app: every token of it is dead. `Apps.finish_deletion` does the rest. Raises SignedOut, Unproved,
+        Refused("not_found")."""
+        registration, left_by = await self._apps.fresh(client_id)
+        if session.user not in (registration.owner if registration else None, left_by):
+            raise Refused("not_found", "You have no such app.")
+        # Of a deletion that broke off and goes on, the confirmation was given when it began.
+        confirmed = registration is not None
+        await self._note(session, client_id, "app_deleted", visitor, confirmed=confirmed, counted=False)
+        await self._apps.begin_deletion(client_id, by=session.user)
+
+    async def take_back(self, user: str, since: int) -> dict[str, str]:
+        """What `Registration.taken_back` does to each app of a person who takes back the account, in which somebody
+        else was from `since` on (epoch ms); what was done, by client id. Raises StoreUnavailable."""
+        with wrapped():
+            listed: list[Any] = await self._client.zrange(keys.person(user)["apps"], 0, -1)
+        done = {}
+        for client_id in map(bytes.decode, listed):
+            present, _ = await self._apps.fresh(client_id)
+            if present is None or present.owner != user:
+                continue
+            after = present.taken_back(since)
+            ended, off = after.secrets != present.secrets, after.status != present.status
+            if not (ended or off):
+                continue
+            for event in ("app_secret_ended",) * ended + ("app_disabled",) * off:
+                await self._scripts.run("record_event", keys.person(user), event=event, client=client_id)
+            with suppress(Refused):  # it was deleted meanwhile
+                await self._apps.change(client_id, lambda app: app.taken_back(since), user)
+            said = ("switched off, since it was changed",) * off + ("client secrets made since have ended",) * ended
+            done[client_id] = "; ".join(said)
+        return done
+
+    async def give(self, user: str, client_id: str) -> None:
+        """Enters an app in the list of the person who is about to become its owner. Who owned it before loses it with
+        the change of the registration. Raises Refused("not_found")."""
+        reply = await self._scripts.run("give_app", keys.person(user), client=client_id)
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+
+    async def _note(
+        self,
+        session: Session,
+        client_id: str,
+        event: str,
+        visitor: Visitor,
+        *,
+        confirmed: bool = True,
+        counted: bool = True,
+    ) -> None:
+        """Before it is done, so that nothing is done unseen. `confirmed`: only where the person confirmed within 10
+        minutes; `counted`: only where the window has a place. What ends something needs none: it ends at most what was
+        begun with a place. Raises SignedOut, Unproved, Refused("rate_limited")."""
+        known = session.keys()
+        known["audit"] = known["activity" if is_ordinary(event) else "audit"]
+        reply = await self._scripts.run(
+            "note_app",
+            {**known, "window": keys.limit(session.user, CHANGE_APP.name)},
+            event=event,
+            client=client_id,
+            idle=self._idle,
+            proof=PROOF if confirmed else "",
+            limit=CHANGE_APP.limit if counted else "",
+            period=CHANGE_APP.period,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        refuse_unproved(reply)
+        if reply.word == "rate_limited":
+            let_in(CHANGE_APP, reply)

@@ -1,0 +1,86 @@
+"""An owner deletes an app, after a confirmation as for the end of an account."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from store.accounts.signin.factors import OwnFactors
+from store.accounts.signin.passkeys import Answer, Party
+from store.accounts.signin.reauth import Confirming, NotShown
+from store.accounts.signin.sessions import Session, Sessions
+from store.apps.owned import OwnedApps
+from store.apps.registration import Registration
+from store.names import same_name
+from store.results import Visitor
+
+
+class TypedForApp(NamedTuple):
+    """What was typed: the app's name, which says that the deletion is meant; `code` may be empty."""
+
+    name: str
+    password: str
+    code: str
+
+
+class Ended(NamedTuple):
+    """An app whose tokens are dead, the new cookie of its owner's session, and the addresses for the warning."""
+
+    app: Registration
+    cookie: str
+    warned: tuple[str, ...]
+
+
+class AppEnding:
+    """Each method raises SignedOut, and Refused("not_found") for an app of somebody else."""
+
+    def __init__(self, owned: OwnedApps, sessions: Sessions, factors: OwnFactors, confirming: Confirming) -> None:
+        self._owned = owned
+        self._sessions = sessions
+        self._factors = factors
+        self._confirming = confirming
+
+    async def challenge(self, session: Session, client_id: str) -> tuple[str, list[str]]:
+        """A challenge for a passkey that deletes this app, and the passkeys of the person that may answer it."""
+        await self._owned.find(session, client_id)
+        return await self._confirming.challenge(session, _purpose(client_id))
+
+    async def with_password(self, session: Session, client_id: str, typed: TypedForApp, visitor: Visitor) -> Ended:
+        """Deletes the app for the password and, where the person has a second step, a code. Raises NotShown,
+        Refused("rate_limited"), HasherBusy."""
+        app = await self._meant(session, client_id, typed.name)
+        cookie = await self._confirming.with_password(session, typed.password, typed.code, visitor)
+        return await self._end(app, cookie, visitor)
+
+    async def with_passkey(
+        self,
+        session: Session,
+        client_id: str,
+        typed: str,
+        party: Party,
+        challenge: str | None,
+        answer: Answer,
+        visitor: Visitor,
+    ) -> Ended:
+        """Deletes the app for the answer of a passkey, which checked who holds it. Raises NotShown."""
+        app = await self._meant(session, client_id, typed)
+        purpose = _purpose(client_id)
+        cookie = await self._confirming.with_passkey(session, party, challenge, answer, visitor, purpose=purpose)
+        return await self._end(app, cookie, visitor)
+
+    async def _meant(self, session: Session, client_id: str, typed: str) -> Registration:
+        """The app. Raises NotShown unless its name was typed."""
+        _, app = await self._owned.find(session, client_id)
+        if not same_name(typed, app.name):
+            raise NotShown("confirm", "That is not the app's name.")
+        return app
+
+    async def _end(self, app: Registration, cookie: str, visitor: Visitor) -> Ended:
+        # The session has another id now, by which the rest is done.
+        session = self._sessions.open(cookie)
+        assert session is not None
+        await self._owned.delete(session, app.client_id, visitor)
+        return Ended(app, cookie, (await self._factors.of(session)).warned)
+
+
+def _purpose(client_id: str) -> str:
+    return f"delete-app:{client_id}"

@@ -1,0 +1,343 @@
+"""The registration record of an app, SPEC 2.1, and the rules it must keep."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets as random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgpack
+
+from store.apps.redirect_uris import check_redirect_uri, remembered_form, web_host
+from store.lifetimes import DOMAIN_PROOF
+from store.names import check_app_name, check_client_id, parse_scope
+from store.refused import Refused
+from store.webhooks.urls import check_webhook_url
+
+MAX_REDIRECT_URIS = 20
+_HOMEPAGE = re.compile(r"https?://[!-~]{1,2000}")
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
+LIVE_SECRETS = 2
+_APART = ("secrets", "secrets_at", "verified", "domain", "domain_until", "domain_checked", "domain_misses")
+"""Fields that have a time of their own, or none."""
+MOST_RETRY = 60
+"""Seconds within which an app may at most repeat its latest refresh."""
+MOST_LIFETIME = 3650
+"""Days after which refresh tokens may end at the latest, where they end at all."""
+
+
+class InvalidRegistration(ValueError):
+    """A registration breaks a rule; the message says which, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds; `status` is
+    active, off (by its owner) or disabled (by the operator). `webhook_secrets` are sealed, newest first; of two, the
+    older signs for a day after `webhook_rotated_at` (epoch ms). `verified`: an operator says so; `domain` is one that
+    the app has proven, until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
+    `domain_misses` the number of checks since the last good one that found a file without the app, or none.
+    `secrets_at`: when the owner made each secret, 0 where it was not them; `changed_at`: when the owner last changed or
+    did anything else but end something (both epoch ms)."""
+
+    client_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    scopes: tuple[str, ...]
+    public: bool = False
+    pkce_required: bool = False
+    hosted_storage: bool = False
+    iss_in_response: bool = True
+    refresh_retry_seconds: int = 0
+    refresh_lifetime_days: int = 0
+    homepage: str = ""
+    logo: str = ""
+    secrets: tuple[bytes, ...] = ()
+    status: str = "active"
+    owner: str = ""
+    created_at: int = 0
+    webhook_url: str = ""
+    webhook_secrets: tuple[bytes, ...] = ()
+    webhook_rotated_at: int = 0
+    verified: bool = False
+    domain: str = ""
+    domain_until: int = 0
+    domain_checked: int = 0
+    domain_misses: int = 0
+    secrets_at: tuple[int, ...] = ()
+    changed_at: int = 0
+
+    def __post_init__(self) -> None:
+        check_client_id(self.client_id)
+        check_app_name(self.name)
+        check_homepage(self.homepage)
+        if not 1 <= len(self.redirect_uris) <= MAX_REDIRECT_URIS:
+            raise InvalidRegistration(f"an app registers 1 to {MAX_REDIRECT_URIS} redirect URIs")
+        if not self.scopes:
+            raise InvalidRegistration("an app registers at least one scope")
+        if tuple(parse_scope(" ".join(self.scopes))) != self.scopes:
+            raise InvalidRegistration("scopes must be known, named once each, and in the order of the documentation")
+        # SPEC 2.4: an app that uses hosted storage must request at least one of data:read or data:write.
+        if self.hosted_storage and not self.data_scopes(self.scopes):
+            raise InvalidRegistration("an app with hosted storage registers data:read or data:write")
+        if self.public and self.secrets:
+            raise InvalidRegistration("a public app has no secret")
+        if self.status not in ("active", "off", "disabled"):
+            raise InvalidRegistration("status is active, off or disabled")
+        if not 0 <= self.refresh_retry_seconds <= MOST_RETRY:
+            raise InvalidRegistration(f"refreshRetrySeconds is 0 to {MOST_RETRY}")
+        if not 0 <= self.refresh_lifetime_days <= MOST_LIFETIME:
+            raise InvalidRegistration(f"refreshLifetimeDays is 0 (no end) to {MOST_LIFETIME}")
+        if self.domain and not is_domain(self.domain):
+            raise InvalidRegistration("a proven domain is a name such as example.com")
+        if self.webhook_url:
+            check_webhook_url(self.webhook_url, loopback=True)  # whether loopback may be is the server's to say
+
+    def check_redirect_uris(self, before: Registration | None = None) -> None:
+        """Raises InvalidRedirectURI unless all of them may register. Asked where a registration is written, unless the
+        one `before` has the same. Nobody else asks: 20 long ones take 2 to 10 ms, and lists of apps read hundreds."""
+        if before is None or (before.redirect_uris, before.public) != (self.redirect_uris, self.public):
+            for uri in self.redirect_uris:
+                check_redirect_uri(uri, self.public)
+
+    @staticmethod
+    def data_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
+        """Those of the scopes that concern hosted documents."""
+        return tuple(scope for scope in scopes if scope.startswith("data:"))
+
+    @property
+    def active(self) -> bool:
+        """Whether the app may do anything at all."""
+        return self.status == "active"
+
+    @property
+    def needs_pkce(self) -> bool:
+        """SPEC 5.2: mandatory for a public app and where `pkceRequired` is set."""
+        return self.public or self.pkce_required
+
+    def refresh_days(self, most: int) -> int:
+        """Days after which the refresh tokens of a sign-in end, the fewer of the app's own and the server's `most`; 0
+        stands for no end."""
+        return min(filter(None, (self.refresh_lifetime_days, most)), default=0)
+
+    @property
+    def from_operator(self) -> bool:
+        """Whether an operator registered the app, so that no owner can change it, or marked it as verified."""
+        return self.verified or not self.owner
+
+    def proven_for(self, redirect_uri: str) -> str:
+        """The proven domain where the redirect URI is at it or below it, else an empty text."""
+        host = web_host(redirect_uri) if self.domain else None
+        return self.domain if host and (host == self.domain or host.endswith(f".{self.domain}")) else ""
+
+    def with_domain(self, domain: str, now: int) -> Registration:
+        """The registration with this domain as the proven one, found to name the app at `now` (epoch ms)."""
+        until = now + DOMAIN_PROOF
+        return replace(self, domain=domain, domain_until=until, domain_checked=now, domain_misses=0)
+
+    def after(self, present: Registration, *, by_owner: bool) -> Registration:
+        """This registration in the place of the present one: a change of name or redirect URIs ends a proven domain,
+        and an owner's change the operator's mark too."""
+        if (self.name, self.redirect_uris) == (present.name, present.redirect_uris):
+            return self
+        return replace(self, domain="", verified=self.verified and not by_owner)
+
+    def stamped(self, present: Registration, now: int) -> Registration:
+        """This registration of its owner's in the place of the present one, with the time (epoch ms) of what is new in
+        it. To end a secret, to switch the app off and to prove a domain is nothing that would have to be taken back."""
+        ended = self.status if self.status != "active" else present.status
+        apart = {name: getattr(self, name) for name in _APART}
+        same = replace(present, **apart, status=ended) == self
+        known = present.made_at()
+        secrets_at = tuple(known.get(secret, now) for secret in self.secrets)
+        return replace(self, secrets_at=_told(secrets_at), changed_at=self.changed_at if same else now)
+
+    def made_at(self) -> dict[bytes, int]:
+        """When the owner made each secret (epoch ms); 0 for one that they did not make."""
+        return dict(zip(self.secrets, self.secrets_at or (0,) * len(self.secrets), strict=False))
+
+    def taken_back(self, since: int) -> Registration:
+        """This registration once its owner has taken back the account, in which somebody else was from `since` on
+        (epoch ms): secrets made from then on have ended; an app registered or changed from then on, or without a secret
+        left, is switched off."""
+        doubtful = max(self.created_at, self.changed_at) >= since
+        kept = [(one, at) for one, at in self.made_at().items() if max(at, self.created_at) < since]
+        if len(kept) == len(self.secrets) and not doubtful:
+            return self
+        off = self.active and (doubtful or not kept)
+        secrets, secrets_at = tuple(one for one, _ in kept), _told([at for _, at in kept])
+        return replace(self, secrets=secrets, secrets_at=secrets_at, status="off" if off else self.status)
+
+    @property
+    def terms(self) -> str:
+        """A digest of what an authorization request is checked against. What was checked against other terms than the
+        present ones counts for nothing: a withdrawn redirect URI gets no code, whatever was pending."""
+        checked = (self.redirect_uris, self.scopes, self.public, self.pkce_required, self.hosted_storage)
+        return hashlib.sha256(repr(checked).encode()).hexdigest()[:16]
+
+    def place(self, redirect_uri: str) -> str:
+        """The field of a grant that remembers consent to a redirect URI: a digest of the URI and of what the page shows
+        of the app. A change of any of them ends remembered consent."""
+        # An owner chooses all of this but the client id. Of 192 bits nobody finds two registrations of one digest, and
+        # what was found for one app would be of use at no other.
+        shown = (self.client_id, self.name, self.redirect_uris, self.verified, self.domain)
+        digest = hashlib.sha256(repr((*shown, remembered_form(redirect_uri))).encode()).digest()
+        return "to:" + base64.urlsafe_b64encode(digest[:24]).decode()
+
+    def secret_matches(self, secret: str) -> bool:
+        """As the function of this name."""
+        return secret_matches(secret, self.secrets)
+
+    def record(self) -> dict[str, Any]:
+        """As the HTTP interface names the fields; secrets are left out."""
+        return {
+            "client_id": self.client_id,
+            "name": self.name,
+            "homepage": self.homepage,
+            "logo": self.logo,
+            "redirect_uris": list(self.redirect_uris),
+            "scopes": list(self.scopes),
+            "public": self.public,
+            "pkceRequired": self.pkce_required,
+            "hostedStorage": self.hosted_storage,
+            "issInResponse": self.iss_in_response,
+            "refreshRetrySeconds": self.refresh_retry_seconds,
+            "refreshLifetimeDays": self.refresh_lifetime_days,
+            "webhookUrl": self.webhook_url,
+            "verified": self.verified,
+            "verifiedDomain": self.domain,
+            "verifiedDomainUntil": self.domain_until if self.domain else 0,
+            "status": self.status,
+            "owner": self.owner,
+            "createdAt": self.created_at,
+        }
+
+    def pack(self) -> bytes:
+        """The bytes that are stored."""
+        row = {**self.record(), "secrets": list(self.secrets)}
+        if self.webhook_secrets:
+            row |= {"webhookSecrets": list(self.webhook_secrets), "webhookRotatedAt": self.webhook_rotated_at}
+        if self.domain:
+            row |= {"domainChecked": self.domain_checked, "domainMisses": self.domain_misses}
+        if self.secrets_at or self.changed_at:
+            row |= {"secretsAt": list(self.secrets_at), "changedAt": self.changed_at}
+        packed: bytes = msgpack.packb(row)
+        return packed
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Registration:
+        """The inverse of `pack`."""
+        row = msgpack.unpackb(packed)
+        return cls(
+            client_id=row["client_id"],
+            name=row["name"],
+            redirect_uris=tuple(row["redirect_uris"]),
+            scopes=tuple(row["scopes"]),
+            public=row["public"],
+            pkce_required=row["pkceRequired"],
+            hosted_storage=row["hostedStorage"],
+            iss_in_response=row["issInResponse"],
+            refresh_retry_seconds=row["refreshRetrySeconds"],
+            homepage=row["homepage"],
+            logo=row["logo"],
+            secrets=tuple(row["secrets"]),
+            status=row["status"],
+            owner=row["owner"],
+            created_at=row["createdAt"],
+            # Earlier releases have written none of these.
+            refresh_lifetime_days=row.get("refreshLifetimeDays", 0),
+            verified=row.get("verified", False),
+            domain=row.get("verifiedDomain", ""),
+            domain_until=row.get("verifiedDomainUntil", 0),
+            domain_checked=row.get("domainChecked", 0),
+            domain_misses=row.get("domainMisses", 0),
+            webhook_url=row.get("webhookUrl", ""),
+            webhook_secrets=tuple(row.get("webhookSecrets", ())),
+            webhook_rotated_at=row.get("webhookRotatedAt", 0),
+            secrets_at=tuple(row.get("secretsAt", ())),
+            changed_at=row.get("changedAt", 0),
+        )
+
+
+def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
+    """The registration with changes of its owner's. Raises Refused("access_denied") where that would let an app act
+    which the operator has disabled."""
+    if "status" in changes and app.status == "disabled":
+        raise Refused("access_denied", "The operator of this server has disabled this app.")
+    return replace(app, **changes)
+
+
+def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:
+    """The registration with a new secret in front; of two the older goes, unless it is spared: then Refused."""
+    if app.public:
+        raise Refused("invalid_request", "A public app has no secret.")
+    if spare and len(app.secrets) >= LIVE_SECRETS:
+        raise Refused("invalid_request", "This app has two live secrets. End one of them first.")
+    kept = () if drop_old else app.secrets[: LIVE_SECRETS - 1]
+    return _with_secrets(app, (secret_digest(secret), *kept))
+
+
+def _told(times: Sequence[int]) -> tuple[int, ...]:
+    # One form for a registration of which no time is known, since registrations are compared.
+    return tuple(times) if any(times) else ()
+
+
+def _with_secrets(app: Registration, secrets: tuple[bytes, ...]) -> Registration:
+    known = app.made_at()
+    return replace(app, secrets=secrets, secrets_at=_told([known.get(secret, 0) for secret in secrets]))
+
+
+def without_secret(app: Registration, mark: str) -> Registration:
+    """The registration without the secret of this mark. Raises Refused("not_found", or "invalid_request" for
+    the last one)."""
+    kept = tuple(digest for digest in app.secrets if secret_mark(digest) != mark)
+    if len(kept) == len(app.secrets):
+        raise Refused("not_found", "This app has no such secret any more.")
+    if not kept:
+        raise Refused("invalid_request", "This is the only secret of the app. Make a new one first.")
+    return _with_secrets(app, kept)
+
+
+def is_domain(text: str) -> bool:
+    """Whether a text is the name of a domain in lower-case ASCII, of two labels at least: no address, no loopback."""
+    if len(text) > 253 or not _DOMAIN.fullmatch(text) or text.endswith(".localhost"):
+        return False
+    return not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", text.rpartition(".")[2])
+
+
+def check_homepage(address: str) -> None:
+    """Raises InvalidRegistration unless an app may name this address, or none, as its own."""
+    if address and not _HOMEPAGE.fullmatch(address):
+        raise InvalidRegistration("homepage must be an http or https address in ASCII, without spaces")
+
+
+def secret_mark(digest: bytes) -> str:
+    """By what a live secret is named on pages: the beginning of its digest, which tells nothing of the secret."""
+    return digest.hex()[:8]
+
+
+_NO_DIGEST = bytes(32)
+
+
+def new_secret() -> str:
+    """A client secret of 256 random bits, behind the prefix that secret scanners look for."""
+    return "lk_cs_" + random.token_urlsafe(32)
+
+
+def secret_matches(secret: str, digests: Sequence[bytes]) -> bool:
+    """Whether this is one of the secrets with these digests, in a time that does not tell how far it was right, nor
+    that there is none."""
+    digest = secret_digest(secret)
+    matches = [hmac.compare_digest(digest, known) for known in digests or (_NO_DIGEST,)]
+    return any(matches) and bool(digests)
+
+
+def secret_digest(secret: str) -> bytes:
+    """What is stored of a secret: SHA-256, since 256 random bits need no slow hash."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

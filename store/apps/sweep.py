@@ -1,0 +1,87 @@
+"""What is left open about apps: deletions that broke off, names of apps that are gone, domains to check again.
+
+One process looks for them every ten minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from itertools import islice
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.apps.apps import Apps
+from store.apps.domains import FILE_BYTES, PATH, File, is_due, rechecked
+from store.apps.registration import Registration
+from store.engine.background import beside
+from store.errors import StoreError, wrapped
+from store.lifetimes import APP_BEGUN, APPS_SWEEP
+from store.refused import Refused
+
+log = logging.getLogger("latchkey.apps")
+Fetch = Callable[[str, int], Awaitable[File]]
+
+ASK_SECONDS = 60.0
+"""How often a process asks whether it is time for a sweep."""
+MOST_DOMAINS, DOMAINS_AT_ONCE = 200, 4
+"""Domains that a sweep checks, at most, and at once: at 10 seconds each they take less time than there is between two
+sweeps, and leave places of the fetcher to owners who press the button."""
+
+
+class AppSweep:
+    """The background task of a server that ends what others left open. `fetch` gets a file by its URL, of at most so
+    many bytes; without it no domain is checked."""
+
+    def __init__(self, client: Redis, apps: Apps) -> None:
+        self.fetch: Fetch | None = None
+        self._client = client
+        self._apps = apps
+        self.asks = ASK_SECONDS
+
+    async def sweep(self) -> None:
+        """Finishes deletions that are 10 minutes old and checks the domains that are due, unless a process began a
+        sweep in the last 10 minutes. Raises StoreUnavailable."""
+        with wrapped():
+            first = await self._client.set(keys.APPS_SWEPT, "1", nx=True, px=APPS_SWEEP)
+        if first:
+            # A younger one may be under way in another process.
+            await self._apps.finish_deletions(APP_BEGUN)
+            if self.fetch:
+                await self._check_domains(self.fetch)
+
+    async def _check_domains(self, fetch: Fetch) -> None:
+        now = await self._apps.now()
+        due = sorted((app for app in await self._apps.list() if is_due(app, now)), key=lambda app: app.domain_checked)
+        rest = iter(due[:MOST_DOMAINS])
+        while some := tuple(islice(rest, DOMAINS_AT_ONCE)):
+            await asyncio.gather(*(self._check_domain(app, fetch) for app in some))
+
+    async def _check_domain(self, app: Registration, fetch: Fetch) -> None:
+        file = await fetch(f"https://{app.domain}{PATH}", FILE_BYTES)
+        now = await self._apps.now()
+        try:
+            checked = await self._apps.change(app.client_id, lambda present: rechecked(present, app, file, now))
+        except Refused:
+            return  # deleted meanwhile
+        if not checked.domain:
+            log.info("app %s no longer proves %s: %s", app.client_id, app.domain, file.error or "another file")
+
+    def sweeping(self) -> AbstractAsyncContextManager[None]:
+        """Finishes every deletion that is open at the start, then sweeps beside the block."""
+        return beside(self._keep_sweeping())
+
+    async def _keep_sweeping(self) -> None:
+        work: Callable[[], Awaitable[None]] = self._apps.finish_deletions
+        while True:
+            try:
+                await work()
+                work = self.sweep
+            except StoreError as error:
+                log.warning("the sweep of deleted apps waits: %s", error)
+            except Exception:  # whatever is wrong with one app, the process serves on
+                log.exception("the sweep of deleted apps waits")
+            await asyncio.sleep(self.asks)

@@ -1,0 +1,90 @@
+"""Tombstones: rows that replace the registration of a deleted app until its people's documents have ended.
+
+While it is there nobody registers the client id, people see the app's name, and its webhook hears how the data ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from store.apps.registration import Registration
+from store.lifetimes import DAY, GRACE
+
+LASTS = GRACE + DAY
+"""ms that it lasts after the last grant was ended: the clocks of two nodes may differ."""
+BY_OWNER, BY_OPERATOR = "by_owner", "by_operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """The remains of a deleted app: some hundred bytes, whatever it had registered. The webhook is kept of an app that
+    was active; of two sealed secrets, newest first, the older signs for a day after `webhook_rotated_at` (epoch ms).
+    `row` leaves out the `owner`, which the tombstone has."""
+
+    client_id: str
+    name: str
+    webhook_url: str = ""
+    webhook_secrets: tuple[bytes, ...] = ()
+    webhook_rotated_at: int = 0
+    owner: str = ""
+
+    @classmethod
+    def of(cls, app: Registration) -> Remains:
+        """Of an app that is deleted now."""
+        if not (app.active and app.webhook_url):
+            return cls(app.client_id, app.name, owner=app.owner)
+        return cls(app.client_id, app.name, app.webhook_url, app.webhook_secrets, app.webhook_rotated_at, app.owner)
+
+    def row(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {
+            "client_id": self.client_id,
+            "name": self.name,
+            "webhookUrl": self.webhook_url,
+            "webhookSecrets": list(self.webhook_secrets),
+            "webhookRotatedAt": self.webhook_rotated_at,
+        }
+
+    @classmethod
+    def of_row(cls, row: dict[str, Any], owner: str) -> Remains:
+        """The inverse of `row`."""
+        secrets = tuple(row["webhookSecrets"])
+        return cls(row["client_id"], row["name"], row["webhookUrl"], secrets, row["webhookRotatedAt"], owner)
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A deleted app. `app` is None for one that the release before deleted and for one that was never written.
+    `deleted_at` and `until` are epoch ms; `until` is 0 while the deletion goes on."""
+
+    owner: str
+    app: Remains | None = None
+    deleted_at: int = 0
+    by: str = BY_OWNER
+    until: int = 0
+
+    @classmethod
+    def of(cls, app: Registration, deleted_at: int, by: str) -> Tombstone:
+        """Of an app that is deleted now."""
+        return cls(app.owner, Remains.of(app), deleted_at, by)
+
+    def pack(self) -> bytes:
+        """The bytes that are stored."""
+        row = {"owner": self.owner, "deletedAt": self.deleted_at, "by": self.by, "until": self.until}
+        packed: bytes = msgpack.packb({"tombstone": {**row, "app": self.app.row() if self.app else None}})
+        return packed
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Tombstone | None:
+        """The inverse of `pack`; None for anything but a tombstone. Releases before this one kept the owner alone."""
+        row = msgpack.unpackb(packed) if packed else None
+        if isinstance(row, str):
+            return cls(row)
+        if not isinstance(row, dict) or "tombstone" not in row:
+            return None
+        kept = row["tombstone"]
+        app = Remains.of_row(kept["app"], kept["owner"]) if kept["app"] else None
+        return cls(kept["owner"], app, kept["deletedAt"], kept["by"], kept["until"])

@@ -1,0 +1,162 @@
+"""Where apps have events posted, and the secrets that these are signed with.
+
+A secret is kept sealed, since it must be read again to sign. It is shown once, when it is made; of two, which there are
+for a day after a rotation, both sign.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import secrets as random
+import string
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from store.apps.apps import Apps
+from store.apps.registration import Registration
+from store.apps.tombstones import Remains
+from store.crypto.keyring import Keys
+from store.crypto.sealed_secrets import SealedSecrets
+from store.errors import StoreError
+from store.lifetimes import WEBHOOK_OVERLAP
+from store.refused import Refused
+
+PREFIX = "whsec_"
+_LETTERS = string.ascii_letters + string.digits
+_LENGTH = 44  # base64 of 33 bytes
+
+
+class Changed(NamedTuple):
+    """A registration that was changed, with the signing secret that was made for it, if one was."""
+
+    registration: Registration
+    secret: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Target:
+    """Where events of an app go, and the secrets that sign them, newest first. `payer` is whose share of the places
+    they take: the owner's, or the app's own where it has no owner."""
+
+    url: str
+    secrets: tuple[str, ...]
+    payer: str
+
+
+class WebhookSecrets(SealedSecrets):
+    """The signing secrets of webhooks, each sealed for its app."""
+
+    def __init__(self, keys: Keys) -> None:
+        super().__init__(keys, b"webhook", "the signing secret of a webhook")
+
+    def resealed(self, client_id: str, sealed: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """The secrets of an app under the front key. Raises StoreError."""
+        return tuple(one if self.is_front(one) else self.seal(client_id, self.open(client_id, one)) for one in sealed)
+
+
+class Webhooks:
+    """What owners and operators change, and what whoever posts events asks."""
+
+    def __init__(self, apps: Apps, secrets: WebhookSecrets) -> None:
+        self._apps = apps
+        self._secrets = secrets
+
+    def begun(self, app: Registration, secret: str | None = None) -> Changed:
+        """A registration that is about to be created, with a signing secret where it names a URL: the one that is
+        given, or a new one, which is returned."""
+        if not app.webhook_url or app.webhook_secrets:
+            return Changed(app, None)
+        secret = secret or new_webhook_secret()
+        sealed = self._secrets.seal(app.client_id, secret.encode())
+        return Changed(replace(app, webhook_secrets=(sealed,)), secret)
+
+    async def set_url(self, client_id: str, url: str, *, by: str | None = None) -> Changed:
+        """Names the URL, or none with an empty one; an app that had no secret gets one. Where `by` is given, only for
+        an app that this person owns. Raises Refused("not_found"), ValueError for a URL that may not be."""
+        return await self._change(client_id, lambda app, _: self.begun(replace(app, webhook_url=url)), by)
+
+    async def rotate(
+        self, client_id: str, *, by: str | None = None, mark: str | None = None, ends: str | None = "older"
+    ) -> Changed:
+        """Gives the app a new signing secret; the one before it signs too for a day. Where two sign already, one of
+        them `ends` at once: the "older" or the "newer". With a `mark` only if the newest still has it, so that what is
+        sent twice is done once. Raises Refused("not_found", or as `rotated`)."""
+        return await self._change(client_id, lambda app, now: self.rotated(app, now, mark, ends), by)
+
+    def live_secrets(self, app: Registration | Remains, now: int) -> tuple[bytes, ...]:
+        """The sealed secrets that sign at a time (epoch ms), newest first."""
+        return app.webhook_secrets[: 2 if now < app.webhook_rotated_at + WEBHOOK_OVERLAP else 1]
+
+    async def wants(self, client_id: str) -> bool:
+        """Whether this app is told of anything. Raises StoreUnavailable."""
+        app = await self._heard(client_id)
+        return app is not None and bool(app.webhook_url)
+
+    async def target(self, client_id: str) -> Target | None:
+        """Where events of this app go; None for one that is not there, not active, or names no URL. Raises StoreError,
+        StoreUnavailable."""
+        app = await self._heard(client_id)
+        if app is None or not app.webhook_url:
+            return None
+        if not app.webhook_secrets:
+            raise StoreError(f"the app {client_id} has a webhook and no secret for it")
+        live = self.live_secrets(app, await self._apps.now()) if len(app.webhook_secrets) > 1 else app.webhook_secrets
+        secrets = tuple(self._secrets.open(client_id, one).decode() for one in live)
+        return Target(app.webhook_url, secrets, app.owner or client_id)
+
+    async def _heard(self, client_id: str) -> Registration | Remains | None:
+        """An app that was active when it was deleted is told how the data of its people ends."""
+        app = await self._apps.remembered(client_id)
+        return app if isinstance(app, Remains) or (app and app.active) else None
+
+    def rotated(self, app: Registration, now: int, mark: str | None, ends: str | None) -> Changed:
+        """The registration with a new secret in front, at a time (epoch ms). Raises Refused("invalid_request") where
+        there is no URL, the newest secret has another mark, or two sign and it is not said which of them ends."""
+        if not app.webhook_url:
+            raise Refused("invalid_request", "This app has no webhook URL.")
+        if mark not in (None, newest_mark(app)):
+            raise Refused("invalid_request", "Another secret was made since this page was opened. Nothing was changed.")
+        two_sign = len(self.live_secrets(app, now)) > 1
+        if two_sign and ends not in ("newer", "older"):
+            raise Refused("invalid_request", "Two secrets sign. Say which of them ends: nothing was changed.")
+        kept = app.webhook_secrets[1:2] if two_sign and ends == "newer" else app.webhook_secrets[:1]
+        secret = new_webhook_secret()
+        sealed = (self._secrets.seal(app.client_id, secret.encode()), *kept)
+        return Changed(replace(app, webhook_secrets=sealed, webhook_rotated_at=now), secret)
+
+    async def _change(self, client_id: str, change: Callable[[Registration, int], Changed], by: str | None) -> Changed:
+        now = await self._apps.now()
+        made: list[str | None] = []
+
+        def changed(app: Registration) -> Registration:
+            registration, secret = change(app, now)
+            made.append(secret)
+            return registration
+
+        registration = await self._apps.change(client_id, changed, by)
+        return Changed(registration, made[-1])
+
+
+def newest_mark(app: Registration) -> str:
+    """By what the newest signing secret is named on pages: of its sealed form, it tells nothing of the secret."""
+    return hashlib.sha256(b"".join(app.webhook_secrets[:1])).hexdigest()[:8]
+
+
+def new_webhook_secret() -> str:
+    """A signing secret of 262 random bits: `whsec_` and base64, as Standard Webhooks has it, of letters and digits
+    alone, so that a double click takes the whole."""
+    return PREFIX + "".join(random.choice(_LETTERS) for _ in range(_LENGTH))
+
+
+def check_webhook_secret(secret: str) -> None:
+    """Raises ValueError unless somebody may bring this signing secret along: as Standard Webhooks has it, `whsec_` and
+    the base64 of 24 to 64 bytes. The message says nothing of the secret."""
+    try:
+        length = len(base64.b64decode(secret.removeprefix(PREFIX).encode("ascii"), validate=True))
+    except (UnicodeEncodeError, binascii.Error):
+        length = 0
+    if not secret.startswith(PREFIX) or not 24 <= length <= 64:
+        raise ValueError(f"must be {PREFIX} and the base64 of 24 to 64 bytes")

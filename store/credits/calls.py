@@ -1,0 +1,264 @@
+"""AI calls on a person's credits: hold the most a call can cost, then settle to what it used, or release. SPEC 4.6."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+import msgpack
+
+from store import keys
+from store.app_stats import Numbers
+from store.credits.credits import Bookkeeping
+from store.crypto.cipher import Cipher
+from store.crypto.seal import fingerprint, new_id
+from store.engine.scripts import Scripts
+from store.lifetimes import AI, AI_MODELS, AI_REPLY
+from store.oauth.guard import admitted, check_token
+from store.refused import Refused
+from store.results import Caller, Window
+
+MAX_REPLY_BYTES = 2**20
+MAX_REPLIES_BYTES = 16 * 2**20
+CROWDED_SECONDS = 2
+"""When to come back for who has that many: a call usually takes seconds."""
+MAX_TOKENS = 10**9
+"""No upstream's report counts for more: beyond, the product with a price is no longer exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Whole micro-dollars per million tokens, and the name under which the ledger keeps them."""
+
+    version: str
+    input: int
+    output: int
+
+    def cost(self, input_tokens: int, output_tokens: int) -> int:
+        """What so many tokens cost in micro-dollars, rounded up once."""
+        return -(-(input_tokens * self.input + output_tokens * self.output) // 1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a call is held for. `input_tokens` is an upper bound; without `least_output` tokens the call makes no sense;
+    `lasts` is the time in ms after which the hold ends by itself, more than the call may take. `key` is the
+    idempotency key, `body` the request it stands for."""
+
+    model: str
+    price: Price
+    input_tokens: int
+    output_tokens: int
+    least_output: int
+    lasts: int
+    key: str | None = None
+    body: bytes = b""
+    hold_id: str = field(default_factory=new_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What was held: `output_tokens` is what the call may use, cut to what is affordable; `amount` in micro-dollars;
+    `reads_credits` is whether the app may know what is left."""
+
+    user: str
+    client: str
+    asked: Asked
+    output_tokens: int
+    amount: int
+    window: Window
+    reads_credits: bool = False
+
+    @property
+    def hold_id(self) -> str:
+        """The id under which the hold stands, and its charge in the ledger."""
+        return self.asked.hold_id
+
+    @property
+    def keyed(self) -> bool:
+        """Whether the call has an idempotency key."""
+        return self.asked.key is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a call cost and what is left to spend, in micro-dollars."""
+
+    charged: int
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A reply: the charge is told between `head` and `tail`, which are bytes of the media type."""
+
+    media_type: str
+    head: bytes
+    tail: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The same idempotency key was used before: the reply of then, which is not charged again."""
+
+    kept: Kept
+    charge: Charge
+    window: Window
+    reads_credits: bool = False
+
+
+class Calls:
+    """The life of a hold, one script a step."""
+
+    def __init__(self, scripts: Scripts, cipher: Cipher, books: Bookkeeping, numbers: Numbers | None = None) -> None:
+        self._numbers = numbers
+        self._scripts = scripts
+        self._cipher = cipher
+        self._books = books
+        self.most_each = MAX_TOKENS
+        """Calls that one person may have under way at once, over all processes: as many as anybody likes, until the
+        server's settings name a number."""
+
+    async def check(self, caller: Caller, needed: str, *, everywhere: bool = False) -> Window:
+        """Lets in what is asked about models without a charge; `everywhere`: counted for the person, over all apps.
+        Raises Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
+        return await check_token(self._scripts, caller, needed, AI_MODELS, "" if everywhere else caller.client)
+
+    async def check_call(self, caller: Caller, needed: str) -> Window:
+        """Lets in a call whose body has not been read yet, and counts it: `hold` must know that it was. Raises Refused
+        as `check`."""
+        return await check_token(self._scripts, caller, needed, AI)
+
+    async def hold(self, caller: Caller, needed: str, asked: Asked, *, counted: bool = False) -> Hold | Replayed:
+        """Lets a call in and holds the most it can cost, or answers with the reply of before. Raises
+        Refused("invalid_token", "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit",
+        "idempotency_in_progress", "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable: a hold that
+        was placed all the same ends by itself. "rate_limited" is also for a person who has `most_each` under way.
+        `counted`: the window counted this call when `check_call` let it in."""
+        reply = await self._scripts.run(
+            "place_hold",
+            {
+                **keys.token(caller.user, caller.client, caller.family, caller.generation),
+                **keys.credits(caller.user),
+                **keys.idempotency(caller.user, caller.client, fingerprint(asked.key or "")),
+                "window": keys.limit(caller.user, AI.name),
+            },
+            needed=caller.may(needed),
+            limit=AI.limit,
+            period=AI.period,
+            client=caller.client,
+            hold=asked.hold_id,
+            input=asked.input_tokens,
+            least=asked.least_output,
+            output=asked.output_tokens,
+            input_price=asked.price.input,
+            output_price=asked.price.output,
+            hold_ttl=asked.lasts,
+            most=self.most_each,
+            reads=caller.may("credits:read"),
+            digest="" if asked.key is None else hashlib.sha256(asked.body).hexdigest()[:32],
+            counted="1" if counted else "",
+        )
+        window = admitted(reply, AI, needed)
+        if reply.word == "replayed":
+            charge = Charge(reply.number("charged"), reply.number("left"))
+            kept = self._open(caller, asked.key or "", reply.raw("sealed"))
+            return Replayed(kept, charge, window, reply.number("reads") == 1)
+        if reply.word != "held":
+            _refuse(reply.word, window)
+        # The request is long, and only its digest was needed.
+        asked = replace(asked, body=b"")
+        output, amount, reads = reply.number("output"), reply.number("amount"), reply.number("reads") == 1
+        return Hold(caller.user, caller.client, asked, output, amount, window, reads)
+
+    async def settle(
+        self, hold: Hold, input_tokens: int, output_tokens: int, reply: Kept | None = None
+    ) -> Charge | None:
+        """Charges what was used, never more than was held, and keeps the reply under the call's key where there is one.
+        None when the hold has ended by itself: then nothing was charged. May be called again when the answer was
+        lost."""
+        asked, key = hold.asked, fingerprint(hold.asked.key or "")
+        answer = await self._scripts.run(
+            "settle_hold",
+            {
+                **keys.person(hold.user),
+                **keys.idempotency(hold.user, hold.client, key),
+                "grant": keys.grant(hold.user, hold.client),
+            },
+            client=hold.client,
+            hold=hold.hold_id,
+            model=asked.model,
+            input=_counted(input_tokens),
+            output=_counted(output_tokens),
+            input_price=asked.price.input,
+            output_price=asked.price.output,
+            price_version=asked.price.version,
+            keyed="1" if hold.keyed else "",
+            sealed=self._seal(hold, reply) if reply and hold.keyed else b"",
+            name=f"{hold.client}:{key}",
+            reply_prefix=keys.reply_prefix(hold.user),
+            keep=AI_REPLY,
+            max_reply_bytes=MAX_REPLIES_BYTES,
+            retention=self._books.retention,
+            most=self._books.entries,
+        )
+        if answer.word == "ended":
+            return None
+        charge = Charge(answer.number("charged"), answer.number("left"))
+        if self._numbers is not None:
+            self._numbers.spent(hold.client, charge.charged)
+        return charge
+
+    async def release(self, hold: Hold) -> None:
+        """Ends a hold without a charge; its idempotency key may be used again. May be called again."""
+        await self._release(hold.user, hold.client, hold.asked)
+
+    async def abandon(self, caller: Caller, asked: Asked) -> None:
+        """Ends the hold of a call whose answer was lost, if it was placed."""
+        await self._release(caller.user, caller.client, asked)
+
+    async def _release(self, user: str, client: str, asked: Asked) -> None:
+        await self._scripts.run(
+            "release_hold",
+            {**keys.credits(user), **keys.idempotency(user, client, fingerprint(asked.key or ""))},
+            hold=asked.hold_id,
+        )
+
+    def _seal(self, hold: Hold, reply: Kept) -> bytes:
+        packed: bytes = msgpack.packb([reply.media_type, reply.head, reply.tail])
+        if len(packed) > MAX_REPLY_BYTES:
+            return b""
+        return self._cipher.seal(hold.user, hold.client, _address(hold.asked.key or ""), packed)
+
+    def _open(self, caller: Caller, key: str, sealed: bytes) -> Kept:
+        packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
+        return Kept(*msgpack.unpackb(packed))
+
+
+def _counted(tokens: int) -> int:
+    """What an upstream's report counts for."""
+    return max(0, min(tokens, MAX_TOKENS))
+
+
+def _address(key: str) -> str:
+    """No document has a name like it: collections do not begin with an underscore."""
+    return f"_reply/{fingerprint(key)}"
+
+
+def _refuse(word: str, window: Window) -> NoReturn:
+    code, description = _REFUSALS[word]
+    raise Refused(code, description, window=window, retry_after=CROWDED_SECONDS if word == "crowded" else None)
+
+
+_REFUSALS = {
+    "crowded": ("rate_limited", "This person already has the most AI calls that may run at once."),
+    "running": ("idempotency_in_progress", "The call with this Idempotency-Key is still in progress."),
+    "mismatch": ("idempotency_mismatch", "This Idempotency-Key was used with another request."),
+    "reply_gone": (
+        "idempotency_reply_gone",
+        "The call with this Idempotency-Key was made and charged, but its reply is no longer kept.",
+    ),
+    "insufficient_credits": ("insufficient_credits", "The person's credits do not cover this call."),
+    "app_spend_limit": ("app_spend_limit", "This app has reached the person's spending limit for this month."),
+}

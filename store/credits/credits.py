@@ -1,0 +1,296 @@
+"""A person's credits: balance, holds, ledger, and what the operator adds. Amounts are whole micro-dollars."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from store import keys
+from store.accounts.signin.sessions import Session
+from store.crypto.seal import fingerprint
+from store.engine.scripts import Reply, Scripts
+from store.lifetimes import CREDIT_KEY, CREDITS_READ, PROOF, SPENDING_MAIL, UNDO_LINK
+from store.moments import at
+from store.oauth.guard import admitted
+from store.refused import Refused, refuse_signed_out, refuse_unproved
+from store.results import Allowance, Caller, Profile, Visitor, Window, allowance_of, profile_of
+
+CURRENCY = "USD"
+SCALE = 6
+"""An amount is this many decimal places of the currency."""
+MAX_AMOUNT = 10**12
+"""The most that is added or taken at once: a million dollars."""
+MAX_PAID = 10**15
+MAX_REASON = 200
+ENTRIES_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Bookkeeping:
+    """How long an entry stands in the ledger before it is folded into the opening balance, in ms, and how many."""
+
+    retention: int = 400 * 86_400_000
+    entries: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class AppLimit:
+    """What the caller may spend in a calendar month (UTC): `used` is charged or held."""
+
+    limit: int
+    used: int
+    resets_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What an app may know: `paid` is the sum of the ledger, `held` what calls under way may cost."""
+
+    paid: int
+    held: int
+    app_limit: AppLimit | None = None
+
+    @property
+    def spendable(self) -> int:
+        """What is left to spend."""
+        return self.paid - self.held
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the ledger. `kind` is `grant` or `charge`; `paid` the balance after it; what a charge is for stands in
+    client, model, tokens, price version and hold; `reason` belongs to a grant."""
+
+    entry_id: str
+    at: datetime
+    kind: str
+    amount: int
+    paid: int
+    reason: str = ""
+    client: str = ""
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    price_version: str = ""
+    hold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A hold that stands: for which app, how much, and when it ends by itself."""
+
+    client: str
+    amount: int
+    ends_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A person's credits, the newest entries first. `opening` is the sum of the entries that were folded, the newest of
+    them from `opening_at`; opening and all entries add up to `paid`."""
+
+    paid: int
+    held: int
+    opening: int
+    opening_at: datetime | None
+    holds: tuple[Holding, ...]
+    entries: tuple[Entry, ...]
+
+    @property
+    def spendable(self) -> int:
+        """What is left to spend."""
+        return self.paid - self.held
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What apps charged on the days until `today` (UTC): day, client id and sum, for each day and app with charges.
+    `whole`: no entry of those days was left out."""
+
+    today: date
+    whole: bool
+    charged: tuple[tuple[date, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The balance after a grant; `replayed` where the same key had done it before."""
+
+    balance: Balance
+    replayed: bool
+
+
+class Credits:
+    """What apps, people and the operator see of credits, and what the operator adds. `idle` is the idle lifetime of a
+    session in ms."""
+
+    def __init__(self, scripts: Scripts, idle: int, books: Bookkeeping) -> None:
+        self._scripts = scripts
+        self._idle = idle
+        self._books = books
+
+    async def balance(self, caller: Caller, needed: str) -> tuple[Balance, Window]:
+        """What an app may know of the balance. Raises Refused("invalid_token", "insufficient_scope" or
+        "rate_limited")."""
+        reply = await self._scripts.run(
+            "read_balance",
+            {
+                **keys.token(caller.user, caller.client, caller.family, caller.generation),
+                **keys.credits(caller.user),
+                "window": keys.limit(caller.user, CREDITS_READ.name, caller.client),
+            },
+            needed=caller.may(needed),
+            limit=CREDITS_READ.limit,
+            period=CREDITS_READ.period,
+            client=caller.client,
+        )
+        window = admitted(reply, CREDITS_READ, needed)
+        limit = None
+        if reply.raw("spend_limit"):
+            limit = AppLimit(reply.number("spend_limit"), reply.number("used"), at(reply.number("resets_at")))
+        return Balance(reply.number("paid"), reply.number("held"), limit), window
+
+    async def grant(self, user: str, amount: int, *, reason: str = "", key: str | None = None) -> Granted:
+        """Adds to a person's credits, or takes from them where `amount` is negative; the same key does so once in 90
+        days. Raises Refused("not_found", "invalid_request", "idempotency_mismatch", or "insufficient_credits" for more
+        than is spendable)."""
+        if not 0 < abs(amount) <= MAX_AMOUNT:
+            raise Refused("invalid_request", f"amount is 1 to {MAX_AMOUNT} micro-dollars, or as many below zero.")
+        if len(reason) > MAX_REASON or not reason.isprintable():
+            raise Refused("invalid_request", f"reason is at most {MAX_REASON} printable characters.")
+        if key is not None and (not 1 <= len(key) <= 255 or not key.isprintable()):
+            raise Refused("invalid_request", "An idempotency key is 1 to 255 printable characters.")
+        # Without a key of its own a grant gets one, so that it can be sent again when the answer is lost.
+        return await self._grant(user, amount, reason, secrets.token_hex(16) if key is None else key, first=False)
+
+    async def begin(self, user: str, amount: int, *, reason: str) -> Granted:
+        """Gives credits to a person who never had any; nothing to anybody else. Raises Refused("not_found")."""
+        return await self._grant(user, amount, reason, f"first {secrets.token_hex(16)}", first=True)
+
+    async def _grant(self, user: str, amount: int, reason: str, key: str, *, first: bool) -> Granted:
+        reply = await self._scripts.run(
+            "grant_credit",
+            {**keys.person(user), **keys.idempotency(user, "", fingerprint(key))},
+            amount=amount,
+            reason=reason,
+            digest=hashlib.sha256(f"{amount} {reason}".encode()).hexdigest()[:32],
+            first="1" if first else "",
+            max_paid=MAX_PAID,
+            keep=CREDIT_KEY,
+            retention=self._books.retention,
+            most=self._books.entries,
+        )
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+        if reply.word == "mismatch":
+            raise Refused("idempotency_mismatch", "This key was used with another amount or reason.")
+        if reply.word == "too_much":
+            raise Refused("invalid_request", f"A balance never exceeds {MAX_PAID} micro-dollars.")
+        if reply.word == "insufficient_credits":
+            raise Refused("insufficient_credits", "There is not as much to take.")
+        return Granted(Balance(reply.number("paid"), reply.number("held")), reply.number("replayed") == 1)
+
+    async def show(self, user: str, *, before: str = "", most: int = ENTRIES_AT_ONCE) -> Account:
+        """A person's credits for the operator, with the newest entries before the entry `before`. Raises
+        Refused("not_found", or "invalid_request" for what is no id of an entry)."""
+        reply = await self._scripts.run("show_credits", keys.person(user), before=_place(before), most=most)
+        if reply.word == "not_found":
+            raise Refused("not_found", "No such person.")
+        return _account(reply)
+
+    async def of(self, session: Session, *, before: str = "", most: int = ENTRIES_AT_ONCE) -> tuple[Profile, Account]:
+        """Who is signed in and their credits. Raises SignedOut, Refused("invalid_request") for a `before` that is no
+        id of an entry."""
+        reply = await self._scripts.run(
+            "read_credits",
+            {**session.keys(), **keys.credits(session.user)},
+            idle=self._idle,
+            before=_place(before),
+            most=most,
+        )
+        refuse_signed_out(reply)
+        return profile_of(session.user, reply), _account(reply)
+
+    async def spending(self, session: Session, days: int, most: int = 5000) -> Spending:
+        """What apps charged today and on the days before, `days` in all, as far as the newest `most` entries say.
+        Raises SignedOut."""
+        reply = await self._scripts.run("read_spending", session.keys(), idle=self._idle, days=days, most=most)
+        refuse_signed_out(reply)
+        rows = ((_day(int(day)), client.decode(), int(amount)) for day, client, amount in reply.rows("rows"))
+        return Spending(_day(reply.number("today")), reply.number("whole") == 1, tuple(rows))
+
+    async def set_spend_limit(
+        self, session: Session, client: str, limit: int | None, visitor: Visitor
+    ) -> Allowance | None:
+        """What a connected app may spend in a calendar month; None takes the limit off. Returns what the person is to
+        be mailed where that is more than before. Raises SignedOut, Unproved unless the person confirmed within 10
+        minutes, Refused("not_found") for an app that may not spend at all."""
+        reply = await self._scripts.run(
+            "set_spend_limit",
+            {
+                **session.keys(),
+                "grant": keys.grant(session.user, client),
+                "mails": keys.limit(session.user, SPENDING_MAIL.name),
+            },
+            client=client,
+            spend_limit="none" if limit is None else limit,
+            idle=self._idle,
+            mails_most=SPENDING_MAIL.limit,
+            mails_period=SPENDING_MAIL.period,
+            raise_kept=UNDO_LINK,
+            proof=PROOF,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        refuse_unproved(reply)
+        if reply.word == "not_found":
+            raise Refused("not_found", "This app is not connected, or may not spend.")
+        return allowance_of(reply)
+
+
+def _place(before: str) -> str:
+    """A place in the ledger: the id of an entry, or "" for its newest end."""
+    # Both parts fit 64 bits, and something can stand before it.
+    if before and not re.fullmatch(r"[1-9][0-9]{0,17}-[0-9]{1,18}", before):
+        raise Refused("invalid_request", "This is no entry of the ledger.")
+    return before
+
+
+def _day(number: int) -> date:
+    """The day of this number since the epoch."""
+    return date(1970, 1, 1) + timedelta(days=number)
+
+
+def _account(reply: Reply) -> Account:
+    opening_at = reply.number("opening_at")
+    return Account(
+        reply.number("paid"),
+        reply.number("held"),
+        reply.number("opening"),
+        at(opening_at) if opening_at else None,
+        tuple(Holding(client.decode(), int(amount), at(int(ends))) for client, amount, ends in reply.rows("standing")),
+        tuple(_entry(row) for row in reply.rows("entries")),
+    )
+
+
+def _entry(row: list[object]) -> Entry:
+    entry_id, flat = row
+    assert isinstance(entry_id, bytes) and isinstance(flat, list)
+    fields = {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}
+    return Entry(
+        entry_id.decode(),
+        at(int(entry_id.partition(b"-")[0])),
+        fields["kind"],
+        int(fields["amount"]),
+        int(fields["paid"]),
+        fields.get("reason", ""),
+        fields.get("client", ""),
+        fields.get("model", ""),
+        int(fields.get("input", 0)),
+        int(fields.get("output", 0)),
+        fields.get("price", ""),
+        fields.get("hold", ""),
+    )

@@ -1,0 +1,60 @@
+"""A person's credits as the operator's commands, the operations port and downloads name them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from store.credits.credits import CURRENCY, ENTRIES_AT_ONCE, SCALE, Account, Balance, Credits, Entry
+from store.moments import timestamp
+
+
+async def pages(credits: Credits, user: str, most: int | None = None) -> AsyncIterator[Account]:
+    """A person's credits page by page, the newest entries first, `most` of them in all. Balance, opening and holds are
+    those of the moment a page was read. Raises Refused("not_found")."""
+    before, more = "", True
+    while more:
+        asked = ENTRIES_AT_ONCE if most is None else min(ENTRIES_AT_ONCE, most)
+        account = await credits.show(user, before=before, most=asked)
+        yield account
+        most = None if most is None else most - asked
+        more = len(account.entries) == asked and most != 0
+        before = account.entries[-1].entry_id if more else ""
+
+
+def balance_record(balance: Balance | Account) -> dict[str, Any]:
+    """The balance with the field names of the interface."""
+    amounts = {"paid": balance.paid, "held": balance.held, "spendable": balance.spendable}
+    return {**amounts, "currency": CURRENCY, "scale": SCALE}
+
+
+def opening_record(account: Account) -> dict[str, Any]:
+    """The sum of what was folded, and from when the newest of it is."""
+    return {
+        "opening": account.opening,
+        "openingAt": timestamp(account.opening_at) if account.opening_at else None,
+    }
+
+
+def holds_record(account: Account) -> list[dict[str, Any]]:
+    """What calls under way may cost."""
+    return [
+        {"client_id": hold.client, "amount": hold.amount, "endsAt": timestamp(hold.ends_at)} for hold in account.holds
+    ]
+
+
+def entry_record(entry: Entry) -> dict[str, Any]:
+    """A line of the ledger."""
+    return {
+        "at": timestamp(entry.at),
+        "kind": entry.kind,
+        "amount": entry.amount,
+        "paid": entry.paid,
+        "reason": entry.reason,
+        "client_id": entry.client,
+        "model": entry.model,
+        "inputTokens": entry.input_tokens,
+        "outputTokens": entry.output_tokens,
+        "priceVersion": entry.price_version,
+        "hold": entry.hold,
+    }

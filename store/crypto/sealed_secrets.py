@@ -1,0 +1,46 @@
+"""Secrets that must be read again, encrypted under the secret keys: of authenticator apps and of webhooks. No I/O."""
+
+from __future__ import annotations
+
+import os
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from store.crypto.keyring import Keys, SecretKey
+from store.errors import StoreError
+
+_NONCE_BYTES = 12
+
+
+class SealedSecrets:
+    """Seals secrets of one `purpose` with the ring's keys; the front key seals. The owner, a person or an app, is
+    associated data, so a secret that is moved opens nowhere. `what` is what errors call one."""
+
+    def __init__(self, keys: Keys, purpose: bytes, what: str) -> None:
+        self._keys = keys
+        self._purpose = purpose
+        self._what = what
+
+    def seal(self, owner: str, secret: bytes) -> bytes:
+        """The secret, encrypted: key id, nonce, ciphertext and tag."""
+        key, nonce = self._keys.ring.front, os.urandom(_NONCE_BYTES)
+        return bytes([key.id]) + nonce + self._aead(key).encrypt(nonce, secret, owner.encode())
+
+    def open(self, owner: str, sealed: bytes) -> bytes:
+        """The secret. Raises StoreError when it was damaged, moved, or sealed under a key that is gone."""
+        key = self._keys.ring.by_id(sealed[0]) if len(sealed) > 1 + _NONCE_BYTES else None
+        if key is None:
+            raise StoreError(f"{self._what} is sealed under a key that is not configured")
+        nonce, body = sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
+        try:
+            return self._aead(key).decrypt(nonce, body, owner.encode())
+        except InvalidTag:
+            raise StoreError(f"{self._what} does not open: it was damaged or moved") from None
+
+    def is_front(self, sealed: bytes) -> bool:
+        """Whether it is sealed under the front key."""
+        return sealed[:1] == bytes([self._keys.ring.front.id])
+
+    def _aead(self, key: SecretKey) -> AESGCM:
+        return AESGCM(key.derive(self._purpose, 32))

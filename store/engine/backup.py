@@ -1,0 +1,180 @@
+"""Copies of the embedded store: made while a server writes to it, and laid into an empty data directory.
+
+A copy is one file in the engine's own format for snapshots (RDB): the store as it was at one moment. The engine writes
+it from a fork of itself; it is copied to where it is to be, read back by the engine's own checker, and takes its name
+when it is whole. All of this is synchronous, as everything about the embedded store is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Final
+
+import redis
+
+from store.engine.datadir import Files, Lock, recorded_socket
+from store.engine.embedded import EmbeddedStore, binary, client_of
+from store.errors import StartupError
+
+__all__ = ["Show", "begin_restore", "check", "give_up", "reserved", "save", "write_privately"]
+
+Show = Callable[[float, str], None]
+"""Told the share that is done, from 0 to 1, and what is being done."""
+
+_POLL: Final = 0.02
+_PIECE: Final = 1 << 20
+_SNAPSHOT: Final = "dump.rdb"
+_FOLDER: Final = "appendonlydir"
+_BASE: Final = "appendonly.aof.1.base.rdb"
+_MANIFEST: Final = "appendonly.aof.manifest"
+
+
+def save(data_dir: Path, target: Path, show: Show) -> int:
+    """Copies the store that runs on `data_dir` into `target`, a file that is not there yet, and returns the number of
+    keys in it. Raises StartupError where the copy cannot be made, FileExistsError, OSError; a file is there whole or
+    not at all."""
+    files = Files(data_dir.resolve())
+    path = recorded_socket(files)
+    if path is None:
+        raise StartupError(f"No store runs on {files.root}.")
+    lock = Lock.take(files.root / "backup.lock")
+    if lock is None:
+        raise StartupError(f"Another backup of {files.root} is being made. Try again when it is done.")
+    snapshot = files.data / _SNAPSHOT
+    try:
+        with reserved(target), client_of(path, timeout=10.0) as client:
+            _snapshot(client, show)
+            with snapshot.open("rb") as source, write_privately(target) as file:
+                _copy(source, file, show)
+                file.flush()
+                return check(Path(file.name))
+    except redis.RedisError as exc:
+        raise StartupError(f"The store of {files.root} could not be copied: {exc}") from exc
+    finally:
+        with contextlib.suppress(OSError):
+            snapshot.unlink()
+        lock.release()
+
+
+def begin_restore(data_dir: Path, source: Path, show: Show) -> EmbeddedStore:
+    """Lays a copy into a data directory that holds no store yet, and starts the store on it; the caller looks at it and
+    stops it, or gives it up with `give_up`. Raises StartupError for a directory that is in use or not empty and for a
+    file that is no whole copy, OSError."""
+    check(source)
+    files = Files.prepare(data_dir)
+    lock = Lock.take(files.lock)
+    if lock is None:
+        raise StartupError(f"The data directory {files.root} is in use. Stop its server first.")
+    try:
+        if any(files.data.iterdir()):
+            raise StartupError(f"The data directory {files.root} holds a store already. Restore into an empty one.")
+        draft = files.data / f"{_FOLDER}.draft"
+        try:
+            draft.mkdir(mode=0o700)
+            with source.open("rb") as found, write_privately(draft / _BASE) as file:
+                _copy(found, file, show)
+            with write_privately(draft / _MANIFEST) as file:
+                file.write(f"file {_BASE} seq 1 type b\n".encode())
+            draft.rename(files.data / _FOLDER)
+        except BaseException:
+            _remove(draft)
+            raise
+    except BaseException:
+        lock.release()
+        raise
+    try:
+        return EmbeddedStore(files, lock, "manage", wait=30.0)
+    except BaseException:
+        _remove(files.data / _FOLDER)
+        raise
+
+
+def give_up(data_dir: Path) -> None:
+    """Takes back what `begin_restore` has laid into a data directory whose store was stopped."""
+    _remove(Files(data_dir.resolve()).data / _FOLDER)
+
+
+def check(file: Path) -> int:
+    """The number of keys in a copy, which the engine reads from end to end. Raises StartupError for what is no whole
+    copy, OSError for a file that cannot be read."""
+    with file.open("rb"):
+        pass
+    # The engine's binary is its own checker, by the name it is called by.
+    done = subprocess.run(
+        ["valkey-check-rdb", str(file.absolute())],
+        executable=binary(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env={"LC_ALL": "C"},
+    )
+    found = re.search(r"(\d+) keys read", done.stdout)
+    if done.returncode or found is None:
+        said = " ".join((done.stdout + done.stderr).split())[-300:]
+        raise StartupError(
+            f"{file} is no whole copy of a store, or one of an engine that this one does not read: {said}"
+        )
+    return int(found[1])
+
+
+@contextlib.contextmanager
+def write_privately(target: Path) -> Iterator[IO[bytes]]:
+    """A file for its owner's eyes only that takes its name, and the place of what has it, when it is whole."""
+    with tempfile.NamedTemporaryFile(prefix=f".{target.name}.", dir=target.parent, delete=False) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, target)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+@contextlib.contextmanager
+def reserved(target: Path) -> Iterator[None]:
+    """Keeps the name of a file that is not there yet for the block, which puts the file there, or fails. Raises
+    FileExistsError."""
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+    try:
+        yield
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def _snapshot(client: redis.Redis, show: Show) -> None:
+    """Has the engine write its snapshot, and waits for it."""
+    begun = int(client.info("persistence")["rdb_saves"])
+    client.bgsave(schedule=True)  # an append-only file that is being rewritten is waited for
+    while True:
+        state = client.info("persistence")
+        if int(state["rdb_saves"]) > begun and not state["rdb_bgsave_in_progress"]:
+            break
+        total = int(state.get("current_save_keys_total", 0))
+        show(int(state.get("current_save_keys_processed", 0)) / max(total, 1) / 2, f"{total:,} keys are written")
+        time.sleep(_POLL)
+    if state["rdb_last_bgsave_status"] != "ok":
+        raise StartupError("The store could not write its snapshot; store.log in the data directory says why.")
+
+
+def _copy(source: IO[bytes], target: IO[bytes], show: Show) -> None:
+    size, done = max(os.fstat(source.fileno()).st_size, 1), 0
+    while piece := source.read(_PIECE):
+        target.write(piece)
+        done += len(piece)
+        show(0.5 + done / size / 2, f"{done:,} of {size:,} bytes are copied")
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

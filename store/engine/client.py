@@ -1,0 +1,121 @@
+"""redis-py's client of one server, whose scripts travel on a lane, and its pool for everything else."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Awaitable
+from typing import Any, Final
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from store.engine.pipeline import Lane
+from store.engine.replicas import Confirmed, Wait, WaitingLanes
+
+POOL_WAIT: Final = 2.0
+"""Seconds a call waits for a free connection before the store counts as unavailable."""
+
+
+def no_retry() -> Retry:
+    """Nothing is ever sent twice by the client library: a script whose reply was lost may have run."""
+    return Retry(NoBackoff(), 0)
+
+
+def connection_options(timeout: float) -> dict[str, Any]:
+    """What holds for every connection. `timeout` is in seconds, for connecting and for each reply."""
+    return {
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+        "health_check_interval": 0,
+        "decode_responses": False,
+        # With RESP3, redis-py 8 turns maintenance notifications on and then reuses connections the server closed.
+        "protocol": 2,
+        "client_name": "latchkey",
+    }
+
+
+def pool_options(timeout: float, max_connections: int) -> dict[str, Any]:
+    """What holds for a pool of such connections, which are at most so many."""
+    return {
+        **connection_options(timeout),
+        "timeout": POOL_WAIT,
+        "max_connections": max_connections,
+        "retry": no_retry(),
+        "retry_on_error": [],
+        "retry_on_timeout": False,
+    }
+
+
+class Client(Redis):
+    """redis-py's client, but for scripts and GET: those travel on a lane, many at once in one write. Scripts that wait
+    for replicas have lanes of their own."""
+
+    lane: Lane
+    waiting: WaitingLanes | None = None
+    _lane_timeout: float
+
+    @classmethod
+    def on(cls, pool: BlockingConnectionPool, timeout: float) -> Client:
+        """A client that owns the pool. Raises TypeError for options that do not exist."""
+        pool.make_connection()
+        client = cls(connection_pool=pool)
+        client.auto_close_connection_pool = True
+        client.lane = Lane(pool.make_connection, timeout)
+        client._lane_timeout = timeout
+        return client
+
+    def confirmed(self, wait: Wait) -> Confirmed:
+        """Runs scripts whose answers count once replicas have what they wrote."""
+        connect = self.connection_pool.make_connection
+        self.waiting = waiting = WaitingLanes(connect, self._lane_timeout, wait)
+        return Confirmed(lambda _, *words: waiting.call(*words))
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """All there are."""
+        return (self.lane, *(self.waiting.lanes if self.waiting else ()))
+
+    def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
+        """The script's reply."""
+        return self.lane.call(b"EVALSHA", sha, numkeys, *keys_and_args)
+
+    def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
+        """The script's reply."""
+        return self.lane.call(b"EVAL", script, numkeys, *keys_and_args)
+
+    def get(self, name: Any) -> Awaitable[Any]:
+        """The value of a key."""
+        return self.lane.call(b"GET", name)
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        """Closes the lanes too."""
+        await self.lane.close()
+        if self.waiting:
+            await self.waiting.close()
+        await super().aclose(close_connection_pool)
+
+
+class Pool(BlockingConnectionPool):
+    """A pool in which a call waits for a connection, and never gets one that the server closed."""
+
+    async def ensure_connection(self, connection: AbstractConnection) -> None:
+        """Replace a connection that the server closed while it lay idle.
+
+        redis-py looks at what the event loop has read so far. Asking the kernel also finds a close that the loop has
+        not come round to yet, so a restart of the store costs no request.
+        """
+        if _has_input(connection):
+            await connection.disconnect(nowait=True)
+        await super().ensure_connection(connection)
+
+
+def _has_input(connection: AbstractConnection) -> bool:
+    """Whether an idle connection can be read from: with no command under way, that is an end of file or debris."""
+    writer = connection._writer
+    if writer is None:
+        return False
+    poll = select.poll()
+    poll.register(writer.get_extra_info("socket").fileno(), select.POLLIN)
+    return bool(poll.poll(0))

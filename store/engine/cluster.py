@@ -1,0 +1,265 @@
+"""A cluster: redis-py knows its nodes and which of them owns a slot; every command travels on the lane of its node.
+
+In redis-py's own client one node that is away makes every next command wait until the slots are read anew, and an
+ASKING may go over another connection than the command it is for. Here a node that is slow or away fails the calls to
+its own slots, and the slots are read anew beside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from redis.asyncio.client import PubSub
+from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.connection import AbstractConnection, ConnectionPool
+from redis.client import EMPTY_RESPONSE, NEVER_DECODE
+from redis.exceptions import AskError, ClusterDownError, MovedError, ResponseError, SlotNotCoveredError, TryAgainError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from store.engine.client import connection_options, no_retry
+from store.engine.pipeline import Lane
+from store.engine.replicas import Confirmed, Wait, WaitingLanes
+from store.engine.urls import hosts_of
+
+log = logging.getLogger("latchkey.store")
+
+PORT: Final = 6379
+REFRESH_SECONDS: Final = 1.0
+"""The slots are read anew at most once in so many seconds."""
+
+PAUSES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Seconds before a command that did not run, since its slot is elsewhere or on the move, is sent again. In the sum of
+them most slots are moved."""
+
+
+def connect_cluster(url: str, timeout: float, max_connections: int) -> Cluster:
+    """A client of the cluster to which the nodes in `url` belong; see `connect`. Raises ValueError, TypeError."""
+    hosts, options, path = hosts_of(url, PORT)
+    if path:
+        raise ValueError("a cluster has one database")
+    return Cluster(hosts, timeout, max_connections=max_connections, **{**connection_options(timeout), **options})
+
+
+class Cluster(RedisCluster):
+    """redis-py's client of a cluster, with a lane to each node. `timeout` is in seconds."""
+
+    def __init__(self, hosts: list[tuple[str, int]], timeout: float, **options: Any) -> None:
+        self._hosts = hosts
+        self._timeout = timeout
+        self._lanes: dict[str, Lane] = {}
+        self._waiting: dict[str, WaitingLanes] = {}
+        self._wait: Wait | None = None
+        self._turn = 0
+        self._stale = False
+        self._failed: str | None = None
+        self._read_at = float("-inf")
+        self._reading: asyncio.Task[None] | None = None
+        super().__init__(
+            startup_nodes=[ClusterNode(host, port) for host, port in hosts],
+            # While a slot has no owner the nodes themselves say what they serve.
+            require_full_coverage=False,
+            retry=no_retry(),
+            **options,
+        )
+
+    async def initialize(self, *args: Any, **options: Any) -> Cluster:
+        """Reads the slots, if nobody has. Raises RedisClusterException, ConnectionError, TimeoutError."""
+        tries = 0
+        while True:
+            try:
+                await super().initialize(*args, **options)
+                return self
+            except (RedisConnectionError, RedisTimeoutError):
+                # redis-py asks one node for the slots and then the first primary for its commands, which may be away.
+                primaries, tries = self.get_primaries(), tries + 1
+                if tries >= len(primaries):
+                    raise
+                self.nodes_manager.move_node_to_end_of_cached_nodes(primaries[0].name)
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """All there are."""
+        return (*self._lanes.values(), *(lane for waiting in self._waiting.values() for lane in waiting.lanes))
+
+    async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
+        """The script's reply."""
+        return await self._run(keys_and_args[0], "EVALSHA", sha, numkeys, *keys_and_args)
+
+    async def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Any:
+        """The script's reply."""
+        return await self._run(keys_and_args[0], "EVAL", script, numkeys, *keys_and_args)
+
+    def confirmed(self, wait: Wait) -> Confirmed:
+        """Runs scripts whose answers count once replicas of their node have what they wrote."""
+        self._wait = wait
+        return Confirmed(partial(self._run, waits=True))
+
+    async def _run(self, key: str, *words: Any, waits: bool = False) -> Any:
+        """A script, at the node that owns the slot of its first key."""
+        if self._initialize:
+            await self.initialize()
+        try:
+            node = self.get_node_from_key(key)
+        except SlotNotCoveredError:
+            self.refresh()
+            raise
+        assert node is not None
+        # A script goes nowhere by ASK: there, a row that it builds the key of and that has not moved yet would look as
+        # if it were not there, and the server would not say so. It waits until the slot has moved.
+        return await self._call(node, words, follow_ask=False, waits=waits)
+
+    async def _execute_command(self, target_node: ClusterNode, *args: Any, **options: Any) -> Any:
+        """Any other command, at the node that redis-py has chosen for it."""
+        try:
+            answer = await self._call(target_node, (*args[0].split(), *args[1:]), follow_ask=True)
+        except ResponseError:
+            if EMPTY_RESPONSE in options:
+                return options[EMPTY_RESPONSE]
+            raise
+        for name in (EMPTY_RESPONSE, NEVER_DECODE, "keys"):
+            options.pop(name, None)
+        callback = target_node.response_callbacks.get(args[0])
+        return callback(answer, **options) if callback else answer
+
+    async def get_nodes_from_slot(self, command: str, *args: Any) -> list[ClusterNode]:
+        """The node for a command with a key. Raises SlotNotCoveredError."""
+        try:
+            found: list[ClusterNode] = await super().get_nodes_from_slot(command, *args)
+        except KeyError as slot:
+            self.refresh()
+            raise SlotNotCoveredError(f"slot {slot} has no owner") from None
+        return found
+
+    async def _call(self, node: ClusterNode, words: tuple[Any, ...], *, follow_ask: bool, waits: bool = False) -> Any:
+        """The answer of the node, or of the one to which it refers. What did not run is sent again, and nothing else.
+        Raises TryAgainError when the slot is on the move for too long, ConnectionError, TimeoutError and
+        ClusterDownError; where it waits for replicas, Unconfirmed."""
+        asked: ClusterNode | None = None
+        for pause in (*PAUSES, None):
+            try:
+                if asked is None:
+                    return await (self._waiting_lanes(node) if waits else self._lane(node)).call(*words)
+                lane = self._lane(asked)
+                return (await asyncio.gather(lane.call("ASKING"), lane.call(*words)))[1]
+            except MovedError as error:
+                self.nodes_manager.slots_cache.setdefault(error.slot_id, [])
+                await self.nodes_manager.move_slot(error)
+                node, asked = self.nodes_manager.get_node_from_slot(error.slot_id), None
+                self.refresh()
+            except AskError as error:
+                asked = self._named(error.host, error.port) if follow_ask else None
+            except TryAgainError:
+                asked = None
+            except (RedisConnectionError, RedisTimeoutError, ClusterDownError):
+                self.refresh((asked or node).name)
+                raise
+            if pause is None:
+                break
+            await asyncio.sleep(pause)
+        raise TryAgainError("the slot is being moved")
+
+    def _named(self, host: str, port: int) -> ClusterNode:
+        """The node at an address; one that owns no slot yet is not in the table."""
+        found = self.get_node(host=host, port=port)
+        return found or ClusterNode(host, port, **self.nodes_manager.connection_kwargs)
+
+    def _lane(self, node: ClusterNode) -> Lane:
+        lane = self._lanes.get(node.name)
+        if lane is None:
+            lane = self._lanes[node.name] = Lane(_opening(node), self._timeout)
+        return lane
+
+    def _waiting_lanes(self, node: ClusterNode) -> WaitingLanes:
+        found = self._waiting.get(node.name)
+        if found is None:
+            assert self._wait is not None
+            found = self._waiting[node.name] = WaitingLanes(_opening(node), self._timeout, self._wait)
+        return found
+
+    def get_default_node(self) -> ClusterNode:
+        """The node for a command without a key: a primary whose lane is open, else each in turn."""
+        primaries = self.get_primaries()
+        for node in primaries:
+            if node.name in self._lanes and self._lanes[node.name].is_open:
+                return node
+        self._turn += 1
+        return primaries[self._turn % len(primaries)] if primaries else super().get_default_node()
+
+    def pubsub(self, **options: Any) -> PubSub:  # type: ignore[override]  # ours takes no node
+        """A subscription at one of the nodes; what is published at any reaches all of them."""
+        return _Subscription(self, **options)
+
+    def refresh(self, failed: str | None = None) -> None:
+        """Has the slots read anew, beside; a node that `failed` is asked last."""
+        if self._initialize:  # the next command reads them
+            return
+        self._stale, self._failed = True, failed
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(self._read_slots())
+
+    async def _read_slots(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while self._stale:
+            await asyncio.sleep(max(0.0, self._read_at + REFRESH_SECONDS - clock()))
+            self._stale, self._read_at = False, clock()
+            try:
+                await self.nodes_manager.initialize(last_failed_node_name=self._failed)
+            except Exception as error:  # the table stays as it is, until a node answers
+                log.warning("the cluster's slots cannot be read: %s", type(error).__name__)
+                self._stale = True
+                # The nodes that were found may all be gone, and the configured names lead to others now.
+                for host, port in self._hosts:
+                    node = ClusterNode(host, port, **self.nodes_manager.connection_kwargs)
+                    self.nodes_manager.startup_nodes.setdefault(node.name, node)
+            kinds: tuple[dict[str, Any], ...] = (self._lanes, self._waiting)
+            for kind in kinds:
+                for name in kind.keys() - self.nodes_manager.nodes_cache.keys():
+                    if kind[name].is_idle:
+                        await kind.pop(name).close()
+
+    async def aclose(self) -> None:
+        """Closes the lanes too."""
+        if self._reading is not None:
+            self._stale = False
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+        for lane in self._lanes.values():
+            await lane.close()
+        for waiting in self._waiting.values():
+            await waiting.close()
+        self._lanes.clear()
+        self._waiting.clear()
+        await super().aclose()
+
+
+def _opening(node: ClusterNode) -> Callable[[], AbstractConnection]:
+    """What opens a connection to a node."""
+    settings = {**node.connection_kwargs, "retry": no_retry()}
+    return lambda: node.connection_class(**settings)
+
+
+class _Subscription(PubSub):
+    """Has a connection of its own, which ends with its node; the next subscription is at another one."""
+
+    def __init__(self, cluster: Cluster, **options: Any) -> None:
+        super().__init__(None, encoder=cluster.encoder, **options)  # type: ignore[arg-type]  # as redis-py's own does
+        self._cluster = cluster
+        self._node: ClusterNode | None = None
+
+    async def connect(self) -> None:
+        """Chooses a node, the first time. Raises ConnectionError, TimeoutError."""
+        if self._node is None:
+            await self._cluster.initialize()
+            self._node = self._cluster.get_default_node()
+            settings = {**self._node.connection_kwargs, "retry": no_retry()}
+            self.connection_pool = ConnectionPool(self._node.connection_class, **settings)
+        try:
+            await super().connect()  # type: ignore[no-untyped-call]  # what it inherits has none
+        except (RedisConnectionError, RedisTimeoutError):
+            self._cluster.refresh(self._node.name)
+            raise

@@ -1,0 +1,195 @@
+"""The scripts of `lua/`, called by name with named keys and arguments, answered with named fields.
+
+`store/engine/script_source.py` reads the files and what their headers promise.
+
+A script that includes "audit" tells, behind the fields of its answer, which events it recorded: `Reply.noted`.
+
+No writing script is ever sent twice: a lost answer is `StoreUnavailable`, its outcome unknown.
+
+Durable is what takes something away for good, counts once, moves money or puts something where nothing else has it:
+what a failover must not undo once it was answered. Such a script writes something with each answer that says it was
+done, also when there was nothing left to do: WAIT covers what its own connection has written.
+
+A store at its `maxmemory` refuses a script at its first write, unless that write can take no memory: then the rest of
+the script runs (as EVAL's documentation says). So a script with `@reserve` begins with one that changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from store.engine.script_source import Script, own_scripts
+from store.errors import StoreError, Unconfirmed, wrapped
+from store.security_events import OUTCOMES, WORDS
+
+Value = str | bytes | int
+Watch = Callable[[str, float], None]
+"""Is told how many seconds a script took; of one call in `TIMED`, since it is reading the clock that costs."""
+TIMED = 8
+Hear = Callable[[str, "Reply", Mapping[str, str], Mapping[str, "Value"]], None]
+"""Hears of an answer that concerns security: the script, its answer, keys and arguments."""
+
+
+class Evaluator(Protocol):
+    """What the scripts need of a Redis client."""
+
+    def evalsha(self, sha: str, numkeys: int, *keys_and_args: Value) -> Awaitable[Any]: ...
+
+    def eval(self, script: str, numkeys: int, *keys_and_args: Value) -> Awaitable[Any]: ...
+
+
+class Reply(NamedTuple):
+    """What a script answered: a word and the fields its header names after it."""
+
+    word: str
+    fields: Mapping[str, Any]
+    noted: Sequence[Sequence[bytes]] = ()
+    """The events that the script recorded: trail, event, client, address, agent."""
+
+    def text(self, name: str) -> str:
+        """The field as text."""
+        value: bytes = self.fields[name]
+        return value.decode()
+
+    def raw(self, name: str) -> bytes:
+        """The field's bytes."""
+        value: bytes = self.fields[name]
+        return value
+
+    def number(self, name: str) -> int:
+        """The field as an integer."""
+        return int(self.fields[name])
+
+    def rows(self, name: str) -> list[Any]:
+        """The field as a list."""
+        value: list[Any] = self.fields[name]
+        return value
+
+
+@dataclass(slots=True)
+class Word:
+    """What a script answers first, the names of the fields behind it, how often `Scripts` was answered it, and whether
+    this answer concerns security."""
+
+    name: str
+    fields: tuple[str, ...]
+    count: int = 0
+    heard: bool = False
+
+
+class Scripts:
+    """Calls scripts by name on one client; what is durable goes by `durable`, where that is given."""
+
+    def __init__(
+        self, client: Evaluator, scripts: Mapping[str, Script] | None = None, durable: Evaluator | None = None
+    ) -> None:
+        self._client = client
+        self._durable = client if durable is None else durable
+        self._scripts = {
+            name: (
+                script,
+                {
+                    word.encode(): Word(word, fields, heard=word in WORDS or (name, word) in OUTCOMES)
+                    for word, fields in script.replies.items()
+                },
+            )
+            for name, script in (own_scripts() if scripts is None else scripts).items()
+        }
+        self.watch: Watch | None = None
+        self.hear: Hear | None = None
+        self._lost: Counter[tuple[str, str]] = Counter()
+        self._timed = cycle((True, *[False] * (TIMED - 1))).__next__
+
+    def answers(self) -> Iterator[tuple[str, str, int]]:
+        """Scripts, the words that they have answered here, or those of StoreErrors, and how often."""
+        for name, (_, words) in self._scripts.items():
+            for word in words.values():
+                if word.count:
+                    yield name, word.name, word.count
+        for (name, lost), count in self._lost.items():
+            yield name, lost, count
+
+    async def run(self, name: str, keys: Mapping[str, str], /, **args: Value) -> Reply:
+        """Runs one script.
+
+        Raises StoreUnavailable when the store cannot be reached or the answer was lost (outcome unknown unless the
+        script is idempotent, which is sent once more), Unconfirmed when it ran and too few replicas said so in time,
+        StoreError when the answer breaks the script's header.
+        """
+        script, words = self._scripts[name]
+        if len(args) != len(script.args):
+            raise StoreError(f"{name}: takes {script.args}")
+        ordered: list[Value] = [keys[key] for key in script.keys]
+        ordered += [args[arg] for arg in script.args]
+        client = self._durable if script.durable else self._client
+        watch = self.watch
+        began = perf_counter() if watch is not None and self._timed() else 0.0
+        try:
+            with wrapped():
+                try:
+                    try:
+                        answer = await client.evalsha(script.sha, len(script.keys), *ordered)
+                    except NoScriptError:
+                        answer = await _load_and_run(client, script, ordered)
+                    except (RedisConnectionError, RedisTimeoutError):
+                        if not script.idempotent:
+                            raise
+                        answer = await _run_again(client, script, ordered)
+                except Unconfirmed as doubt:
+                    raise Unconfirmed(f"{name} ran, but {doubt}") from None
+            found, reply = _reply(name, words, answer)
+        except StoreError as error:
+            self._lost[name, error.word] += 1
+            if watch is not None and began:
+                watch(name, perf_counter() - began)
+            raise
+        if watch is not None and began:
+            watch(name, perf_counter() - began)
+        if (found.heard or reply.noted) and self.hear is not None:
+            self.hear(name, reply, keys, args)
+        return reply
+
+
+async def _load_and_run(client: Evaluator, script: Script, ordered: list[Value]) -> Any:
+    # The script did not run, so it may be sent again; EVAL loads it on the way.
+    try:
+        return await client.eval(script.source, len(script.keys), *ordered)
+    except (RedisConnectionError, RedisTimeoutError):
+        if not script.idempotent:
+            raise
+        return await _run_again(client, script, ordered)
+
+
+async def _run_again(client: Evaluator, script: Script, ordered: list[Value]) -> Any:
+    try:
+        return await client.evalsha(script.sha, len(script.keys), *ordered)
+    except NoScriptError:
+        return await client.eval(script.source, len(script.keys), *ordered)
+
+
+def _reply(name: str, words: Mapping[bytes, Word], answer: Any) -> tuple[Word, Reply]:
+    if not isinstance(answer, list) or not answer or not isinstance(answer[0], bytes):
+        raise StoreError(f"{name}: the answer is not a word and its fields")
+    word, *values = answer
+    found = words.get(word)
+    noted: Sequence[Sequence[bytes]] = ()
+    if found is not None and len(values) == len(found.fields) + 1 and _is_noted(values[-1]):
+        noted = values.pop()
+    if found is None or len(found.fields) != len(values):
+        raise StoreError(f"{name}: the answer {word.decode(errors='replace')!r} does not fit the header")
+    found.count += 1
+    fields = dict(zip(found.fields, values))  # noqa: B905  # of one length, as was looked at
+    return found, Reply(found.name, fields, noted)
+
+
+def _is_noted(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 5 for one in value)

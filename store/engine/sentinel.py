@@ -1,0 +1,114 @@
+"""A replicated set that sentinels watch: redis-py asks them for the primary whenever a connection is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from copy import copy
+from typing import Any, Final
+
+from redis.asyncio import Redis
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+
+from store.engine.client import Client, Pool, connection_options, no_retry, pool_options
+from store.engine.urls import SENTINEL_LOGIN, SENTINEL_PORT, hosts_of
+
+log = logging.getLogger("latchkey.store")
+
+SWITCH: Final = "+switch-master"
+"""The channel on which a sentinel says that a primary is another server now."""
+
+LOOK_SECONDS: Final = 1.0
+"""The sentinel is asked at least this often which server is the primary."""
+
+
+def connect_sentinel(url: str, timeout: float, max_connections: int) -> Client:
+    """A client of the primary that the sentinels in `url` name; see `connect`. Raises ValueError, TypeError."""
+    sentinels, options, service = hosts_of(url, SENTINEL_PORT)
+    if not service:
+        raise ValueError("the name of the service is missing")
+    login = {name.removeprefix("sentinel_"): options.pop(name) for name in SENTINEL_LOGIN if name in options}
+    tls = {name: value for name, value in options.items() if name.startswith("ssl")}
+    # They are asked one after the other, and all that, with the primary's own answer, must fit into one time limit.
+    share = timeout / (len(sentinels) + 1)
+    asking = {**connection_options(share), "retry": no_retry(), **tls, **login}
+    kept = {**pool_options(timeout, max_connections), **options}
+    # What these two inherit has no types.
+    manager = Sentinels(sentinels, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+    return _PrimaryClient.on(_PrimaryPool(service, manager, **kept), timeout)  # type: ignore[no-untyped-call]
+
+
+class Sentinels(Sentinel):
+    """The sentinels, in the order in which they are asked."""
+
+    async def discover_master(self, service_name: str) -> tuple[str, int]:
+        """Host and port of the primary. Raises MasterNotFoundError.
+
+        redis-py notes the place of a sentinel before it waits for the answer, and puts it first by that place
+        afterwards. Where two ask at once it so drops one sentinel for good. Here each has a list of its own.
+        """
+        own = copy(self)
+        own.sentinels = list(self.sentinels)
+        found: tuple[str, int] = await super(Sentinels, own).discover_master(service_name)
+        self.sentinels.sort(key=lambda one: one is not own.sentinels[0])
+        return found
+
+
+class _PrimaryPool(SentinelConnectionPool, Pool):
+    """Connections to whatever server is the primary when they are opened."""
+
+    async def aclose(self) -> None:
+        """Closes the connections to the sentinels too."""
+        await super().aclose()
+        await self.sentinel_manager.aclose()
+
+
+class _PrimaryClient(Client):
+    """Leaves a server as soon as a sentinel says that it is the primary no longer. Until it has become a replica it
+    would go on acknowledging what is then lost, and after a failover by command that takes some ten seconds."""
+
+    _pool: Any
+    _following: asyncio.Task[None]
+
+    @classmethod
+    def on(cls, pool: Any, timeout: float) -> _PrimaryClient:
+        """A client that owns the pool. Raises TypeError for options that do not exist."""
+        client = super().on(pool, timeout)
+        assert isinstance(client, _PrimaryClient)
+        client._pool = pool
+        client._following = asyncio.ensure_future(client._follow())
+        return client
+
+    async def _follow(self) -> None:
+        """Listens at the sentinel that redis-py asks first; runs until cancelled."""
+        sentinels: list[Redis] = self._pool.sentinel_manager.sentinels
+        while True:
+            sentinel = sentinels[0]
+            try:
+                async with sentinel.pubsub() as channel:
+                    await channel.subscribe(SWITCH)
+                    while sentinel is sentinels[0]:
+                        await self._leave_if_replaced()
+                        await channel.get_message(ignore_subscribe_messages=True, timeout=LOOK_SECONDS)
+            except Exception as error:  # this sentinel is away, in whatever way, or all are: the next may be there
+                log.debug("a sentinel cannot be asked: %s", type(error).__name__)
+                if sentinel is sentinels[0]:
+                    sentinels.append(sentinels.pop(0))
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def _leave_if_replaced(self) -> None:
+        primary = await self._pool.get_master_address()  # cuts idle connections to another server
+        for lane in self.lanes:
+            if lane.is_open and lane.server != primary:
+                lane.drop("another server is the primary")
+        for connection in list(self._pool._in_use_connections):  # a subscription, above all
+            if connection.is_connected and (connection.host, connection.port) != primary:
+                connection._close()
+
+    async def aclose(self, close_connection_pool: bool | None = None) -> None:
+        """Stops listening too."""
+        # Once may not do: the driver swallows a cancellation that comes while it connects.
+        while not self._following.done():
+            self._following.cancel()
+            await asyncio.wait([self._following], timeout=0.05)
+        await super().aclose(close_connection_pool)

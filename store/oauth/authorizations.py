@@ -1,0 +1,194 @@
+"""Authorization requests: from the browser's arrival to the code. SPEC 4.1, 4.2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from store import keys
+from store.accounts.signin.sessions import Session
+from store.apps.registration import Registration
+from store.bounds import Bounds
+from store.crypto.seal import Kind, Sealer, Token, fresh_epoch, new_id
+from store.engine.scripts import Scripts
+from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL, UNDO_LINK
+from store.refused import Refused, let_in, refuse_signed_out
+from store.results import Allowance, Profile, Visitor, Window, allowance_of, profile_of
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """A request that passed every check; `challenge` is empty without PKCE, `terms` are those of the
+    registration it was checked against, `place` is where the grant remembers consent (`Registration.place`)."""
+
+    client: str
+    redirect_uri: str
+    scopes: tuple[str, ...]
+    state: str
+    challenge: str
+    terms: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Consent was given before: the code to send the browser back with."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The person has to decide: what the page shows, and the id it hands back with the decision. `spend_limit` is the
+    one of an earlier consent, in micro-dollars a month."""
+
+    request_id: str
+    profile: Profile
+    granted: frozenset[str]
+    spend_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where to send the browser; `code` is None when the person said no. `connected`: the app was not connected
+    before; `allowance`: what the person is to be mailed where it may spend more than before."""
+
+    redirect_uri: str
+    state: str
+    code: str | None
+    window: Window
+    connected: bool = False
+    allowance: Allowance | None = None
+
+
+TOO_MANY_APPS = (
+    "You have as many apps as one account may have. Disconnect one you no longer use and delete the documents it has "
+    "kept. Then go back and allow this one."
+)
+
+
+class Authorizations:
+    """Pending requests, decisions and the codes they end in. `idle` is the idle lifetime of a session in ms."""
+
+    def __init__(self, scripts: Scripts, sealer: Sealer, idle: int, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._scripts = scripts
+        self._sealer = sealer
+        self._idle = idle
+
+    async def begin(self, session: Session, request: AuthorizationRequest, *, always_ask: bool) -> Remembered | Pending:
+        """Answers with a code where a live grant covers the scopes and remembers consent to them at this redirect URI,
+        else keeps the request for 10 minutes. Raises
+        SignedOut, Refused("rate_limited")."""
+        one_id = new_id()
+        reply = await self._scripts.run(
+            "begin_authorization",
+            {
+                **session.keys(),
+                "grant": keys.grant(session.user, request.client),
+                "request": keys.request(session.user, one_id),
+                "code": keys.code(session.user, one_id),
+                "window": keys.limit(session.user, AUTHORIZE.name),
+            },
+            scope=" ".join(request.scopes),
+            redirect_uri=request.redirect_uri,
+            challenge=request.challenge,
+            state=request.state,
+            always_ask="1" if always_ask else "0",
+            request_ttl=REQUEST,
+            code_ttl=CODE,
+            idle=self._idle,
+            terms=request.terms,
+            place=request.place,
+            limit=AUTHORIZE.limit,
+            period=AUTHORIZE.period,
+        )
+        refuse_signed_out(reply)
+        if reply.word == "rate_limited":
+            let_in(AUTHORIZE, reply)
+        if reply.word == "remembered":
+            return Remembered(self._sealer.seal(Token(Kind.CODE, session.user, request.client, one_id, 0)))
+        request_id = self._sealer.seal(Token(Kind.REQUEST, session.user, request.client, one_id, 0))
+        return Pending(
+            request_id,
+            profile_of(session.user, reply),
+            frozenset(reply.text("granted").split()),
+            reply.number("spend_limit") if reply.raw("spend_limit") else None,
+        )
+
+    def client_of(self, session: Session, request_id: str) -> str | None:
+        """The app a request id of this person is about, or None for any other text. No I/O."""
+        token = self._sealer.open(Kind.REQUEST, request_id)
+        return token.client if token and token.user == session.user else None
+
+    async def decide(
+        self,
+        session: Session,
+        app: Registration,
+        request_id: str,
+        *,
+        allow: bool,
+        scopes: Sequence[str] | None,
+        visitor: Visitor,
+        spend_limit: int | Literal["none", ""] = "",
+    ) -> Decision:
+        """Carries out the decision on a pending request, which is used up by it. `scopes` are those the person
+        ticked, None for all that were asked for: the grant loses the others that were asked for and keeps what was not
+        asked for. A decision ends a grace window (SPEC 3.1), after which the grant has only what was ticked.
+        `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it as it is. Raises
+        SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied") where the
+        person has as many apps as one may have: nothing was changed then, and the request is still open."""
+        token = self._sealer.open(Kind.REQUEST, request_id)
+        if token is None or token.user != session.user or token.client != app.client_id:
+            raise Refused("invalid_request", "This request is not one of yours.")
+        user, client = session.user, token.client
+        code_id = new_id()
+        reply = await self._scripts.run(
+            "decide_authorization",
+            {
+                **session.keys(),
+                **keys.hosted(user, client),
+                **keys.telling(user[:3]),
+                "request": keys.request(user, token.id),
+                "grant": keys.grant(user, client),
+                "code": keys.code(user, code_id),
+                "app_users": keys.shard_app_users(user[:3], client),
+                "window": keys.limit(user, OAUTH.name),
+                "mails": keys.limit(user, SPENDING_MAIL.name),
+            },
+            member=keys.member(user),
+            client=client,
+            decision="allow" if allow else "deny",
+            scopes="*" if scopes is None else " ".join(scopes),
+            fresh_epoch=fresh_epoch(),
+            code_ttl=CODE,
+            idle=self._idle,
+            limit=OAUTH.limit,
+            period=OAUTH.period,
+            terms=app.terms,
+            spend_limit=spend_limit,
+            mails_most=SPENDING_MAIL.limit,
+            mails_period=SPENDING_MAIL.period,
+            raise_kept=UNDO_LINK,
+            prefix=keys.prefix(user),
+            shard=keys.shard_prefix(user),
+            most=self._bounds.grants,
+            access_ttl=ACCESS_TOKEN,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        window = let_in(OAUTH, reply)
+        if reply.word == "gone":
+            raise Refused(
+                "invalid_request", "This request has expired or was answered. Go back to the app.", window=window
+            )
+        if reply.word == "invalid_scope":
+            raise Refused("invalid_scope", "Choose among what the app asks for, and at least one.", window=window)
+        if reply.word == "full":
+            raise Refused("access_denied", TOO_MANY_APPS, window=window)
+        code, connected, allowance = None, False, None
+        if reply.word == "allowed":
+            code = self._sealer.seal(Token(Kind.CODE, user, client, code_id, 0))
+            connected, allowance = reply.text("connected") == "1", allowance_of(reply)
+        return Decision(reply.text("redirect_uri"), reply.text("state"), code, window, connected, allowance)

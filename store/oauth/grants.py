@@ -1,0 +1,178 @@
+"""The apps a person has connected. SPEC 3.1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from store import keys
+from store.accounts.signin.sessions import Session
+from store.crypto.seal import fresh_epoch
+from store.engine.scripts import Scripts
+from store.lifetimes import APPS_READ, GRACE
+from store.moments import at
+from store.oauth.guard import admitted
+from store.refused import Refused, refuse_signed_out
+from store.results import Caller, Profile, Visitor, Window, profile_of
+from store.webhooks.relay_wakeup import Hints
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A connected app, or a disconnected one whose hosted data is kept until `data_until`. `documents` and `bytes` are
+    what it keeps for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month;
+    `app_deleted`: the app itself is gone."""
+
+    client: str
+    scopes: tuple[str, ...]
+    connected_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    data_until: datetime | None
+    documents: int = 0
+    bytes: int = 0
+    spend_limit: int | None = None
+    spent: int = 0
+    app_deleted: bool = False
+
+
+PAGE = 50
+"""Grants on a page. Each costs its reader a look at a registration, and the page some 1.5 KB."""
+MOST_CONNECTED = 200
+"""Apps that another app is shown at most, for the same reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantPage:
+    """A page of a person's apps: connected ones first, each kind newest first; `number` counts from 1."""
+
+    profile: Profile
+    grants: list[Grant]
+    number: int
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrantCount:
+    """How many apps are connected, and how many documents all apps keep, in their grace window too."""
+
+    profile: Profile
+    apps: int
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A connected app as another app may know it."""
+
+    client: str
+    scopes: tuple[str, ...]
+    connected_at: datetime
+    last_used_at: datetime | None
+
+
+class Grants:
+    """What a person sees and ends of the apps' access. `idle` is the idle lifetime of a session in ms."""
+
+    def __init__(self, scripts: Scripts, hints: Hints, idle: int) -> None:
+        self._scripts = scripts
+        self._hints = hints
+        self._idle = idle
+
+    async def connected(self, caller: Caller, needed: str) -> tuple[list[Connected], Window]:
+        """The other apps the person has connected, the MOST_CONNECTED newest, newest first. Raises
+        Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
+        reply = await self._scripts.run(
+            "list_connected",
+            {
+                **keys.token(caller.user, caller.client, caller.family, caller.generation),
+                "window": keys.limit(caller.user, APPS_READ.name, caller.client),
+            },
+            needed=caller.may(needed),
+            limit=APPS_READ.limit,
+            period=APPS_READ.period,
+            client=caller.client,
+            grant_prefix=keys.grant_prefix(caller.user),
+            most=MOST_CONNECTED,
+        )
+        window = admitted(reply, APPS_READ, needed)
+        rows = [
+            Connected(client.decode(), tuple(scope.decode().split()), at(int(since)), _at(used))
+            for client, scope, since, used in reply.rows("rows")
+        ]
+        return rows, window
+
+    async def list(self, session: Session, page: int = 1) -> GrantPage:
+        """Who is signed in and a page of their apps; past the last page, the last. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "list_grants",
+            {**session.keys(), **keys.telling(session.user[:3])},
+            grant_prefix=keys.grant_prefix(session.user),
+            usage_prefix=keys.usage_prefix(session.user),
+            docs_prefix=keys.hosted(session.user, "")["docs"],
+            idle=self._idle,
+            shard=keys.shard_prefix(session.user),
+            member=keys.member(session.user),
+            page=page,
+            size=PAGE,
+        )
+        refuse_signed_out(reply)
+        grants = [_grant(row) for row in reply.rows("rows")]
+        return GrantPage(profile_of(session.user, reply), grants, reply.number("page"), reply.number("pages"))
+
+    async def count(self, session: Session) -> GrantCount:
+        """Who is signed in, and how much of apps there is. Raises SignedOut."""
+        reply = await self._scripts.run(
+            "count_grants",
+            session.keys(),
+            grant_prefix=keys.grant_prefix(session.user),
+            usage_prefix=keys.usage_prefix(session.user),
+            idle=self._idle,
+        )
+        refuse_signed_out(reply)
+        return GrantCount(profile_of(session.user, reply), reply.number("apps"), reply.number("documents"))
+
+    async def revoke(self, session: Session, client: str, visitor: Visitor) -> datetime:
+        """Ends every token of the pair at once; hosted data is kept 30 days, until the time that is returned. Raises
+        SignedOut, Refused("not_found")."""
+        reply = await self._scripts.run(
+            "revoke_grant",
+            {
+                **session.keys(),
+                **keys.hosted(session.user, client),
+                **keys.telling(session.user[:3]),
+                "grant": keys.grant(session.user, client),
+            },
+            client=client,
+            member=keys.member(session.user),
+            fresh_epoch=fresh_epoch(),
+            grace=GRACE,
+            idle=self._idle,
+            **visitor.fields(),
+        )
+        refuse_signed_out(reply)
+        if reply.word == "not_found":
+            raise Refused("not_found", "This app is not connected.")
+        self._hints.add(session.user)
+        return at(reply.number("until"))
+
+
+def _at(value: bytes) -> datetime | None:
+    return at(int(value)) if value else None
+
+
+def _grant(row: list[bytes]) -> Grant:
+    client, scope, connected, used, revoked, ends, documents, size, limit, spent, deleted = row
+    return Grant(
+        client.decode(),
+        tuple(scope.decode().split()),
+        at(int(connected)),
+        _at(used),
+        _at(revoked),
+        at(int(ends)) if revoked else None,
+        int(documents),
+        int(size),
+        int(limit) if limit else None,
+        int(spent),
+        bool(deleted),
+    )

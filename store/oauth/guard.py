@@ -1,0 +1,35 @@
+"""The guard of every resource call: asked alone, and its answers turned into the catalogue's errors. SPEC 5.4."""
+
+from __future__ import annotations
+
+from store import keys
+from store.engine.scripts import Reply, Scripts
+from store.lifetimes import Group
+from store.refused import Refused, let_in
+from store.results import Caller, Window
+
+
+def admitted(reply: Reply, group: Group, needed: str) -> Window:
+    """The window's figures of a call that was let in. Raises Refused("invalid_token", "insufficient_scope" or
+    "rate_limited")."""
+    if reply.word == "invalid_token":
+        raise Refused("invalid_token", "The access token is expired, revoked or not valid.")
+    if reply.word == "insufficient_scope":
+        raise Refused("insufficient_scope", f"This needs the scope {' or '.join(needed.split())}.")
+    return let_in(group, reply)
+
+
+async def check_token(scripts: Scripts, caller: Caller, needed: str, group: Group, client: str = "") -> Window:
+    """Lets in a request and counts it in a window of the person, or with a `client` in one of the pair. Raises Refused
+    as `admitted`."""
+    reply = await scripts.run(
+        "check_token",
+        {
+            **keys.token(caller.user, caller.client, caller.family, caller.generation),
+            "window": keys.limit(caller.user, group.name, client),
+        },
+        needed=caller.may(needed),
+        limit=group.limit,
+        period=group.period,
+    )
+    return admitted(reply, group, needed)

@@ -1,0 +1,32 @@
+"""Who the person is, for an app that may know. SPEC 4.4."""
+
+from __future__ import annotations
+
+from store import keys
+from store.engine.scripts import Scripts
+from store.lifetimes import OAUTH
+from store.oauth.guard import admitted
+from store.results import Caller, Profile, Window, profile_of
+
+
+class Identity:
+    """The userinfo of the person a token acts for."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    async def read(self, caller: Caller, needed: str) -> tuple[Profile, Window]:
+        """The person's profile. `needed`: scopes of which the token must carry one. Raises Refused("invalid_token",
+        "insufficient_scope" or "rate_limited")."""
+        reply = await self._scripts.run(
+            "read_userinfo",
+            {
+                **keys.token(caller.user, caller.client, caller.family, caller.generation),
+                "window": keys.limit(caller.user, OAUTH.name),
+            },
+            needed=caller.may(needed),
+            limit=OAUTH.limit,
+            period=OAUTH.period,
+        )
+        window = admitted(reply, OAUTH, needed)
+        return profile_of(caller.user, reply), window

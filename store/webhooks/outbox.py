@@ -1,0 +1,233 @@
+"""What apps are told of: from the outbox of each shard to the deliveries.
+
+The script that makes a change writes the event beside it (`lua/include/announce.lua`), whether or not the app wants to
+hear: a person's slot does not know the registration. A relay takes it from there, asks whether the app wants it, moves
+it to the deliveries, which lie in another slot, and then drops it. Cut short in between it is moved again, under the
+same id, and kept once. Relays of several processes share an outbox by a consumer group; what one of them took and did
+not bring to its end, the next sweep takes over.
+
+`data.deleted` has no script of its own, since expiry deletes. The pair stands in the due list of its shard from the
+revocation on, and a sweep tells of it when its time has come and the keys are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from redis.asyncio import Redis
+
+from store import keys
+from store.crypto.pairwise import KNOWS, Pairwise
+from store.crypto.seal import new_id
+from store.engine.background import beside
+from store.engine.scripts import Scripts
+from store.errors import StoreError, StoreUnavailable, wrapped
+from store.moments import epoch_ms
+from store.webhooks.deliveries import Deliveries, Event, event_id_of
+from store.webhooks.relay_wakeup import Hints
+
+log = logging.getLogger("latchkey.outbox")
+
+SWEEP_SECONDS = 30.0
+"""From one sweep to the next, whichever process does it."""
+ASK_SECONDS = 10.0
+"""How often a process asks whether it is time for one."""
+IDLE = 10_000
+"""ms after which a relay that has not ended with an event is taken for dead."""
+EVENTS_AT_ONCE = 100
+ROUNDS = 100
+"""How often more is taken from one outbox, which holds some 1,000: what cannot be moved is not waited for."""
+PAIRS_AT_ONCE = 100
+SHARDS_AT_ONCE = 64
+"""What a process does besides waits for no more than these."""
+
+Wanted = Callable[[str], Awaitable[bool]]
+"""Whether the app with this client id wants to hear of anything."""
+
+
+class Outbox:
+    """Every method raises StoreUnavailable. What was not moved then is moved by a later sweep; so is what concerns an
+    app about which `wanted` raises anything else, or a shard about which the store does."""
+
+    def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, hints: Hints) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._deliveries = deliveries
+        self._hints = hints
+        self._pairwise = Pairwise(client)
+        self._consumer = new_id()
+        self._moving = asyncio.Lock()
+        self.idle = IDLE
+
+    async def relay(self, wanted: Wanted) -> int:
+        """A sweep, unless some process has begun one in the last 30 s. Returns how many events were moved."""
+        with wrapped():
+            first = await self._client.set(keys.RELAYED, "1", nx=True, px=int(SWEEP_SECONDS * 1000))
+        return await self.sweep(wanted) if first else 0
+
+    async def sweep(self, wanted: Wanted, every: Sequence[str] | None = None) -> int:
+        """Looks at every shard, or at these: tells of hosted data that has ended, and moves what is in the outbox.
+        Returns how many events were moved."""
+        every = keys.SHARDS if every is None else every
+        moved = 0
+        for start in range(0, len(every), SHARDS_AT_ONCE):
+            shards = every[start : start + SHARDS_AT_ONCE]
+            # Most shards have nothing to tell, and of one that has not, one question is enough.
+            asked = await self._batch([("EXISTS", *keys.telling(shard).values()) for shard in shards])
+            some = [shard for shard, found in zip(shards, asked, strict=True) if _answer(found)]
+            if not some:
+                continue
+            with wrapped():
+                now = epoch_ms(*await self._client.time())
+            waiting = await self._batch([("EXISTS", keys.telling(shard)["outbox"]) for shard in some])
+            firsts = await self._batch([("ZRANGE", keys.telling(shard)["due"], 0, 0, "WITHSCORES") for shard in some])
+            for shard, events, first in zip(some, waiting, firsts, strict=True):
+                ended = False
+                with _by_itself(shard):
+                    ended = _ends(_answer(first), now)
+                    if ended:
+                        await self._tell_of_ended(shard)
+                with _by_itself(shard):
+                    if _answer(events) or ended:
+                        moved += await self._relay_shard(shard, wanted)
+        return moved
+
+    async def relay_shards(self, shards: Collection[str], wanted: Wanted) -> int:
+        """Moves what is in the outboxes of these shards. Returns how many events were moved."""
+        moved = 0
+        for shard in shards:
+            with _by_itself(shard):
+                moved += await self._relay_shard(shard, wanted)
+        return moved
+
+    @contextlib.asynccontextmanager
+    async def still(self) -> AsyncIterator[None]:
+        """Nothing is half moved in the block, and nothing hinted behind it: for a store that is emptied."""
+        async with self._moving:
+            yield
+            self._hints.clear()
+
+    @contextlib.asynccontextmanager
+    async def relaying(self, wanted: Wanted, moved: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
+        """Relays beside the block: at once what this process has written, by and by the rest. Calls `moved` whenever
+        there is something new to deliver."""
+        async with beside(self._keep_relaying(wanted, moved)):
+            yield
+
+    async def _keep_relaying(self, wanted: Wanted, moved: Callable[[], None]) -> None:
+        asked = float("-inf")
+        while True:
+            try:
+                count = 0
+                if time.monotonic() - asked >= ASK_SECONDS:
+                    asked = time.monotonic()
+                    count = await self.relay(wanted)
+                if shards := await self._hints.take(ASK_SECONDS):
+                    count += await self.relay_shards(shards, wanted)
+                if count:
+                    moved()
+            except StoreError as error:
+                log.warning("what apps are told of waits: %s", error)
+                await asyncio.sleep(1)
+            except Exception:  # whatever it is about one event, the others must go out
+                log.exception("what apps are told of waits")
+                await asyncio.sleep(1)
+
+    async def _tell_of_ended(self, shard: str) -> None:
+        looked = PAIRS_AT_ONCE
+        while looked == PAIRS_AT_ONCE:
+            reply = await self._scripts.run(
+                "announce_ended", keys.telling(shard), people=keys.member_prefix(shard), steps=PAIRS_AT_ONCE
+            )
+            looked = reply.number("looked")
+
+    async def _relay_shard(self, shard: str, wanted: Wanted) -> int:
+        # One at a time: whoever finds nothing to take knows that all was moved.
+        async with self._moving:
+            return await self._move(shard, wanted)
+
+    async def _move(self, shard: str, wanted: Wanted) -> int:
+        known, moved, stuck = keys.telling(shard), 0, set[str]()
+        for _ in range(ROUNDS):
+            reply = await self._scripts.run(
+                "take_events", known, consumer=self._consumer, most=EVENTS_AT_ONCE, idle=self.idle
+            )
+            taken = reply.rows("events")
+            if not taken:
+                break
+            done = []
+            for entry, fields in taken:
+                try:
+                    event, entered = _event(shard, entry, fields)
+                except (LookupError, ValueError):
+                    log.error("the entry %s in the outbox of %s cannot be read, and is dropped", entry.decode(), shard)
+                    done.append(entry.decode())
+                    continue
+                if event.client_id in stuck:
+                    continue
+                try:
+                    if await wanted(event.client_id):
+                        sub = await self._pairwise.of(event.client_id, event.sub, entered)
+                        moved += await self._deliveries.enqueue(replace(event, sub=sub))
+                    done.append(entry.decode())
+                except StoreUnavailable:
+                    raise
+                except Exception:  # whatever it is about one app, the others are told; a later sweep tries it again
+                    log.exception("what the app %s is told of waits", event.client_id)
+                    stuck.add(event.client_id)
+            await self._scripts.run("drop_events", known, entries=" ".join(done))
+        return moved
+
+    async def _batch(self, commands: list[tuple[str | int, ...]]) -> list[Any]:
+        """What `_answer` is asked for, of each command."""
+        with wrapped():
+            async with self._client.pipeline(transaction=False) as batch:
+                for command in commands:
+                    batch.execute_command(*command)
+                found: list[Any] = await batch.execute(raise_on_error=False)
+        return found
+
+
+@contextlib.contextmanager
+def _by_itself(shard: str) -> Iterator[None]:
+    """What is wrong in a shard holds up no other. Raises StoreUnavailable."""
+    try:
+        yield
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        log.error("what apps are told of in %s waits: %s", shard, error)
+
+
+def _answer(found: Any) -> Any:
+    """The answer to one command of a batch. Raises StoreUnavailable, StoreError."""
+    if isinstance(found, Exception):
+        with wrapped():
+            raise found
+    return found
+
+
+def _event(shard: str, entry: bytes, fields: list[bytes]) -> tuple[Event, str]:
+    """The event of an entry, whose id is the same however often it is moved, about the person's own id; and what the
+    person's row said of the app."""
+    row = {name.decode(): value.decode() for name, value in zip(fields[::2], fields[1::2], strict=True)}
+    sub, reason, at = keys.user_of(shard, row["member"].encode()), row["reason"], int(row["at"])
+    # The end of a grace window may be told of twice, by a store that a failover made forget; its time tells that.
+    once = "" if reason == "grace_over" else entry.decode()
+    said = json.dumps([row["type"], row["client"], sub, reason, at, once])
+    digest = hashlib.sha256(said.encode()).digest()[:16]
+    event = Event(event_id_of(digest), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
+    return event, row.get("entered", KNOWS)  # a release before named the person to every app
+
+
+def _ends(first: list[Any], now: int) -> bool:
+    """Whether the first entry of a sorted set, however the client reads it, has a score that is past."""
+    return bool(first) and float(first[0][1] if isinstance(first[0], (list, tuple)) else first[1]) <= now

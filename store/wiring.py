@@ -1,0 +1,212 @@
+"""An open store: one client, the scripts, and a module per noun over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from redis.asyncio import Redis
+
+from store.accounts.account_deletion import Leaving
+from store.accounts.addresses import Addresses
+from store.accounts.audit.security_log import SecurityLog
+from store.accounts.audit.security_reading import SecurityEvents
+from store.accounts.links import Links
+from store.accounts.people import People
+from store.accounts.profiles import Profiles
+from store.accounts.signin.devices import Devices
+from store.accounts.signin.factors import Challenges, OwnFactors
+from store.accounts.signin.reauth import Confirming
+from store.accounts.signin.second_step import SecondStep
+from store.accounts.signin.sessions import Sessions
+from store.accounts.signin.signin import SignIn
+from store.accounts.signin.totp import TotpSecrets
+from store.accounts.undoing import Undoing
+from store.app_stats import Numbers
+from store.apps.apps import Apps
+from store.apps.owned import OwnedApps
+from store.apps.owner_deletion import AppEnding
+from store.apps.sweep import AppSweep
+from store.apps.webhooks import Webhooks, WebhookSecrets
+from store.bounds import Bounds
+from store.credits.calls import Calls
+from store.credits.credits import Bookkeeping, Credits
+from store.crypto.cipher import Cipher
+from store.crypto.keyring import Keys
+from store.crypto.passwords import PasswordHasher
+from store.crypto.seal import Sealer
+from store.documents.documents import Documents, Quotas
+from store.documents.holdings import Holdings
+from store.documents.hosting import Hosting, OwnerLimits
+from store.engine.connect import check_store, confirmed, connect
+from store.engine.memory import Headroom, Room, room_of
+from store.engine.replicas import Wait
+from store.engine.scripts import Scripts, Watch
+from store.engine.turns import SharedThreads
+from store.errors import StartupError, StoreError, wrapped
+from store.fsck.walk import Fsck
+from store.keystate import LAYOUT, KeyState
+from store.limits import Limits
+from store.oauth.authorizations import Authorizations
+from store.oauth.grants import Grants
+from store.oauth.identity import Identity
+from store.oauth.tokens import Tokens
+from store.operations import Operator
+from store.reencryption import Reencryption
+from store.threads import Threads
+from store.upgrade import Upgrade
+from store.webhooks.deliveries import Deliveries
+from store.webhooks.outbox import Outbox
+from store.webhooks.relay_wakeup import Hints
+
+PASSKEYS_WAITING = 64
+"""Answers of passkeys that wait to be checked, at most; one takes about a millisecond."""
+PASSKEYS_EACH = 4
+"""Of one person, with those that wait for the person's turn: each person has one in the thread or its queue."""
+
+
+class Store:
+    """Everything a process does with the store. `session_idle` and `session_lifetime` are in seconds,
+    `refresh_lifetime` is in days (0: none); with `wait` a durable script's answer waits for replicas."""
+
+    def __init__(
+        self,
+        client: Redis,
+        keys: Keys,
+        hasher: PasswordHasher,
+        *,
+        session_idle: int,
+        session_lifetime: int,
+        refresh_lifetime: int = 0,
+        quotas: Quotas | None = None,
+        books: Bookkeeping | None = None,
+        wait: Wait | None = None,
+    ) -> None:
+        self.client = client
+        self.keys = keys
+        self.hasher = hasher
+        self.scripts = scripts = Scripts(client, durable=confirmed(client, wait))
+        self.security = security = SecurityLog(scripts, keys)
+        scripts.hear = security.heard
+        self.security_events = SecurityEvents(scripts)
+        self.sealer = sealer = Sealer(keys)
+        idle = session_idle * 1000
+        hints = Hints()
+        self.headroom = headroom = Headroom()
+        self.apps = Apps(client, scripts, hints=hints)
+        self.app_sweep = AppSweep(client, self.apps)
+        signing = WebhookSecrets(keys)
+        self.webhooks = Webhooks(self.apps, signing)
+        self.numbers = Numbers(scripts)
+        self.deliveries = Deliveries(scripts)
+        self.outbox = Outbox(client, scripts, self.deliveries, hints)
+        self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, idle, headroom)
+        self.limits = Limits(scripts)
+        addresses = Addresses(client, scripts)
+        self.people = People(client, scripts, sealer, hasher, addresses, self.numbers, hints, security)
+        self.devices = Devices(scripts, sealer)
+        self.bounds = bounds = Bounds()
+        lifetime = session_lifetime * 1000
+        self.sessions = Sessions(scripts, sealer, hasher, self.devices, idle, lifetime, security, bounds)
+        self.signing_in = SignIn(self.limits, self.people, self.sessions, self.devices)
+        secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
+        self.checks = Threads("latchkey-passkey", workers=1, queue=PASSKEYS_WAITING)
+        checks = SharedThreads(self.checks, PASSKEYS_EACH)
+        self.factors = OwnFactors(scripts, sealer, secrets, challenges, checks, idle)
+        self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions, checks)
+        self.confirming = Confirming(
+            scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits, checks, self.devices
+        )
+        self.leaving = Leaving(self.people, self.factors, self.confirming)
+        self.app_ending = AppEnding(self.owned, self.sessions, self.factors, self.confirming)
+        self.links = Links(scripts, sealer, hasher, addresses, self.numbers, hints, idle)
+        self.undoing = Undoing(scripts, sealer, hasher, addresses, self.numbers, hints, self.owned)
+        self.authorizations = Authorizations(scripts, sealer, idle, bounds)
+        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints, bounds, refresh_lifetime)
+        self.identity = Identity(scripts)
+        self.profiles = Profiles(scripts, sealer, idle, headroom)
+        self.grants = Grants(scripts, hints, idle)
+        self.cipher = Cipher(keys)
+        self.hosting = Hosting(client, scripts, OwnerLimits(), self.apps.retiring.shards_of)
+        self.documents = Documents(scripts, self.cipher, quotas or Quotas(), self.hosting, headroom)
+        self.holdings = Holdings(scripts, self.cipher, hints, idle)
+        self.credits = Credits(scripts, idle, books or Bookkeeping())
+        self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), self.numbers)
+        self.operator = Operator(client, scripts, self.people, self.credits)
+        self.key_state = KeyState(scripts)
+        self.reencryption = Reencryption(
+            client, scripts, self.cipher, secrets, keys, self.key_state, self.apps, signing
+        )
+        self.fsck = Fsck(client, scripts, self.cipher, secrets, keys, addresses)
+        self.upgrade = Upgrade(client, scripts, self.key_state)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        keys: Keys,
+        hasher: PasswordHasher,
+        *,
+        timeout: float,
+        connections: int,
+        session_idle: int,
+        session_lifetime: int,
+        refresh_lifetime: int = 0,
+        quotas: Quotas | None = None,
+        books: Bookkeeping | None = None,
+        wait: Wait | None = None,
+    ) -> Store:
+        """Connects, holds the store against what this process needs of it, and brings what an earlier release has
+        written into the present layout. `timeout` is in seconds, for one call. Raises StartupError: the store cannot be
+        reached, would evict, or was written with other keys or by a later release."""
+        client = await connect(url, socket_timeout=timeout, max_connections=connections)
+        store = cls(
+            client,
+            keys,
+            hasher,
+            session_idle=session_idle,
+            session_lifetime=session_lifetime,
+            refresh_lifetime=refresh_lifetime,
+            quotas=quotas,
+            books=books,
+            wait=wait,
+        )
+        try:
+            await check_store(client, url, wait)
+            layout = await store.key_state.check(keys.ring)
+            if layout < LAYOUT:
+                await store.upgrade.run(layout)
+        except BaseException as error:
+            await store.close()
+            if isinstance(error, StoreError):
+                raise StartupError(f"the store failed at the first call: {error}") from None
+            raise
+        return store
+
+    def watched_by(self, watch: Watch | None) -> None:
+        """From now on `watch` is told how long scripts take, or nobody."""
+        self.scripts.watch = watch
+
+    def answers(self) -> Iterator[tuple[str, str, int]]:
+        """Scripts, the words that they have answered in this process, and how often."""
+        return self.scripts.answers()
+
+    @property
+    def queue(self) -> int:
+        """Calls that wait for their answer."""
+        return sum(lane.queue for lane in getattr(self.client, "lanes", ()))  # the store in memory has none
+
+    async def room(self) -> Room | None:
+        """How full the store is; None where it does not say. Raises StoreUnavailable."""
+        return await room_of(self.client)
+
+    async def ping(self) -> None:
+        """Raises StoreUnavailable when the store does not answer."""
+        with wrapped():
+            await self.client.ping()
+
+    async def close(self) -> None:
+        """Gives back connections and threads."""
+        self.hasher.close()
+        self.checks.close()
+        with wrapped():
+            await self.client.aclose()

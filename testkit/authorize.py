@@ -1,0 +1,77 @@
+"""The authorization endpoint where a test plays the person: the same checks, the same scripts, no pages."""
+
+from __future__ import annotations
+
+from handlers.core.params import Params, decode_json
+from handlers.core.policy import Policy
+from handlers.oauth.authorize import AuthorizeHandler
+from store.apps.redirect_uris import is_interceptable
+from store.apps.registration import Registration
+from store.oauth.authorizations import AuthorizationRequest, Pending
+from store.refused import Refused, SignedOut
+from testkit.guard import is_at_home
+from testkit.reading import answer_of
+from testkit.rehearsal import VISITOR, Answer, Rehearsal
+
+HEADER = "Latchkey-Consents"
+"""Who sits at the browser in this one request, and what they answer: as the body of POST /testing/consents."""
+
+
+class PlayedAuthorizeHandler(AuthorizeHandler):
+    """GET /oauth/authorize, up to the point where a person would be asked."""
+
+    def initialize(self, policy: Policy, rehearsal: Rehearsal | None = None) -> None:
+        """Takes the rehearsal too."""
+        super().initialize(policy)
+        assert rehearsal is not None
+        self.rehearsal = rehearsal
+
+    async def begin(
+        self, app: Registration, request: AuthorizationRequest, prompts: set[str], pairs: list[tuple[str, str]]
+    ) -> None:
+        """Answers in the person's place, or shows the pages where nobody is played."""
+        played = self.played()
+        if played.decides == "ask" or not is_at_home(self.request):
+            return await super().begin(app, request, prompts, pairs)
+        try:
+            await self.play(played, app, request, prompts)
+        except SignedOut:
+            # Disabled, say: nobody who could answer.
+            raise Refused("access_denied", "This person cannot sign in.") from None
+
+    def played(self) -> Answer:
+        """What this request is answered with. Raises Refused("invalid_request")."""
+        given = self.request.headers.get(HEADER)
+        if given is None:
+            return self.rehearsal.answer
+        value = decode_json(given.encode("latin-1"))
+        if not isinstance(value, dict):
+            raise Refused("invalid_request", f"{HEADER} must be one JSON object.")
+        return answer_of(Params(value, typed=True), self.rehearsal.answer)
+
+    async def play(self, played: Answer, app: Registration, request: AuthorizationRequest, prompts: set[str]) -> None:
+        """Sends the browser back with a code, or with the refusal."""
+        session = await self.rehearsal.session(played.email)
+        denies = played.decides == "deny"
+        # As for a person; but who is to deny is asked, whatever they allowed before.
+        always_ask = denies or "consent" in prompts or (app.public and is_interceptable(request.redirect_uri))
+        always_ask = always_ask or played.scopes is not None
+        begun = await self.store.authorizations.begin(session, request, always_ask=always_ask)
+        if not isinstance(begun, Pending):
+            return self.send_back(app, request.redirect_uri, {"code": begun.code}, request.state)
+        if "none" in prompts:
+            raise Refused("consent_required", "The person has to consent.")
+        ticked = None if played.scopes is None else [one for one in request.scopes if one in played.scopes]
+        decided = await self.store.authorizations.decide(
+            session,
+            app,
+            begun.request_id,
+            allow=not denies,
+            scopes=ticked,
+            visitor=VISITOR,
+            spend_limit=played.spend_limit,
+        )
+        if decided.connected:
+            self.store.numbers.connected(app.client_id)
+        answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
+        self.send_back(app, decided.redirect_uri, answer, decided.state)

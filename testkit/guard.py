@@ -1,0 +1,38 @@
+"""Who may drive a server in a test: programs on this machine, and no web page that a browser on it has open."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from tornado.httputil import HTTPServerRequest
+
+from handlers.core.params import JSON, media_type
+from store.refused import Refused
+
+HERE = ("localhost", "127.0.0.1", "::1")
+FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via")
+
+
+def is_at_home(request: HTTPServerRequest) -> bool:
+    """Whether the request names this machine as its host: a foreign name that leads here is DNS rebinding."""
+    try:
+        return urlsplit(f"//{request.host}").hostname in HERE
+    except ValueError:
+        return False
+
+
+def check_driver(request: HTTPServerRequest) -> None:
+    """Raises Refused("access_denied") for what a browser sends for a page of another origin, for a foreign host and for
+    what says that it came through a proxy, Refused("unsupported_media_type") for a body that a form could send."""
+    headers = request.headers
+    if not is_at_home(request):
+        raise Refused("access_denied", "Tests are driven under the name localhost, 127.0.0.1 or [::1].")
+    if any(name in headers for name in FORWARDED):
+        raise Refused("access_denied", "Tests are driven from this machine, not through a proxy.")
+    origin = headers.get("Origin")
+    foreign = origin is not None and origin != f"{request.protocol}://{request.host}"
+    if foreign or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        raise Refused("access_denied", "Tests are driven by programs, not by the page of another site.")
+    # Another origin's page can send a form without asking, but no JSON.
+    if request.method == "POST" and media_type(request) != JSON:
+        raise Refused("unsupported_media_type")

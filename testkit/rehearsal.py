@@ -1,0 +1,193 @@
+"""What tests of apps play with: who sits at the browser and what they answer, people, apps, tokens, the clock, the
+store that is away or empty again."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from handlers.core.site import Site
+from outbound.webhooks.poster import Webhooks
+from outbound.webhooks.posting import WHOLE_SECONDS
+from store import keys, lifetimes
+from store.accounts.signin.sessions import SecondStepNeeded, Session
+from store.apps.registration import Registration
+from store.errors import StartupError, wrapped
+from store.names import normalise_email
+from store.oauth.tokens import TokenResponse
+from store.refused import Refused, SignedOut
+from store.results import Visitor
+from store.seed import seed
+from store.wiring import Store
+from testkit.clock import LATEST, Clock
+
+PER_PAIR = ("data-read", "data-write", "data-list", "credits-read", "apps-read", "ai-models")
+PER_PERSON = ("oauth", "authorize", "ai")
+TELL_SECONDS = WHOLE_SECONDS + 1
+"""How long a travel waits for what is being posted: as long as a post may take. Who calls waits for longer."""
+LEAVE_SECONDS = 1.0
+"""How long a reset waits for it."""
+SCANNED = 10_000
+"""Keys that are looked at in one step."""
+VISITOR = Visitor("127.0.0.1", "A test")
+Decides = Literal["allow", "deny", "ask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Who sits at the browser, and what they say to an app: they allow all it asks for, or only `scopes`; they deny;
+    or (`ask`) nobody plays them, and the pages are shown. `spend_limit` is as in `Authorizations.decide`."""
+
+    email: str = ""
+    decides: Decides = "ask"
+    scopes: tuple[str, ...] | None = None
+    spend_limit: int | Literal["none", ""] = ""
+
+
+class Rehearsal:
+    """A server in the hands of a test. From the start, and after a reset, the person `allows` sits at the browser and
+    allows everything; nobody does where that is empty. Raises StartupError for an address that is none."""
+
+    def __init__(self, site: Site, webhooks: Webhooks, seed_file: Path | None, allows: str) -> None:
+        self.store: Store = site.store
+        self.clock = Clock()
+        self._webhooks = webhooks
+        webhooks.takes_all = True  # what is put back for a while would be overtaken by a travel
+        self._posts = site.posts_events
+        self._changing = asyncio.Lock()
+        self._seed_file = seed_file
+        try:
+            self._first = self.answer = Answer(normalise_email(allows), "allow") if allows else Answer()
+        except ValueError as error:
+            raise StartupError(f"auto_consent: {error}") from None
+        self._sessions: dict[str, Session] = {}
+        self._making: dict[str, asyncio.Lock] = {}
+
+    async def user(self, email: str) -> str:
+        """The user id of the person with this address, who is made if need be. Raises Refused."""
+        email = normalise_email(email)
+        # Requests that come at once and name the same new person make one.
+        async with self._making.setdefault(email, asyncio.Lock()):
+            credentials = await self.store.people.credentials(email)
+            if credentials is not None:
+                return credentials.user
+            return await self.person(email, email.partition("@")[0], secrets.token_urlsafe(12))
+
+    async def person(self, email: str, name: str, password: str) -> str:
+        """Makes a person, whose address counts as confirmed, and returns the user id. Raises Refused."""
+        return await self.store.people.create(
+            email, name, password, verified=True, event="created_by_operator", visitor=VISITOR
+        )
+
+    async def session(self, email: str) -> Session:
+        """A live session of this person, who is made if need be. Raises Refused where the person has a second step."""
+        user = await self.user(email)
+        session = self._sessions.get(user)
+        if session is not None:
+            try:
+                await self.store.sessions.profile(session)
+            except SignedOut:  # its time is over, say
+                session = None
+        if session is None:
+            credentials = await self.store.people.credentials(normalise_email(email))
+            if credentials is None:
+                raise Refused("not_found", "No such person.")
+            try:
+                started = await self.store.sessions.start(credentials, VISITOR)
+            except SecondStepNeeded:
+                raise Refused("access_denied", "Nobody can be played who has a second step: answer ask.") from None
+            session = self.store.sessions.open(started.cookie)
+            if session is None:
+                raise SignedOut
+            self._sessions[user] = session
+        return session
+
+    async def active_app(self, client_id: str) -> Registration:
+        """The app. Raises Refused("not_found")."""
+        app = await self.store.apps.active(client_id)
+        if app is None:
+            raise Refused("not_found", "No such active app.")
+        return app
+
+    async def tokens(self, email: str, client_id: str, scopes: Sequence[str]) -> TokenResponse:
+        """Tokens as a consent and an exchange would give them. Raises Refused."""
+        app, user = await self.active_app(client_id), await self.user(email)
+        if missing := [scope for scope in scopes if scope not in app.scopes]:
+            raise Refused("invalid_scope", f"The app did not register {' '.join(missing)}.")
+        if app.hosted_storage and not Registration.data_scopes(scopes):
+            raise Refused("invalid_scope", "An app with hosted storage asks for data:read or data:write.")
+        return await self.store.tokens.mint(user, app, scopes)
+
+    async def exhaust(self, email: str, group: str, client_id: str) -> int:
+        """Uses up what is left of a window, as a burst of requests would; returns after how many seconds the next
+        request is let in. Raises Refused for a group that is none, and where one of a pair names no app."""
+        known = {one.name: one for one in vars(lifetimes).values() if isinstance(one, lifetimes.Group)}
+        if group not in PER_PAIR + PER_PERSON:
+            raise Refused("invalid_request", f"group is one of {', '.join(PER_PERSON + PER_PAIR)}.")
+        if group in PER_PAIR:
+            await self.active_app(client_id)
+        window = keys.limit(await self.user(email), group, client_id if group in PER_PAIR else "")
+        figures = {"limit": known[group].limit, "period": known[group].period}
+        reply = await self.store.scripts.run("take_window", {"window": window}, **figures)
+        while reply.word == "ok":
+            reply = await self.store.scripts.run("take_window", {"window": window}, **figures)
+        return reply.number("retry")
+
+    async def travel(self, seconds: float) -> float:
+        """Posts what is due, then puts the clock of the whole service forward; returns its time, in seconds since 1970.
+        Raises Refused for a time beyond LATEST, StoreUnavailable."""
+        async with self._changing:
+            if self.clock.now() + seconds > LATEST:
+                raise Refused("invalid_request", "Travel ends with the year 8999; reset returns to the present.")
+            await self.store.numbers.flush()  # what was counted until now belongs to the day until now
+            await self._sweep()
+            if self._posts:
+                # How long an event is kept, and for how long it is taken to be posted, goes by the clock of the store.
+                await self._webhooks.bring_out(TELL_SECONDS)
+            self.clock.forward(seconds)
+            self.store.apps.forget()
+            await self._sweep()
+            self._webhooks.wake()
+            return self.clock.now()
+
+    async def _sweep(self) -> None:
+        """Moves what apps are to be told from the shards that have any of it, a few of thousands."""
+        shards = set()
+        with wrapped():
+            for match in keys.telling("???").values():
+                async for key in self.store.client.scan_iter(match=match, count=SCANNED):
+                    shards.add(key[1:4].decode())
+        await self.store.outbox.sweep(self.store.webhooks.wants, sorted(shards))
+
+    def away(self, away: bool) -> None:
+        """The store goes away, so that everything that needs it is answered 503, or comes back."""
+        self._memory().connected = not away
+
+    async def reset(self) -> None:
+        """As after a start: nothing but the seed in the store, the real time, the first answer."""
+        async with self._changing:
+            self.away(False)
+            await self._webhooks.leave_off(LEAVE_SECONDS)
+            async with self.store.outbox.still():
+                await self.store.client.flushall()
+            self.clock.back_to_the_present()
+            self.store.apps.forget()
+            self._sessions.clear()
+            self._making.clear()
+            self.answer = self._first
+            await self.begin()
+            if self._posts:
+                self._webhooks.start()
+
+    async def begin(self) -> None:
+        """What a server does with an empty store."""
+        await self.store.key_state.check(self.store.keys.ring)
+        if self._seed_file:
+            await seed(self.store, self._seed_file)
+
+    def _memory(self) -> Any:
+        return self.store.client.connection_pool.connection_kwargs["server"]

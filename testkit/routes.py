@@ -1,0 +1,228 @@
+"""What a test calls over HTTP: docs/testing.md. These routes are no part of the product's map."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+from handlers.core.application import Latchkey
+from handlers.core.base import BaseHandler
+from handlers.core.format import iso
+from handlers.core.params import JSON, once, parse_pairs
+from handlers.core.policy import OPEN, Policy
+from store.credits.credits import CURRENCY, MAX_AMOUNT, SCALE
+from store.crypto.passwords import check_length
+from store.names import check_person_name
+from store.refused import Refused
+from testkit.authorize import PlayedAuthorizeHandler
+from testkit.guard import check_driver
+from testkit.reading import (
+    FARTHEST,
+    amount_of,
+    answer_of,
+    checked_email,
+    email_of,
+    flag,
+    number,
+    registration_of,
+    scopes_of,
+)
+from testkit.rehearsal import VISITOR, Rehearsal
+
+UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
+
+
+class TestingHandler(BaseHandler):
+    """A call of a test."""
+
+    constant_headers = tuple(
+        (name, JSON if name == "Content-Type" else value) for name, value in BaseHandler.constant_headers
+    )
+
+    def initialize(self, policy: Policy, rehearsal: Rehearsal | None = None) -> None:
+        """Takes the rehearsal too."""
+        super().initialize(policy)
+        assert rehearsal is not None
+        self.rehearsal = rehearsal
+
+    def prepare(self) -> None:
+        """Raises Refused for whoever may not drive this."""
+        check_driver(self.request)
+        super().prepare()
+
+
+class TravelHandler(TestingHandler):
+    """POST /testing/travel."""
+
+    async def post(self) -> None:
+        """Puts the clock of the whole service forward by the sum of what is given."""
+        params = self.body()
+        if odd := [name for name in params.names() if name not in UNITS]:
+            raise Refused("invalid_request", f"{odd[0][:40]!a} is none of {', '.join(UNITS)}.")
+        passed = sum(size * number(params, name) for name, size in UNITS.items())
+        if not 0 < passed <= FARTHEST:
+            raise Refused("invalid_request", "Travel goes forward, ten years at most.")
+        now = await self.rehearsal.travel(passed)
+        self.write_json({"now": iso(datetime.fromtimestamp(now, UTC))})
+
+
+class ConsentsHandler(TestingHandler):
+    """POST /testing/consents."""
+
+    async def post(self) -> None:
+        """From now on this person sits at the browser, and answers so."""
+        self.rehearsal.answer = answer = answer_of(self.body(), self.rehearsal.answer)
+        self.write_json({"email": answer.email, "answer": answer.decides})
+
+
+class AppsHandler(TestingHandler):
+    """POST /testing/apps."""
+
+    async def post(self) -> None:
+        """Registers an app: the record, and the secret of one that is not public."""
+        params = self.body()
+        registration, secret = registration_of(params)
+        begun = self.store.webhooks.begun(registration, params.get("webhook_secret"))
+        made, shown = await self.store.apps.create(begun.registration, secret)
+        secrets_once = {"client_secret": shown, "webhook_secret": begun.secret}
+        self.write_json({**made.record(), **{name: one for name, one in secrets_once.items() if one}})
+
+
+class PeopleHandler(TestingHandler):
+    """POST /testing/people."""
+
+    async def post(self) -> None:
+        """Makes a person, whose address counts as confirmed."""
+        params = self.body()
+        email = checked_email(params.get("email") or f"person-{secrets.token_hex(4)}@example.com")
+        name = params.get("name") or email.partition("@")[0]
+        password = params.get("password") or secrets.token_urlsafe(12)
+        credits = amount_of(params, "credits", 0) if params.value("credits") is not None else 0
+        try:
+            name = check_person_name(name)
+            check_length(password)  # tests have passwords that nobody guards
+        except ValueError as error:
+            raise Refused("invalid_request", str(error)) from None
+        user = await self.rehearsal.person(email, name, password)
+        if credits:
+            await self.store.credits.grant(user, credits, reason="A test")
+        self.write_json({"sub": user, "email": email, "name": name, "password": password})
+
+
+class LeaveHandler(TestingHandler):
+    """POST /testing/people/delete."""
+
+    async def post(self) -> None:
+        """The person deletes the account."""
+        self.write_json({"sub": await self.store.operator.delete(email_of(self.body()))})
+
+
+class TokensHandler(TestingHandler):
+    """POST /testing/tokens."""
+
+    async def post(self) -> None:
+        """SPEC 2.2: tokens as a consent and an exchange would give them."""
+        params = self.body()
+        client_id = params.require("client_id")
+        scopes = scopes_of(params) or (await self.rehearsal.active_app(client_id)).scopes
+        tokens = await self.rehearsal.tokens(email_of(params), client_id, scopes)
+        self.write_json(
+            {
+                "access_token": tokens.access_token,
+                "token_type": "Bearer",
+                "expires_in": tokens.expires_in,
+                "refresh_token": tokens.refresh_token,
+                "scope": tokens.scope,
+            }
+        )
+
+
+class DisconnectHandler(TestingHandler):
+    """POST /testing/disconnect."""
+
+    async def post(self) -> None:
+        """The person disconnects the app, as on the page of connected apps."""
+        params = self.body()
+        session, client_id = await self.rehearsal.session(email_of(params)), params.require("client_id")
+        until = await self.store.grants.revoke(session, client_id, VISITOR)
+        self.store.numbers.disconnected(client_id)
+        self.write_json({"dataUntil": iso(until)})
+
+
+class CreditsHandler(TestingHandler):
+    """/testing/credits."""
+
+    async def get(self) -> None:
+        """What a person has."""
+        email = email_of(once(parse_pairs(self.request.query)))
+        await self.write_balance(await self.rehearsal.user(email))
+
+    async def post(self) -> None:
+        """Gives a person micro-dollars, or takes them."""
+        params = self.body()
+        amount = amount_of(params, "amount", -MAX_AMOUNT)
+        user = await self.rehearsal.user(email_of(params))
+        await self.store.credits.grant(user, amount, reason=params.get("reason") or "A test")
+        await self.write_balance(user)
+
+    async def write_balance(self, user: str) -> None:
+        """The figures, as on the operations port."""
+        account = await self.store.credits.show(user, most=1)
+        figures = {"paid": account.paid, "held": account.held, "spendable": account.spendable}
+        self.write_json({"sub": user, **figures, "currency": CURRENCY, "scale": SCALE})
+
+
+class LimitsHandler(TestingHandler):
+    """POST /testing/limits."""
+
+    async def post(self) -> None:
+        """Uses up what is left of a window."""
+        params = self.body()
+        email, group = email_of(params), params.require("group")
+        self.write_json({"retryAfter": await self.rehearsal.exhaust(email, group, params.get("client_id") or "")})
+
+
+class StoreHandler(TestingHandler):
+    """POST /testing/store."""
+
+    async def post(self) -> None:
+        """The store goes away or comes back."""
+        away = flag(self.body(), "away", True)
+        self.rehearsal.away(away)
+        self.write_json({"away": away})
+
+
+class ResetHandler(TestingHandler):
+    """POST /testing/reset."""
+
+    async def post(self) -> None:
+        """As after a start."""
+        self.body()
+        await self.rehearsal.reset()
+        self.write_json({})
+
+
+TESTING_ROUTES: list[tuple[str, Any]] = [
+    (r"/testing/travel", TravelHandler),
+    (r"/testing/consents", ConsentsHandler),
+    (r"/testing/apps", AppsHandler),
+    (r"/testing/people", PeopleHandler),
+    (r"/testing/people/delete", LeaveHandler),
+    (r"/testing/tokens", TokensHandler),
+    (r"/testing/disconnect", DisconnectHandler),
+    (r"/testing/credits", CreditsHandler),
+    (r"/testing/limits", LimitsHandler),
+    (r"/testing/store", StoreHandler),
+    (r"/testing/reset", ResetHandler),
+]
+
+
+def add_to(application: Latchkey, rehearsal: Rehearsal) -> None:
+    """Adds the routes of tests to the application, and has its authorization endpoint play the person."""
+    _, known = application.literal["/oauth/authorize"]
+    application.literal = {
+        **application.literal,
+        **{path: (handler, {"policy": OPEN, "rehearsal": rehearsal}) for path, handler in TESTING_ROUTES},
+        "/oauth/authorize": (PlayedAuthorizeHandler, {**known, "rehearsal": rehearsal}),
+    }

@@ -1,0 +1,132 @@
+"""`audit`: the security log as the operator reads and follows it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store.wiring import Store
+from tests.support.processes.operating import Home, child, clean_environment
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+NOBODY = "my-password@nowhere.example"
+
+
+@pytest.fixture
+def lived(home: Home) -> str:
+    """A store with some events; returns the user id of Ada."""
+    user: str = home.user("ada@example.com")["sub"]
+    home.app("web")
+    assert home.error("app", "show", "nonsense")[0] == 1
+    assert home.error("app", "rotate-secret", "nonsense")[0] == 1
+
+    async def strangers(store: Store) -> None:
+        for email, password in (("ada@example.com", "guess one"), (NOBODY, "guess two")):
+            assert await store.people.verify(email, password, refused="sign_in_refused") is None
+        await store.security.flush()
+
+    home.with_store(strangers)
+    return user
+
+
+def names(answer: Any) -> list[tuple[str, str]]:
+    return [(one["event"], one["detail"]) for one in answer["events"]]
+
+
+def test_it_has_what_people_strangers_and_the_operator_did(home: Home, lived: str) -> None:
+    answer = home.json("audit")
+    assert names(answer) == [
+        ("created_by_operator", ""),
+        ("app_created_by_operator", ""),
+        ("command_failed", "apps.rotate_secret not_found"),
+        ("sign_in_refused", "password"),
+        ("sign_in_refused", "unknown"),
+    ]
+    made, app, failed, known, unknown = answer["events"]
+    assert (made["person"], made["actor"], made["result"], made["severity"]) == (lived, "operator", "ok", "info")
+    assert app["client_id"] == "web"
+    assert (failed["result"], failed["severity"]) == ("failed", "warning")
+    assert (known["person"], known["typed"]) == (lived, "")
+    assert unknown["person"] == ""
+    assert unknown["typed"]
+    assert "nowhere" not in json.dumps(answer)
+
+
+def test_events_of_one_person_are_found_by_address_and_id_also_where_nobody_has_the_address(
+    home: Home, lived: str
+) -> None:
+    of_ada = [("created_by_operator", ""), ("sign_in_refused", "password")]
+    assert names(home.json("audit", "--person", "Ada@example.com")) == of_ada
+    assert names(home.json("audit", "--person", lived)) == of_ada
+    assert names(home.json("audit", "--person", NOBODY)) == [("sign_in_refused", "unknown")]
+    assert names(home.json("audit", "--limit", "1")) == [("sign_in_refused", "unknown")]
+
+
+def test_since_bounds_it(home: Home, lived: str) -> None:
+    assert len(home.json("audit", "--since", "1h")["events"]) == 5
+    assert home.json("audit", "--since", "2100-01-01")["events"] == []
+    status, _, error = home.error("audit", "--since", "soon")
+    assert status == 1
+    assert "15m, 2h or 7d" in error
+
+
+def test_people_get_a_table(home: Home, lived: str) -> None:
+    said = home.words("audit")
+    assert "sign_in_refused" in said.out
+    assert "password" in said.out
+
+
+def follow(home: Home) -> subprocess.Popen[str]:
+    """A follower, whose output is a pipe."""
+    command = [sys.executable, "manage.py", "--data-dir", str(home.data_dir), "audit", "--follow", "--json"]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_what_comes_is_printed_a_line_each_until_ctrl_c_or_until_the_pipe_is_closed(home: Home, lived: str) -> None:
+    with follow(home) as one, follow(home) as other:
+        assert one.stdout is not None
+        assert one.stderr is not None
+        assert other.stdout is not None
+        try:
+            shown = [json.loads(one.stdout.readline())["event"] for _ in range(5)]
+            assert shown[-2:] == ["sign_in_refused"] * 2
+            assert all(other.stdout.readline() for _ in range(5))
+            other.stdout.close()
+            assert other.wait(10) == 0
+            home.json("app", "rotate-secret", "web")
+            assert json.loads(one.stdout.readline())["event"] == "app_secret_made_by_operator"
+            one.send_signal(signal.SIGINT)
+            assert one.wait(10) == 130
+            assert one.stderr.read() == ""
+        finally:
+            one.kill()
+            other.kill()
+
+
+def test_a_second_sigterm_while_it_closes_changes_nothing(home: Home, lived: str) -> None:
+    with follow(home) as one:
+        assert one.stdout is not None
+        assert one.stderr is not None
+        try:
+            assert one.stdout.readline()
+            ends = time.monotonic() + 10
+            while one.poll() is None and time.monotonic() < ends:
+                one.send_signal(signal.SIGTERM)
+                time.sleep(0.001)
+            assert one.poll() == 130
+            assert one.stderr.read() == ""
+        finally:
+            one.kill()
+
+
+def test_the_embedded_store_is_followed_beside_a_server_only(data_dir: Path) -> None:
+    assert "No server runs" in child(data_dir, "audit", "--follow").err

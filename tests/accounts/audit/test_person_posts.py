@@ -1,0 +1,306 @@
+"""What each form of a person takes, walked with two thieves: one with a cookie, one with cookie and password too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from handlers.account import reauth_forms
+from handlers.account.reauth_forms import check_posts
+from handlers.core.page import PageHandler
+from handlers.core.person_posts import ACTIVITY, OWNER, PERSON, POSTS, Confirm, PersonPost
+from handlers.core.policy import POLICIES, MissingPolicy
+from handlers.routes import ROUTES
+from store import keys
+from store.accounts.signin.totp import STEP, code_at
+from store.apps.registration import secret_mark
+from store.lifetimes import FACTOR, OWN_PASSWORDS
+from tests.support.browser import mailing
+from tests.support.browser.mailing import Post
+from tests.support.browser.pages import ROOT
+from tests.support.browser.securing import APP, SECURITY, Person
+from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
+from tests.support.processes.engines import FakeClock
+from tests.support.store.factoring import shown
+from tests.support.store.holding import stock
+from tests.support.store.world import VISITOR
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+
+OWN, WEB = "/developer/apps/mine", "/account/apps/web-app/data"
+SCOPE = "profile data:read data:write credits:spend"
+NEW_PASSWORD, NEW = "another horse battery", "new@example.com"
+APP_FIELDS = {"name": "Mine", "redirect_uris": "https://evil.example/cb", "scope:profile": "on", "pkce_required": "on"}
+
+Fields = dict[str, str]
+Form = tuple[str, Callable[["Victim"], Fields]]
+
+
+class Victim:
+    """Ada, with an app of her own, documents, a second step if she wants one, and what her forms carry."""
+
+    def __init__(self, person: Person) -> None:
+        self.person, self.browser, self.service = person, person.browser, person.service
+        self.secret = self.mark = self.webhook_mark = ""
+        self.now = 0
+
+    @classmethod
+    async def make(cls, service: Service, *, second: bool) -> Victim:
+        self = cls(await Person.arrive(service))
+        await service.tokens(browser=self.browser, scope=SCOPE)
+        session = service.store.sessions.open((await service.signed_in()).cookies["latchkey_session"])
+        assert session
+        await shown(service.store, session)
+        await service.store.credits.set_spend_limit(session, "web-app", 5_000_000, VISITOR)
+        await stock(service.store, service.ada, "web-app", {"notes/a": b"1", "notes/b": b"2"})
+        await service.add_app("mine", owner=service.ada, status="off")
+        app, _ = await service.store.apps.rotate_secret("mine")
+        self.mark = secret_mark(app.secrets[1])
+        await service.store.webhooks.set_url("mine", "https://mine.example/hook")
+        page = await self.browser.get(f"{OWN}/webhooks")
+        self.webhook_mark = fields_of(page, f"{OWN}/webhooks/rotate")["mark"]
+        self.secret = service.store.factors.new_secret(service.ada)
+        if second:
+            await self.person.add_app()
+        return self
+
+    def code(self) -> str:
+        """A right code for the secret on her page."""
+        secret = self.service.store.factors.open_secret(self.service.ada, self.secret)
+        return code_at(secret, self.now // STEP)
+
+    def thief(self) -> Browser:
+        """Another browser with a copy of the cookies."""
+        return Browser(self.browser.base_url, dict(self.browser.cookies))
+
+    async def forget_windows(self) -> None:
+        """What is refused is refused for itself."""
+        client = self.service.store.client
+        windows = [
+            key
+            async for key in client.scan_iter()
+            if b":limit:" in key or key.startswith(b"{window:") or key.endswith(b":guesses")
+        ]
+        if windows:
+            await client.delete(*windows)
+
+    async def contents(self) -> dict[str, Any]:
+        """What the store holds, but for windows and when a session was last seen."""
+        client, found = self.service.store.client, {}
+        async for key in client.scan_iter():
+            name = key.decode()
+            if ":limit:" in name or name.startswith("{window:") or name.endswith(":guesses"):
+                continue
+            kind = (await client.type(key)).decode()
+            if kind == "hash":
+                row = await client.hgetall(key)
+                found[name] = {field: value for field, value in row.items() if field != b"seen_at"}
+            elif kind == "zset":
+                found[name] = await client.zrange(key, 0, -1, withscores=True)
+            elif kind == "set":
+                found[name] = await client.smembers(key)
+            elif kind == "stream":
+                found[name] = await client.xrange(key)
+            else:
+                found[name] = await client.get(key)
+        return found
+
+
+# Of each route that demands more than the session: where its form goes, and a form that would do something.
+FORMS: dict[str, Form] = {
+    "account-email": ("/account/email", lambda v: {"email": NEW}),
+    "account-security": (SECURITY, lambda v: {"new_password": NEW_PASSWORD}),
+    "account-app-limit": ("/account/apps/web-app/limit", lambda v: {"dollars": "900"}),
+    "account-document-delete": (f"{WEB}/notes/a/delete", lambda v: {}),
+    "account-data-delete": (f"{WEB}/delete", lambda v: {}),
+    "account-confirm": (f"{SECURITY}/confirm", lambda v: {}),
+    "account-authenticator": (APP, lambda v: {"secret": v.secret, "code": v.code()}),
+    "account-authenticator-remove": (f"{APP}/remove", lambda v: {}),
+    "account-recovery": (f"{SECURITY}/recovery", lambda v: {}),
+    "account-passkeys": (f"{SECURITY}/passkeys", lambda v: {"credential": "{}", "name": "Mine"}),
+    "account-passkeys-options": (f"{SECURITY}/passkeys/options", lambda v: {}),
+    "account-passkeys-rename": (f"{SECURITY}/passkeys/rename", lambda v: {"credential": "AAAA", "name": "x"}),
+    "account-passkeys-remove": (f"{SECURITY}/passkeys/remove", lambda v: {"credential": "AAAA"}),
+    "account-delete": ("/account/delete", lambda v: {"email": EMAIL}),
+    "developer-app": (OWN, lambda v: APP_FIELDS),
+    "developer-rotate": (f"{OWN}/rotate", lambda v: {}),
+    "developer-end-secret": (f"{OWN}/end-secret", lambda v: {"mark": v.mark}),
+    "developer-status": (f"{OWN}/status", lambda v: {"status": "active"}),
+    "developer-webhooks": (f"{OWN}/webhooks", lambda v: {"url": "https://evil.example/hook"}),
+    "developer-webhook-secret": (f"{OWN}/webhooks/rotate", lambda v: {"mark": v.webhook_mark}),
+    "developer-delete": (f"{OWN}/delete", lambda v: {"confirm": "Mine"}),
+}
+HONEST = (
+    *("developer-app", "developer-end-secret", "developer-status", "developer-webhooks", "developer-webhook-secret"),
+    *("account-app-limit", "account-document-delete", "account-data-delete"),
+    *("account-email", "account-security"),
+)
+"""What Ada does in turn; what is done with codes and keys has tests of its own."""
+PASSWORDS = dict.fromkeys(("current_password", "password", "confirm_password"), PASSWORD)
+
+
+async def sends(browser: Browser, victim: Victim, route: str, more: Fields) -> HTTPResponse:
+    action, fields = FORMS[route]
+    victim.now = await victim.service.store.apps.now()
+    xsrf = fields_of(await browser.get(SECURITY), "/signout")["_xsrf"]
+    return await browser.send(action, "POST", form={**fields(victim), **more, "_xsrf": xsrf})
+
+
+def test_the_walk_passes_every_form_that_takes_more_than_the_session() -> None:
+    assert set(FORMS) == {name for name, post in POSTS.items() if post.confirm is not Confirm.NONE}
+
+
+@pytest.mark.parametrize(
+    ("second", "known"),
+    [
+        pytest.param(False, [{}], id="a cookie"),
+        pytest.param(True, [{}], id="a cookie, of somebody with a second step"),
+        pytest.param(
+            True,
+            [PASSWORDS, {**PASSWORDS, "code": "000000", "confirm_code": "000000"}],
+            id="cookie and password, of somebody with a second step",
+        ),
+    ],
+)
+@pytest.mark.parametrize("seconds", [pytest.param(0, id="just signed in"), pytest.param(601, id="ten minutes later")])
+async def test_a_thief_does_nothing_that_takes_more(
+    clock: FakeClock, service: Service, seconds: int, second: bool, known: list[Fields]
+) -> None:
+    victim = await Victim.make(service, second=second)
+    clock.advance(seconds)
+    thief = victim.thief()
+    await thief.get(SECURITY)
+    before, done = await victim.contents(), []
+    for route in FORMS:
+        for more in known:
+            await victim.forget_windows()
+            answer = await sends(thief, victim, route, more)
+            if answer.code not in (400, 403):
+                done.append((route, answer.code))
+    assert not done
+    assert without_trail(await victim.contents()) == without_trail(before)
+
+
+async def test_every_form_that_takes_a_wrong_code_tells_the_person(post: Post) -> None:
+    victim = await Victim.make(post.service, second=True)
+    thief, client, guesses = victim.thief(), post.service.store.client, keys.person(post.service.ada)["guesses"]
+    del thief.cookies["latchkey_device"]
+    silent, took = set(), set()
+    for route in FORMS:
+        await victim.forget_windows()
+        await client.hset(guesses, "count", FACTOR.limit // 2 - 1)
+        mails = len(post.mails.to(EMAIL))
+        await sends(thief, victim, route, {**PASSWORDS, "code": "000000", "confirm_code": "000000"})
+        await post.settled()
+        if await client.hget(guesses, "count") == str(FACTOR.limit // 2).encode():
+            took.add(route)
+            told = [mail["Subject"] for mail in post.mails.to(EMAIL)[mails:]]
+            if len(told) != 1 or "know your password" not in told[0]:
+                silent.add(route)
+    assert not silent
+    assert took >= {
+        "account-email",
+        "developer-app",
+        *(route for route in FORMS if POSTS[route].confirm is Confirm.THERE),
+    }
+
+
+async def test_every_form_that_takes_a_wrong_password_shows_it_in_the_activity(service: Service) -> None:
+    victim = await Victim.make(service, second=False)
+    thief, person = victim.thief(), keys.person(service.ada)
+    window = keys.limit(service.ada, OWN_PASSWORDS.name)
+    silent, took = set(), set()
+    for route in FORMS:
+        await victim.forget_windows()
+        before = (await victim.contents())[person["audit"]].count(b" password_mistyped ")
+        await sends(thief, victim, route, dict.fromkeys(PASSWORDS, "wrong horse battery"))
+        if await service.store.client.exists(window):
+            took.add(route)
+            if (await victim.contents())[person["audit"]].count(b" password_mistyped ") != before + 1:
+                silent.add(route)
+    assert not silent
+    assert took >= {"account-email", "account-security", "account-confirm", "account-delete", "developer-delete"}
+    assert took >= {"developer-app", "account-data-delete"}, "what asks for a confirmation before it runs"
+
+
+def without_trail(found: dict[str, Any]) -> dict[str, Any]:
+    """All but the activity, in which wrong codes are noted."""
+    return {name: value for name, value in found.items() if not name.endswith((":audit", ":activity"))}
+
+
+@pytest.mark.parametrize("route", [*HONEST, "account-delete", "developer-delete"])
+async def test_the_person_does_it_and_is_told_as_the_table_says(post: Post, route: str) -> None:
+    """Else a form that is wrong in itself would prove nothing to a thief."""
+    ada = await Victim.make(post.service, second=False)
+    await post.settled()
+    before, mails = await ada.contents(), len(post.mails.to(EMAIL))
+    answer = await sends(ada.browser, ada, route, PASSWORDS)
+    after = await ada.contents()
+    await post.settled()
+    assert answer.code in (200, 303), answer.body
+    assert without_trail(after) != without_trail(before)
+    person = keys.person(post.service.ada)
+    grew = [len(after.get(person[trail], b"")) > len(before.get(person[trail], b"")) for trail in ("audit", "activity")]
+    assert any(grew) == (ACTIVITY in POSTS[route].tells)
+    assert len(post.mails.to(EMAIL)) - mails == len({PERSON, OWNER} & set(POSTS[route].tells))
+
+
+@pytest.mark.parametrize(
+    ("name", "handler", "why"),
+    [
+        pytest.param("account-new", PageHandler, "without a row", id="a form without a row"),
+        pytest.param("developer-rotate", PageHandler, "asks for none", id="a handler that asks for no confirmation"),
+    ],
+)
+def test_a_form_that_nobody_thought_of_keeps_the_server_from_starting(
+    monkeypatch: pytest.MonkeyPatch, name: str, handler: type[PageHandler], why: str
+) -> None:
+    class Form(handler):  # type: ignore[valid-type, misc]
+        async def post(self) -> None:
+            """Does something."""
+
+    monkeypatch.setitem(POLICIES, name, POLICIES["account"])
+    with pytest.raises(MissingPolicy, match=why):
+        check_posts([*(route for route in ROUTES if route[2] != name), ("/x", Form, name)])
+
+
+def test_a_row_without_a_form_keeps_the_server_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(reauth_forms.POSTS, "account-gone", PersonPost("do what no form does"))
+    with pytest.raises(MissingPolicy, match="account-gone"):
+        check_posts(ROUTES)
+
+
+def test_every_field_of_the_form_of_an_app_is_kept_while_its_owner_confirms() -> None:
+    names = re.findall(r' name="([^"{]*)', (ROOT / "templates" / "developer_form.html").read_text())
+    assert len(names) > 5
+    assert [name for name in names if name != "kind" and not POSTS["developer-app"].kept(name)] == []
+
+
+def row_of(name: str, post: PersonPost) -> str:
+    """A row of the table in docs/security.md."""
+    takes = "what it carries" if not post.session else "session"
+    if post.confirm is not Confirm.NONE:
+        takes += f", {post.confirm.value} confirmation" if post.confirm is Confirm.RECENT else f", {post.confirm.value}"
+    if post.excused:
+        takes += f", but with `{post.excused[0]}={post.excused[1]}`"
+    return f"| `{name}` | {post.does} | {takes} | {', '.join(post.tells) or 'nobody'} | {post.undo or 'nobody can'} |"
+
+
+def test_the_document_has_the_table() -> None:
+    section = (ROOT / "docs" / "security.md").read_text().partition("## What each form of a person takes")[2]
+    rows = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    wanted = [row_of(name, post) for name, post in POSTS.items()]
+    assert rows == wanted, "\n".join(wanted)
+
+
+def test_no_secret_is_kept_while_a_person_confirms() -> None:
+    for post in POSTS.values():
+        for name in ("password", "current_password", "new_password", "confirm_password", "code", "credential", "_xsrf"):
+            assert not post.kept(name)
+        assert post.confirm is Confirm.RECENT or not post.excused

@@ -1,0 +1,397 @@
+"""The streams of the security log: who can push out what, and how readers merge them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from argparse import Namespace
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from types import SimpleNamespace
+
+import pytest
+
+from cli.commands import audit
+from handlers.core.client_address import window_address
+from store import keys
+from store.accounts.audit import security_log, security_reading
+from store.accounts.audit.logged_event import Event
+from store.accounts.audit.security_log import Origin
+from store.engine.script_source import own_scripts
+from store.lifetimes import DAY
+from store.security_events import EVENTS
+from store.wiring import Store
+from tests.conftest import ENGINES, OpenStore, emptied
+from tests.support.processes.engines import FakeClock
+
+PERSON = "0123456789abcdef0123456789abcdef"
+REAL = [name for name in ENGINES if name != "memory"] or ["valkey"]
+ONE_OF_EACH = ("sign_in_refused", "signed_up", "passkey_copied", "command_failed")
+"""An event of each stream that is not gathered, or only with its like of one detail; the cheapest first."""
+DETAILS = {"confirmed": ("password", "passkey"), "confirmation_refused": ("password", "code")}
+"""Events of a person that have more than one detail, each of which is a cause."""
+
+
+async def names(store: Store) -> list[str]:
+    return [one.event for one in await store.security_events.newest(None)]
+
+
+def test_the_streams_are_the_same_everywhere() -> None:
+    streams = set(keys.SECURITY_EVENTS)
+    assert {one.stream for one in EVENTS.values()} == streams == set(security_log.KEPT) == set(security_log.QUEUED)
+    for script in ("append_events", "read_events"):
+        assert own_scripts()[script].keys == tuple(keys.SECURITY_EVENTS) == security_reading.STREAMS
+    assert len({keys.tag_of(key) for key in keys.SECURITY_EVENTS.values()}) == 1
+
+
+# Who can push out what
+
+
+@pytest.mark.gen_test
+async def test_a_flood_of_cheap_events_pushes_out_no_dearer_ones(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = memory_store.security
+    for stream in security_log.KEPT:
+        monkeypatch.setitem(security_log.KEPT, stream, 300)
+    for cheap, dearer in enumerate(ONE_OF_EACH[1:]):
+        log.note(dearer, person=PERSON)
+        for number in range(1000):
+            log.note(ONE_OF_EACH[cheap], person=f"{number:032x}", detail="flood")
+        await log.flush()
+        assert dearer in await names(memory_store)
+    assert set(ONE_OF_EACH) == set(await names(memory_store))
+
+
+@pytest.mark.gen_test
+async def test_a_flood_while_the_store_is_away_leaves_room_for_dearer_events(memory_store: Store) -> None:
+    log = memory_store.security
+    for number in range(6000):
+        log.note("sign_in_refused", person=f"{number:032x}")
+    for name in ONE_OF_EACH[1:]:
+        log.note(name, person=PERSON)
+    await log.flush()
+    found = await memory_store.security_events.newest(None)
+    assert {*ONE_OF_EACH, "events_lost"} == {one.event for one in found}
+    assert [(one.detail, one.count) for one in found if one.event == "events_lost"] == [("strangers", 4000)]
+
+
+@pytest.mark.gen_test
+async def test_whatever_a_command_causes_is_kept_with_the_operators_acts(memory_store: Store) -> None:
+    memory_store.security.origin = lambda: Origin(actor="operator")
+    memory_store.security.note("account_deleted", person=PERSON)
+    memory_store.security.note("credit_added", person=PERSON)
+    memory_store.security.origin = Origin
+    memory_store.security.note("credit_added", person=PERSON)
+    memory_store.security.note("operator_key_refused")
+    await memory_store.security.flush()
+    found = await memory_store.security_events.newest(None)
+    assert [one.stream for one in found] == ["operator", "operator", "people", "strangers"]
+
+
+# Floods cost bounded work
+
+
+@pytest.mark.gen_test
+async def test_a_flood_of_refusals_from_everywhere_is_a_bounded_number_of_events(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(5000):
+        address = f"10.1.{number // 250}.{number % 250}"
+        memory_store.security.note("limited", detail="signin-address", address=address)
+    memory_store.security.settle()
+    assert len(told) <= security_log.MOST_CAUSES + 2
+    assert sum(one.count for one in told) == 5000
+    assert (told[-1].address, told[-1].count > 1000) == ("", True)
+
+
+@pytest.mark.gen_test
+async def test_addresses_of_one_network_are_one_cause(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(50):
+        address = f"2001:db8::{number:x}"
+        memory_store.security.origin = lambda at=address: Origin(at, network=window_address(at))  # type: ignore[misc]
+        memory_store.security.note("form_refused", detail="signin xsrf")
+    memory_store.security.settle()
+    assert [one.count for one in told] == [1, 49]
+
+
+@pytest.mark.gen_test
+async def test_a_person_cannot_repeat_sensitive_events_without_end(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(40):
+        for person in (PERSON, PERSON[::-1]):
+            memory_store.security.note("refresh_replayed", person=person, address=f"192.0.2.{number}")
+    memory_store.security.settle()
+    singles = [one for one in told if one.count == 1]
+    assert [one.address for one in singles] == [f"192.0.2.{n}" for n in range(5) for _ in range(2)]
+    assert [(one.count, one.person) for one in told[len(singles) :]] == [(35, PERSON), (35, PERSON[::-1])]
+
+
+@pytest.mark.gen_test
+async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    streams: Counter[str] = Counter()
+    log, now = memory_store.security, 1000.0
+
+    def tell(event: Event) -> None:
+        told[event.event] += 1
+        total[event.event] += event.count
+        streams[event.stream] += 1
+
+    log.tell = tell
+    monkeypatch.setattr(security_log, "time", SimpleNamespace(monotonic=lambda: now))
+    whose = [one for one in EVENTS.values() if one.logged and one.actor != "server"]
+    # A sign-up is of another person each time, and a window of the network bounds sign-ups.
+    kinds = [one for one in whose if one.stream in ("people", "sensitive") and one.name != "signed_up"]
+    singles = {"people": security_log.PEOPLE_SINGLES, "sensitive": security_log.SENSITIVE_SINGLES}
+    # The first of each cause, and a count of the others; five places or apps, or ten causes of refusals, and the rest.
+    causes = {"by_person": 1, "by_place": 6, "by_app": 6, "by_cause": 11}
+    most = {one.name: causes[one.counted] * (singles[one.stream] + 1) for one in kinds}
+    most |= {one.name: 2 * 11 for one in kinds if one.counted == "by_cause"}
+    most |= {name: 2 * most[name] for name in DETAILS}
+    assert {"scope_refused", "signed_in", "signed_in_by_recovery", "credit_added"} <= set(most)
+    for step in range(360):
+        log.origin = lambda at=step % 13: Origin(f"192.0.2.{at}", f"browser {at % 7}")  # type: ignore[misc]
+        for name in most:
+            for app in (step % 20, step * 7 % 20):
+                details = DETAILS.get(name, [f"script_{step % 12}"] if EVENTS[name].counted == "by_cause" else [""])
+                log.note(name, person=PERSON, client=f"app-{app}", detail=details[step % len(details)])
+        now += 10
+        log._end_windows(now)
+    log.settle()
+    assert told == most
+    assert total == dict.fromkeys(most, 2 * 360)
+    assert streams.keys() == security_log.MOST_OF_A_PERSON.keys()
+    assert {name: count for name, count in streams.items() if count > security_log.MOST_OF_A_PERSON[name]} == {}
+
+
+@pytest.mark.gen_test
+async def test_a_sign_in_from_another_place_and_a_replay_of_another_app_are_told_at_once(memory_store: Store) -> None:
+    log = memory_store.security
+    for name in ("signed_in", "signed_in_by_passkey", "second_step_asked", "confirmed", "refresh_replayed"):
+        for _ in range(100):
+            log.note(name, person=PERSON, client="app", address="192.0.2.1", agent="Firefox on Linux")
+    told: list[Event] = []
+    log.tell = told.append
+    for address, agent in (("198.51.100.7", "Firefox on Linux"), ("192.0.2.1", "curl")):
+        log.note("signed_in", person=PERSON, address=address, agent=agent)
+    log.note("refresh_replayed", person=PERSON, client="other")
+    assert [(one.event, one.address, one.agent, one.client) for one in told] == [
+        ("signed_in", "198.51.100.7", "Firefox on Linux", ""),
+        ("signed_in", "192.0.2.1", "curl", ""),
+        ("refresh_replayed", "", "", "other"),
+    ]
+
+
+@pytest.mark.gen_test
+async def test_whoever_fills_the_table_of_acts_ends_the_oldest_counts_and_loses_none(memory_store: Store) -> None:
+    told: list[Event] = []
+    log = memory_store.security
+    for _ in range(10):
+        log.note("signed_out", person=PERSON)
+    log.tell = told.append
+    for number in range(security_log.MOST_ACTS):
+        log.note("signed_out", person=f"{number:032x}")
+    assert [(one.person, one.count) for one in told if one.count > 1] == [(PERSON, 7)]
+    assert len(log._gathered["people", "by_person"]._windows) == security_log.MOST_ACTS
+    told.clear()
+    for _ in range(10):
+        log.note("signed_out", person=PERSON)
+    assert len(told) == security_log.PEOPLE_SINGLES
+
+
+@pytest.mark.gen_test
+async def test_the_metrics_count_repetitions_at_once(memory_store: Store) -> None:
+    seen: Counter[str] = Counter()
+    memory_store.security.watch = lambda event, result, count: seen.update({event: count})
+    for _ in range(20):
+        for name in ("second_step_refused", "limited", "sign_in_refused"):
+            memory_store.security.note(name, person=PERSON)
+    assert seen == dict.fromkeys(("second_step_refused", "limited", "sign_in_refused"), 20)
+    memory_store.security.settle()
+    assert seen.total() == 60
+
+
+@pytest.mark.gen_test
+async def test_refusals_beyond_ten_causes_of_a_person_name_the_person_alone(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(3 * 20):
+        memory_store.security.note("scope_refused", person=PERSON, client=f"app-{number % 20}", detail=f"s{number % 3}")
+    memory_store.security.note("scope_refused", person=PERSON[::-1], client="app", detail="read_document")
+    memory_store.security.settle()
+    counts = [(one.person, one.client, one.detail, one.count) for one in told if one.count > 1]
+    assert counts == [(PERSON, "", "", 49)]
+    assert (told[11].person, told[11].client, told[11].detail) == (PERSON[::-1], "app", "read_document")
+    told.clear()
+    for number in range(4):
+        memory_store.security.note("scope_refused", person=PERSON, client=f"app-{number % 2}", detail="later")
+    memory_store.security.note("scope_refused", person=PERSON, client="app-0", detail="later")
+    memory_store.security.settle()
+    # Causes of an hour that is over count no more.
+    assert [(one.client, one.count) for one in told] == [("app-0", 1), ("app-1", 1), ("app-0", 2), ("app-1", 1)]
+
+
+@pytest.mark.gen_test
+async def test_refused_calls_of_any_number_of_people_are_a_bounded_number_of_events(memory_store: Store) -> None:
+    told: list[Event] = []
+    memory_store.security.tell = told.append
+    for number in range(security_log.MOST_ACTS + 500):
+        memory_store.security.note("scope_refused", person=f"{number:032x}", client="app", detail="read_document")
+    memory_store.security.settle()
+    assert len(told) == security_log.MOST_ACTS + 2
+    assert (told[-1].person, told[-1].detail, told[-1].count) == ("", "read_document", 499)
+
+
+@pytest.mark.gen_test
+async def test_a_count_is_sent_when_its_window_ends_although_nothing_else_happens(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_log, "FLUSH_SECONDS", 0.0)
+    log = security_log.SecurityLog(memory_store.scripts, memory_store.keys)
+    for gathering in log._gathered.values():
+        gathering._seconds = 0.05
+    async with log.flushing():
+        for _ in range(3):
+            log.note("limited", detail="signin-address")
+        while len(await names(memory_store)) < 2:
+            await asyncio.sleep(0.01)
+    assert [one.count for one in await memory_store.security_events.newest(None)] == [1, 2]
+
+
+# The streams read as one
+
+
+@pytest.mark.gen_test
+async def test_streams_are_merged_by_time_over_pages_with_limits_and_filters(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_reading, "PAGE", 7)
+    for number in range(60):
+        store.security.note(ONE_OF_EACH[number * 7 % 11 % 4], person=f"{number:032x}")
+        if number % 9 == 0:
+            await store.security.flush()
+    await store.security.flush()
+    events = store.security_events
+    found = [int(one.person, 16) for one in await events.newest(None)]
+    assert found == list(range(60))
+    assert [int(one.person, 16) for one in await events.newest(20)] == found[-20:]
+    of_two = {f"{3:032x}", f"{50:032x}"}
+    assert [one.person for one in await events.newest(2, wanted=lambda one: one.person in of_two)] == sorted(of_two)
+    async with aclosing(events.follow("0-0")) as following:
+        followed = [one async for one in until_pause(following)]
+    assert [int(one.person, 16) for one in followed] == found
+
+
+@pytest.fixture(params=REAL)
+def three_stores(request: pytest.FixtureRequest, open_store: OpenStore) -> list[Store]:
+    """Three processes, as it were, on each real engine."""
+    url = emptied(request, request.param)
+    return [open_store(url) for _ in range(3)]
+
+
+@pytest.mark.gen_test
+async def test_followers_have_each_event_of_two_writers_once_and_in_order(
+    three_stores: list[Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_reading, "PAGE", 10)
+    monkeypatch.setattr(security_reading, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(security_log, "BATCH", 7)
+    *writers, reader = three_stores
+
+    async def write(store: Store, person: str) -> None:
+        for number in range(300):
+            store.security.note(ONE_OF_EACH[(number * 7 + number // 5) % 4], person=person, detail=str(number))
+            if number % 11 == 0:
+                await store.security.flush()
+        await store.security.flush()
+
+    async def follow() -> list[Event]:
+        found: list[Event] = []
+        async with aclosing(reader.security_events.follow("0-0")) as following:
+            async for one in following:
+                if one is not None:
+                    found.append(one)
+                elif len(found) >= 600:
+                    return found
+        raise AssertionError
+
+    people = ("a" * 32, "b" * 32)
+    following = asyncio.ensure_future(follow())
+    await asyncio.gather(*(write(store, person) for store, person in zip(writers, people, strict=True)))
+    followed = await following
+    for person in people:
+        assert [int(one.detail) for one in followed if one.person == person] == list(range(300))
+    assert [one.id for one in await reader.security_events.newest(None)] == [one.id for one in followed]
+
+
+@pytest.mark.gen_test
+async def test_follow_shows_an_event_that_a_slow_process_sends_late(
+    memory_store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory_store.security.note("signed_out", person=PERSON)
+    late = memory_store.security._queue.popleft()
+    late.since -= 2
+    memory_store.security.note("signed_in", person=PERSON)
+    await memory_store.security.flush()
+    args = Namespace(limit=None, json=False)
+    following = asyncio.ensure_future(audit._follow(memory_store, args, None, lambda event: True))
+    printed = ""
+    while "signed_in" not in printed:
+        await asyncio.sleep(0.01)
+        printed += capsys.readouterr().out
+    memory_store.security._queue.append(late)
+    await memory_store.security.flush()
+    while "signed_out" not in printed:
+        await asyncio.sleep(0.01)
+        printed += capsys.readouterr().out
+    following.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await following
+    assert [line.split("  ")[1] for line in printed.splitlines()] == ["signed_in", "signed_out"]
+
+
+@pytest.mark.gen_test
+async def test_a_clock_that_steps_back_changes_no_order(clock: FakeClock, memory_store: Store) -> None:
+    for name in ONE_OF_EACH:
+        memory_store.security.note(name, person=PERSON)
+        await memory_store.security.flush()
+        clock.back(5)
+    assert await names(memory_store) == list(ONE_OF_EACH)
+
+
+@pytest.mark.gen_test
+async def test_a_log_of_the_release_before_is_read_with_the_rest(store: Store) -> None:
+    packed = '{"event":"refresh_replayed","result":"refused","severity":"warning","actor":"app","id":"1"}'
+    await store.client.xadd("{audit}:events", {"at": "1000", "event": packed})
+    await store.client.xadd("{audit}:events", {"later": "in another form"})
+    store.security.note("signed_in", person=PERSON)
+    await store.security.flush()
+    assert await names(store) == ["refresh_replayed", "signed_in"]
+
+
+@pytest.mark.gen_test
+async def test_a_quiet_stream_keeps_no_event_longer_than_90_days(clock: FakeClock, memory_store: Store) -> None:
+    log = memory_store.security
+    for name in ("key_made_by_operator", "key_retired_by_operator"):
+        log.note(name)
+        await log.flush()
+        clock.advance(46 * DAY / 1000)
+    log.note("signed_in", person=PERSON)
+    await log.flush()
+    assert await names(memory_store) == ["key_retired_by_operator", "signed_in"]
+
+
+async def until_pause(following: AsyncIterator[Event | None]) -> AsyncIterator[Event]:
+    """What a follower has at present."""
+    async for one in following:
+        if one is None:
+            return
+        yield one

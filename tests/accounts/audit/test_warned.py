@@ -1,0 +1,125 @@
+"""Warnings after a change of address: each also goes to the address of before, as long as a link brings that back."""
+
+from __future__ import annotations
+
+import pytest
+
+from handlers.core.person_posts import OWNER, PERSON, POSTS
+from store.wiring import Store
+from tests.accounts.audit.test_person_posts import HONEST, PASSWORDS, Victim, sends
+from tests.accounts.test_undo_address import undo_of
+from tests.support.browser import mailing
+from tests.support.browser.mailing import CHANGE, RESET, Post
+from tests.support.browser.pages import ROOT
+from tests.support.browser.securing import SECURITY, Person
+from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
+from tests.support.processes.engines import FakeClock
+from tests.support.store.world import VISITOR, World
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+
+THIEF, OTHER, A_WEEK = "thief@example.com", "thief@example.net", 7 * 86_400
+LINKS = {"address_taken", "change", "confirm", "reset", "signup", "signup_again", "taken_back"}
+"""Mails that somebody asked for, of which each is for one address alone."""
+CHANGED = "Your e-mail address was changed"
+
+
+async def moves(post: Post, browser: Browser, new: str = THIEF) -> None:
+    """Whoever has the browser gives the account another address."""
+    asked = await browser.get("/account/email")
+    await browser.submit(asked, "/account/email", email=new, current_password=PASSWORD)
+    await browser.submit(await browser.get(await post.link(new, CHANGE)), "/account/email/change")
+    await post.settled()
+
+
+def test_every_mail_is_either_a_link_for_one_address_or_a_warning_for_all() -> None:
+    words = {path.stem: path.read_text() for path in (ROOT / "templates" / "mail").glob("*.txt")}
+    assert {what for what, text in words.items() if "{% if earlier %}" not in text} == LINKS
+    source = (ROOT / "handlers" / "letters.py").read_text()
+    assert all(f'"{what}"' in source for what in words), "and is written there"
+
+
+@pytest.mark.parametrize(
+    "route",
+    [route for route in (*HONEST, "developer-delete") if {PERSON, OWNER} & set(POSTS[route].tells)],
+)
+async def test_what_is_done_after_a_change_of_address_is_told_to_the_old_one(post: Post, route: str) -> None:
+    ada = await Victim.make(post.service, second=False)
+    await moves(post, ada.browser)
+    told = {address: len(post.mails.to(address)) for address in (EMAIL, THIEF)}
+    answer = await sends(ada.browser, ada, route, PASSWORDS)
+    await post.settled()
+    assert answer.code in (200, 303), answer.body
+    for address, before in told.items():
+        new = post.mails.to(address)[before:]
+        assert len(new) == 1, (address, [mail["Subject"] for mail in new])
+        assert ("takes the account back" in new[0].get_content()) == (address == EMAIL)
+
+
+async def test_the_end_of_the_account_is_told_to_every_address(post: Post) -> None:
+    ada = await Victim.make(post.service, second=False)
+    await moves(post, ada.browser)
+    xsrf = fields_of(await ada.browser.get(SECURITY), "/signout")["_xsrf"]
+    form = {"email": THIEF, "password": PASSWORD, "_xsrf": xsrf}
+    assert (await ada.browser.send("/account/delete", "POST", form=form)).code == 303
+    for address in (EMAIL, THIEF):
+        mail = await post.mails.newest(address, "Your account was deleted")
+        assert ("works no longer" in mail.get_content()) == (address == EMAIL)
+
+
+async def test_so_is_each_sign_in_factor_and_wrong_code(post: Post, clock: FakeClock) -> None:
+    thief = await Person.arrive(post.service)
+    await moves(post, thief.browser)
+    await thief.add_app()
+    await thief.confirm(await thief.code())
+    page = await thief.browser.get(SECURITY)
+    await thief.browser.submit(page, f"{SECURITY}/recovery")
+    page = await thief.browser.get(SECURITY)
+    for _ in range(5):
+        page = await thief.browser.submit(page, f"{SECURITY}/confirm", password=PASSWORD, code="000000")
+    await post.settled()
+    sent = [[mail["Subject"] for mail in post.mails.to(address)] for address in (EMAIL, THIEF)]
+    old, new = sent[0][sent[0].index(CHANGED) + 1 :], sent[1][1:]
+    assert old == new
+    assert len(new) >= 3, new
+    powerful = [mail for mail in post.mails.to(EMAIL) if "link=" in mail.get_content()]
+    assert [mail["Subject"] for mail in powerful] == [CHANGED], "no link of the new address goes to the old one"
+
+
+async def test_of_several_changes_every_address_before_hears(post: Post) -> None:
+    browser = await post.service.signed_in()
+    await moves(post, browser)
+    await moves(post, browser, OTHER)
+    assert [mail["Subject"] for mail in post.mails.to(EMAIL)].count(CHANGED) == 2
+    (first, second) = [mail.get_content() for mail in post.mails.to(EMAIL) if mail["Subject"] == CHANGED]
+    assert "link=" in first
+    assert "link=" not in second, "the link that takes the second one back is for the address of then"
+
+
+async def test_a_new_password_by_mail_is_told_to_the_old_address(post: Post) -> None:
+    await moves(post, await post.service.signed_in())
+    await post.forgot(THIEF)
+    browser = post.service.browser()
+    page = await browser.get(await post.link(THIEF, RESET))
+    await browser.submit(page, "/reset", new_password="another horse battery")
+    await post.mails.newest(EMAIL, "Your password was changed")
+
+
+async def test_after_a_week_and_after_the_link_was_used_nobody_else_is_told(
+    clock: FakeClock, memory_store: Store
+) -> None:
+    world = await World.make(memory_store)
+    undo = await undo_of(world, THIEF)
+    assert (await memory_store.sessions.profile(world.session)).warned == (THIEF, world.email)
+    await memory_store.undoing.undo(undo, VISITOR)
+    reset = await memory_store.links.to_reset(world.user, world.email)
+    assert reset
+    await memory_store.links.reset(reset.text, PASSWORD, VISITOR)
+    world.session = await world.sign_in()
+    assert (await memory_store.sessions.profile(world.session)).warned == (world.email,)
+    await undo_of(world, OTHER)
+    clock.advance(A_WEEK + 60)
+    world.session = await world.sign_in(OTHER)
+    assert (await memory_store.sessions.profile(world.session)).warned == (OTHER,)

@@ -1,0 +1,208 @@
+"""Mailed links of new accounts over HTTP: signing up where a mail server is, and the confirmation of addresses."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+import pytest
+
+from outbound.mail.mailer import SmtpServer
+from tests.support.browser import mailing
+from tests.support.browser.mailbox import Mailbox, link_in
+from tests.support.browser.mailing import CONFIRM, GRACE, RESET, Post, comparable, heading, sign_up
+from tests.support.http.driver import PASSWORD, answer_of, fields_of, json_of
+
+pytestmark = pytest.mark.gen_test
+
+confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+
+
+# Signing up
+
+
+@pytest.mark.trap(34)
+async def test_with_a_mail_server_whoever_reads_the_mail_makes_the_account(post: Post) -> None:
+    browser = post.service.browser()
+    asked = await sign_up(browser, GRACE, "?next=%2Faccount%2Fapps%3Fx")
+    assert (asked.code, heading(asked)) == (200, "Look into your mailbox")
+    assert "latchkey_session" not in browser.cookies
+    assert await post.service.store.people.find(GRACE) is None
+    link = await post.link(GRACE, "Finish creating your account")
+    elsewhere = post.service.browser()  # the mail is read on another device
+    page = await elsewhere.get(link)
+    done = await elsewhere.submit(page, "/signup", name="Grace", password=PASSWORD)
+    assert (done.code, done.headers["Location"]) == (303, "/"), "that device did not ask for the mail"
+    assert await post.verified(GRACE)
+    await post.settled()
+    assert len(post.mails.mails) == 1, "nothing else to confirm, and no notice of the first sign-in"
+    again = await elsewhere.get(link)
+    assert "This invitation works no longer" in again.body.decode()
+    assert heading(again) == "Create your account"  # the link is used up: it is the form for anybody
+
+
+@pytest.mark.parametrize("state", ["s" * 2000, "\u00e9" * 1000, "+/=&" * 500], ids=["plain", "beyond ascii", "signs"])
+async def test_the_longest_state_of_an_app_survives_the_way_over_the_mailbox(post: Post, state: str) -> None:
+    target = post.service.web.authorize_url(state=state)
+    mailbox = await Mailbox.open()
+    browser = post.service.browser()
+    await sign_up(browser, GRACE, f"?next={quote(target, safe='')}")
+    await post.settled()
+    await SmtpServer(mailbox.url).send(await post.mails.newest(GRACE, "Finish creating your account"))
+    page = await browser.get(await mailbox.link())
+    done = await browser.submit(page, "/signup", name="Grace", password=PASSWORD)
+    assert (done.code, done.headers["Location"]) == (303, target)
+    assert answer_of(await browser.consent(target))["state"] == state
+    await mailbox.close()
+
+
+async def test_an_invitation_that_is_over_mails_no_other_one_unasked(post: Post) -> None:
+    await sign_up(post.service.browser())
+    browser = post.service.browser()
+    page = await browser.get(await post.link(GRACE, "Finish creating your account"))
+    await post.service.store.people.invite(GRACE)
+    late = await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)
+    assert late.code == 400
+    assert "This invitation works no longer" in late.body.decode()
+    await post.settled()
+    assert len(post.mails.mails) == 1
+    assert heading(await browser.submit(late, "/signup", email=GRACE)) == "Look into your mailbox"
+
+
+async def test_sign_up_says_the_same_whether_there_is_an_account_or_not(post: Post) -> None:
+    await post.service.add_person(GRACE)
+    answers = []
+    for email in (GRACE, "nobody@example.com"):
+        answers.append(comparable(await sign_up(post.service.browser(), email), email))
+    assert answers[0] == answers[1]
+    await post.settled()
+    assert [mail["Subject"] for mail in post.mails.to(GRACE)] == ["You have an account already"]
+    assert "invite=" not in post.mails.to(GRACE)[0].get_content()
+    assert [mail["Subject"] for mail in post.mails.to("nobody@example.com")] == ["Finish creating your account"]
+
+
+@pytest.mark.parametrize("confirms", [False], ids=["no mail server"])
+async def test_without_a_mail_server_an_account_is_there_at_once_and_can_be_confirmed(post: Post) -> None:
+    browser = post.service.browser()
+    page = await browser.get("/signup?next=%2Faccount%2Fapps")
+    await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)
+    link = await post.link(GRACE, CONFIRM)
+    # Nothing is demanded: an app is connected as ever, and told that nobody confirmed the address.
+    tokens = await post.service.tokens(browser=browser)
+    assert json_of(await post.service.web.userinfo(tokens["access_token"]))["email_verified"] is False
+    done = await browser.submit(await browser.get(link), "/confirm")
+    assert (done.code, done.headers["Location"]) == (303, "/account/apps")
+    assert json_of(await post.service.web.userinfo(tokens["access_token"]))["email_verified"] is True
+
+
+# Confirming
+
+
+@pytest.mark.trap(34)
+async def test_an_app_sees_no_address_that_nobody_confirmed(post: Post) -> None:
+    _, browser = await post.unconfirmed()
+    url = post.service.web.authorize_url()
+    page = await browser.get(url)
+    assert (page.code, heading(page)) == (200, "First, confirm your e-mail address")
+    assert b"request_id" not in page.body
+    await browser.get(url)
+    await post.settled()
+    assert len(post.mails.mails) == 1, "coming back sends no second mail"
+    await browser.submit(page, "/account/email/confirm")
+    await post.settled()
+    assert len(post.mails.mails) == 2
+    old, new = (link_in(mail) for mail in post.mails.mails)
+    assert (await browser.get(old)).code == 400
+    done = await browser.submit(await browser.get(new), "/confirm")
+    assert done.code == 303
+    consent = await browser.get(done.headers["Location"])
+    assert "request_id" in fields_of(consent, "/api/oauth/authorize"), "on to where the person was"
+    tokens = await post.service.tokens(browser=browser)
+    assert json_of(await post.service.web.userinfo(tokens["access_token"]))["email_verified"] is True
+
+
+@pytest.mark.parametrize("confirms", [False])
+async def test_who_signed_up_just_before_there_was_a_mail_server_gets_the_link_all_the_same(post: Post) -> None:
+    """The link of the sign-up went into a folder, and works; no mail came of it."""
+    service, browser = post.service, post.service.browser()
+    page = await browser.get("/signup")
+    await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)
+    await post.settled()
+    post.mails.mails.clear()
+    post.site.mail.confirms = True
+    url = service.web.authorize_url()
+    page = await browser.get(url)
+    assert "First, confirm your e-mail address" in page.body.decode()
+    link = await post.link(GRACE, CONFIRM)
+    for _ in range(2):
+        await browser.get(url)
+    await post.settled()
+    assert len(post.mails.mails) == 1, "one is enough"
+    await browser.submit(page, "/account/email/confirm")
+    assert await post.link(GRACE, CONFIRM) != link, "another comes when it is asked for"
+    link = await post.link(GRACE, CONFIRM)
+    answer = await browser.submit(await browser.get(link), "/confirm")
+    assert (answer.code, answer.headers["Location"].startswith("/oauth/authorize?")) == (303, True)
+    assert "code=" in (await browser.consent(answer.headers["Location"])).headers["Location"]
+
+
+async def test_an_app_that_must_not_show_a_page_is_told_so(post: Post) -> None:
+    _, browser = await post.unconfirmed()
+    quiet = await browser.get(post.service.web.authorize_url(prompt="none"))
+    assert "error=consent_required" in quiet.headers["Location"]
+    await post.settled()
+    assert post.mails.mails == []
+
+
+async def test_what_was_allowed_before_stays_allowed(post: Post) -> None:
+    _, browser = await post.unconfirmed()
+    post.site.mail.confirms = False
+    await post.service.tokens(browser=browser)
+    post.site.mail.confirms = True
+    assert "code=" in (await browser.get(post.service.web.authorize_url())).headers["Location"]
+    wider = await browser.get(post.service.web.authorize_url(scope="profile data:read data:write apps:read"))
+    assert heading(wider) == "First, confirm your e-mail address"
+
+
+async def test_opening_a_link_changes_nothing_however_often(post: Post) -> None:
+    user, browser = await post.unconfirmed()
+    await browser.submit(await browser.get("/account"), "/account/email/confirm")
+    await post.forgot(GRACE)
+    confirm, reset = await post.link(GRACE, CONFIRM), await post.link(GRACE, RESET)
+    scanner = post.service.browser()
+    for link in (confirm, reset):
+        for method in ("GET", "HEAD"):
+            for one in (scanner, browser):
+                answer = await one.send(link, method)
+                assert answer.code in (200, 303)
+                assert answer.headers["Referrer-Policy"] == "strict-origin"
+                assert "no-store" in answer.headers["Cache-Control"]
+    person = await post.service.store.operator.find(user)
+    assert not person.email_verified
+    assert (await browser.submit(await browser.get(confirm), "/confirm")).code == 200
+
+
+async def test_who_is_signed_out_signs_in_and_comes_back_to_the_link(post: Post) -> None:
+    _, browser = await post.unconfirmed()
+    await browser.submit(await browser.get("/account"), "/account/email/confirm")
+    link = await post.link(GRACE, CONFIRM)
+    phone = post.service.browser()
+    away = await phone.get(link)
+    assert away.code == 303
+    target = unquote(away.headers["Location"].removeprefix("/signin?next="))
+    back = await phone.sign_in(GRACE, PASSWORD, target)
+    assert back.headers["Location"] == link
+    done = await phone.submit(await phone.get(link), "/confirm")
+    assert heading(done) == "Your address is confirmed"
+    assert heading(await phone.get(link)) == "Your address is confirmed"
+
+
+@pytest.mark.trap(34)
+async def test_somebody_elses_click_confirms_nothing(post: Post) -> None:
+    _, browser = await post.unconfirmed()
+    await browser.submit(await browser.get("/account"), "/account/email/confirm")
+    link = await post.link(GRACE, CONFIRM)
+    ada = await post.service.signed_in()
+    assert (await ada.get(link)).code == 403
+    form = {**fields_of(await ada.get("/account/security"), "/account/security"), "link": link.partition("=")[2]}
+    assert (await ada.send("/confirm", "POST", form=form)).code == 400
+    assert not await post.verified(GRACE)

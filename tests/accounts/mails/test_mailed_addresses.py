@@ -1,0 +1,173 @@
+"""Another address by a mailed link, and notices of sign-ins and of changes."""
+
+from __future__ import annotations
+
+import asyncio
+from email.message import EmailMessage
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from tests.support.browser import mailing
+from tests.support.browser.mailing import CHANGE, GRACE, Post, comparable, heading, sign_up
+from tests.support.http.driver import EMAIL, PASSWORD, Browser, json_of
+
+pytestmark = pytest.mark.gen_test
+
+NEW_PASSWORD = "another horse battery"
+NEW = "new@example.com"
+confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+
+
+# Another address
+
+
+async def ask_for(browser: Browser, email: str, password: str = PASSWORD) -> HTTPResponse:
+    page = await browser.get("/account/email")
+    return await browser.submit(page, "/account/email", email=email, current_password=password)
+
+
+async def test_the_address_is_changed_from_the_new_one_and_the_old_one_is_told(post: Post) -> None:
+    browser = await post.service.signed_in()
+    assert heading(await ask_for(browser, NEW)) == "Look into your mailbox"
+    link = await post.link(NEW, CHANGE)
+    assert (await post.service.browser().sign_in(EMAIL)).code == 303, "until then all stays as it is"
+    page = await browser.get(link)
+    done = await browser.submit(page, "/account/email/change")
+    assert heading(done) == "Your address was changed"
+    assert heading(await browser.submit(page, "/account/email/change")) == "Your address was changed"
+    assert heading(await browser.get(link)) == "Your address was changed"
+    await post.settled()
+    told = [mail for mail in post.mails.to(EMAIL) if mail["Subject"] == "Your e-mail address was changed"]
+    assert len(told) == 1
+    assert NEW in told[0].get_content()
+    assert (await post.service.browser().sign_in(EMAIL)).code == 400
+    assert (await post.service.browser().sign_in(NEW)).code == 303
+    tokens = await post.service.tokens(browser=browser)
+    found = json_of(await post.service.web.userinfo(tokens["access_token"]))
+    assert (found["email"], found["email_verified"], found["sub"]) == (NEW, True, post.service.ada)
+
+
+@pytest.mark.parametrize(
+    ("email", "password", "words"),
+    [
+        (NEW, "wrong password", "current password is not right"),
+        ("no address", PASSWORD, "one @"),
+        (EMAIL.upper(), PASSWORD, "your address already"),
+    ],
+)
+async def test_what_stands_against_a_change_is_said_on_the_form(
+    post: Post, email: str, password: str, words: str
+) -> None:
+    browser = await post.service.signed_in()
+    refused = await ask_for(browser, email, password)
+    assert refused.code == 400
+    assert words in refused.body.decode()
+    await post.settled()
+    assert post.mails.to(NEW) == []
+
+
+async def test_a_change_tells_nobody_who_has_an_account(post: Post) -> None:
+    await post.service.add_person(GRACE)
+    browser = await post.service.signed_in()
+    answers = [comparable(await ask_for(browser, email), email) for email in (GRACE, NEW)]
+    assert answers[0] == answers[1]
+    await post.settled()
+    assert [mail["Subject"] for mail in post.mails.to(GRACE)] == ["Your address is in use already"]
+    assert "link=" not in post.mails.to(GRACE)[0].get_content()
+
+
+async def test_an_address_that_was_taken_meanwhile_is_said_kindly(post: Post) -> None:
+    browser = await post.service.signed_in()
+    await ask_for(browser, NEW)
+    link = await post.link(NEW, CHANGE)
+    await post.service.add_person(NEW)
+    refused = await browser.submit(await browser.get(link), "/account/email/change")
+    assert refused.code == 400
+    assert b"account with this e-mail address already" in refused.body
+    assert (await post.service.browser().sign_in(EMAIL)).code == 303
+
+
+async def test_a_new_address_gets_so_many_mails_whoever_asks(post: Post) -> None:
+    emails = [f"person{number}@example.com" for number in range(6)]
+    for email in emails:
+        await post.service.add_person(email)
+    browsers = [await post.service.signed_in(email) for email in emails]
+    answers = await asyncio.gather(*(ask_for(browser, NEW) for browser in browsers))
+    assert sorted(answer.code for answer in answers) == [200] * 5 + [429]
+    await post.settled()
+    assert len(post.mails.to(NEW)) == 5
+
+
+async def test_a_wrong_password_uses_up_no_mail_of_the_new_address(post: Post) -> None:
+    browser = await post.service.signed_in()
+    for _ in range(6):
+        assert (await ask_for(browser, NEW, "wrong password")).code == 400
+    assert (await ask_for(browser, NEW)).code == 200
+
+
+async def test_passwords_are_not_guessed_through_the_change_of_an_address(post: Post) -> None:
+    browser = await post.service.signed_in()
+    codes = [(await ask_for(browser, NEW, f"wrong password {number}")).code for number in range(21)]
+    assert codes == [400] * 20 + [429]
+
+
+# Notices
+
+
+def notices(post: Post, email: str = EMAIL) -> list[EmailMessage]:
+    return [mail for mail in post.mails.to(email) if mail["Subject"] == "New sign-in to your account"]
+
+
+async def signs_in(post: Post, agent: str) -> int:
+    """How many notices there are after a sign-in with a browser."""
+    browser = post.service.browser()
+    browser.agent = agent
+    assert (await browser.sign_in()).code == 303
+    await post.settled()
+    return len(notices(post))
+
+
+async def test_a_sign_in_with_another_browser_or_from_elsewhere_is_told(post: Post) -> None:
+    assert await signs_in(post, "Mozilla/5.0 Firefox/140.0") == 1
+    assert await signs_in(post, "Mozilla/5.0 Firefox/140.0") == 1
+    assert await signs_in(post, "Mozilla/5.0 Firefox/141.0.2") == 1, "a newer version is the same browser"
+    assert await signs_in(post, "Mozilla/5.0 Chrome/150.0") == 2
+    text = notices(post)[-1].get_content()
+    assert "Browser:  Chrome\n" in text
+    assert "127.0.0.1" in text
+    assert "/account/security" in text
+
+
+async def test_the_browser_of_the_sign_up_is_known(post: Post) -> None:
+    post.site.mail.confirms = False
+    browser = post.service.browser()
+    page = await browser.get("/signup")
+    await browser.submit(page, "/signup", email=GRACE, name="Grace", password=PASSWORD)
+    again = post.service.browser()
+    await again.sign_in(GRACE)
+    await post.settled()
+    assert notices(post, GRACE) == []
+
+
+async def test_a_change_of_password_is_told(post: Post) -> None:
+    browser = await post.service.signed_in()
+    page = await browser.get("/account/security")
+    await browser.submit(page, "/account/security", current_password="wrong", new_password=NEW_PASSWORD)
+    await post.settled()
+    assert "Your password was changed" not in [mail["Subject"] for mail in post.mails.mails]
+    await browser.submit(page, "/account/security", current_password=PASSWORD, new_password=NEW_PASSWORD)
+    await post.mails.newest(EMAIL, "Your password was changed")
+
+
+async def test_nothing_a_stranger_types_is_mailed_to_somebody_else(post: Post) -> None:
+    """Else the server would carry advertisements, in its own name."""
+    browser = post.service.browser()
+    browser.agent = "Visit https://evil.example"
+    await sign_up(browser, GRACE, "?next=%2FCONGRATULATIONS-you-won%3Aevil.example")
+    await post.forgot(EMAIL, browser)
+    await post.settled()
+    assert len(post.mails.mails) == 2
+    for mail in post.mails.mails:
+        assert "Visit" not in mail.get_content()
+        assert "CONGRATULATIONS" not in mail.get_content()

@@ -1,0 +1,249 @@
+"""Forgotten passwords over HTTP: their links, what strangers learn and may ask for, and what is no link."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from urllib.parse import quote, unquote
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from outbound.mail.mailer import Undelivered
+from store import keys
+from store.refused import Refused
+from tests.support.browser import mailing
+from tests.support.browser.mailing import CONFIRM, GRACE, RESET, Post, comparable, heading, sign_up
+from tests.support.browser.pages import Page
+from tests.support.http.driver import EMAIL, PASSWORD, fields_of
+from tests.support.processes.engines import FakeClock
+
+pytestmark = pytest.mark.gen_test
+
+NEW_PASSWORD = "another horse battery"
+confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+
+
+# Forgotten passwords
+
+
+async def test_a_forgotten_password_is_set_anew(post: Post) -> None:
+    elsewhere = await post.service.signed_in()
+    asked = await post.forgot()
+    assert heading(asked) == "Look into your mailbox"
+    link = await post.link(EMAIL, RESET)
+    browser = post.service.browser()
+    page = await browser.get(link)
+    for bad, words in (("short", "at least 10"), (EMAIL, "must not be your e-mail address"), ("", "at least 10")):
+        refused = await browser.submit(page, "/reset", new_password=bad)
+        assert refused.code == 400
+        assert words in refused.body.decode()
+    late = post.service.browser()
+    opened = await late.get(link)
+    done = await browser.submit(page, "/reset", new_password=NEW_PASSWORD)
+    assert heading(done) == "Your password was changed"
+    assert (await elsewhere.get("/account")).code == 303, "every session ended"
+    assert (await browser.sign_in(EMAIL, PASSWORD)).code == 400
+    assert (await browser.sign_in(EMAIL, NEW_PASSWORD)).code == 303
+    assert (await browser.get(link)).code == 400
+    assert (await late.submit(opened, "/reset", new_password=PASSWORD)).code == 400
+    await post.settled()
+    notice = await post.mails.newest(EMAIL, "Your password was changed")
+    assert "127.0.0.1" in notice.get_content()
+    assert NEW_PASSWORD not in "".join(mail.get_content() for mail in post.mails.mails)
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+async def test_who_sets_a_password_is_told_what_went_with_it(post: Post, confirmed: bool) -> None:
+    if not confirmed:
+        await post.service.store.client.hdel(keys.person(post.service.ada)["user"], "verified")
+    await post.forgot()
+    browser = post.service.browser()
+    page = await browser.get(await post.link(EMAIL, RESET))
+    done = (await browser.submit(page, "/reset", new_password=NEW_PASSWORD)).body.decode()
+    assert ("It ends no passkey" in done) is confirmed
+    assert ("all apps are disconnected" in done) is not confirmed
+    await post.settled()
+    notice = (await post.mails.newest(EMAIL, "Your password was changed")).get_content()
+    assert ("all apps were disconnected" in notice) is not confirmed
+
+
+async def test_a_forgotten_password_leads_back_to_where_the_person_was_going(post: Post) -> None:
+    target = post.service.web.authorize_url(state="s" * 1000)
+    browser = post.service.browser()
+    page = await browser.get(f"/signin?next={quote(target, safe='')}")
+    page = await browser.get(link_on(page, "Forgot your password?"))
+    assert link_on(page, "Sign in") == f"/signin?next={quote(target, safe='')}"
+    page = await browser.submit(page, "/forgot", email="no address")  # and after a slip
+    assert (await browser.submit(page, "/forgot", email=EMAIL)).code == 200
+    page = await browser.get(await post.link(EMAIL, RESET))
+    done = await browser.submit(page, "/reset", new_password=NEW_PASSWORD)
+    page = await browser.get(link_on(done, "Sign in"))
+    signed_in = await browser.submit(page, "/signin", email=EMAIL, password=NEW_PASSWORD)
+    assert signed_in.headers["Location"] == target
+
+
+async def test_nothing_of_where_a_person_was_going_stands_in_the_mail_or_leads_elsewhere(post: Post) -> None:
+    browser = post.service.browser()
+    page = await browser.get("/forgot?next=%2FCONGRATULATIONS")
+    await browser.submit(page, "/forgot", email=EMAIL)
+    await post.settled()
+    assert "CONGRATULATIONS" not in (await post.mails.newest(EMAIL, RESET)).get_content()
+    page = await browser.get("/forgot")
+    await browser.send("/forgot", "POST", form={**fields_of(page, "/forgot"), "email": EMAIL, "next": "//evil.example"})
+    page = await browser.get(await post.link(EMAIL, RESET))
+    done = await browser.submit(page, "/reset", new_password=NEW_PASSWORD)
+    assert link_on(done, "Sign in") == "/signin"
+
+
+def link_on(page: HTTPResponse, words: str) -> str:
+    """Where a link leads."""
+    (link,) = [link for link in Page(page.body.decode()).all("a") if link.text.strip() == words]
+    return link.get("href")
+
+
+async def test_forgot_says_the_same_of_everybody(post: Post) -> None:
+    await post.service.add_person("gone@example.com")
+    await post.service.store.operator.set_status("gone@example.com", "disabled")
+    answers = []
+    for email in (EMAIL, "nobody@example.com", "gone@example.com"):
+        answers.append(comparable(await post.forgot(email), email))
+    assert answers[0][0] == 200
+    assert all(answer == answers[0] for answer in answers)
+    await post.settled()
+    assert [mail["To"] for mail in post.mails.mails] == [EMAIL]
+
+
+async def test_the_answer_comes_before_anything_is_looked_up(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the time it takes tells nothing either."""
+    people, answered = post.service.store.people, asyncio.Event()
+    find = people.find
+
+    async def waits(email: str) -> str | None:
+        await answered.wait()
+        return await find(email)
+
+    monkeypatch.setattr(people, "find", waits)
+    browser = post.service.browser()
+    for email in (EMAIL, "nobody@example.com"):
+        assert (await post.forgot(email)).code == 200
+        assert (await sign_up(browser, email)).code == 200
+    assert post.mails.mails == []
+    answered.set()
+    await post.settled()
+    assert sorted(mail["Subject"] for mail in post.mails.mails) == [
+        "Finish creating your account",
+        "Set a new password",
+        "You have an account already",
+    ]
+
+
+def resets(post: Post) -> int:
+    return [mail["Subject"] for mail in post.mails.to(EMAIL)].count(RESET)
+
+
+async def strangers_ask(post: Post, networks: int) -> int:
+    """How many mails for Ada strangers get sent, who ask as often as they can from each of their networks."""
+    admitted = 0
+    for number in range(networks * 6):
+        try:
+            await post.service.store.limits.forgot(f"198.51.{number // 6}.{number}", EMAIL)
+        except Refused:
+            continue
+        admitted += 1
+    return admitted
+
+
+async def test_strangers_keep_nobody_from_a_new_password(post: Post) -> None:
+    known = await post.service.signed_in()
+    assert await strangers_ask(post, 3) == 15
+    assert (await post.forgot()).code == 200, "the owner's network has a window of its own"
+    await strangers_ask(post, 10)
+    assert (await post.forgot()).code == 429
+    assert (await post.forgot(browser=known)).code == 200, "so has a browser that the owner signed in with"
+    await post.settled()
+    assert resets(post) == 2
+
+
+async def test_a_known_browser_has_five_mails_an_hour_and_none_for_others(post: Post) -> None:
+    known = await post.service.signed_in()
+    await strangers_ask(post, 10)
+    assert [(await post.forgot(browser=known)).code for _ in range(6)] == [200] * 5 + [429]
+    await post.settled()
+    assert resets(post) == 5
+    for _ in range(5):
+        assert (await post.forgot("nobody@example.com", known)).code == 200
+    assert (await post.forgot("nobody@example.com", known)).code == 429
+
+
+async def test_one_mailbox_gets_twenty_mails_an_hour_from_strangers(post: Post) -> None:
+    assert await strangers_ask(post, 30) == 20
+
+
+async def test_forgot_is_limited_for_the_account_existing_or_not_and_for_the_address(
+    post: Post, clock: FakeClock
+) -> None:
+    clock.stop()
+    for email in (EMAIL, "nobody@example.com"):
+        assert [(await post.forgot(email)).code for _ in range(6)] == [200] * 5 + [429]
+    for number in range(8):
+        await post.forgot(f"nobody{number}@example.com")
+    assert (await post.forgot("another@example.com")).code == 429
+    await post.settled()
+    assert len(post.mails.mails) == 5
+
+
+@pytest.mark.trap(21)
+@pytest.mark.parametrize("typed", ["", "no address", "a@" + "b" * 5000, "a@b@c", "a\r\nBcc: eve@example.com"])
+async def test_what_is_no_address_is_said_on_the_form(post: Post, typed: str) -> None:
+    answer = await post.forgot(typed)
+    assert answer.code == 400
+    assert b'role="alert"' in answer.body
+    assert post.mails.mails == []
+
+
+@pytest.mark.trap(22)
+@pytest.mark.parametrize("path", ["/confirm", "/forgot", "/reset", "/account/email", "/account/email/change"])
+async def test_the_forms_need_their_token_and_their_own_origin(post: Post, path: str) -> None:
+    browser = await post.service.signed_in()
+    assert (await browser.send(path, "POST", form={"email": EMAIL, "link": "x"})).code == 403
+    form = fields_of(await browser.get("/account/security"), "/account/security")
+    foreign = {"Origin": "https://evil.example"}
+    assert (await browser.send(path, "POST", form={**form, "email": EMAIL}, headers=foreign)).code == 403
+
+
+@pytest.mark.trap(21)
+@pytest.mark.parametrize("path", ["/confirm", "/reset", "/account/email/change"])
+@pytest.mark.parametrize("link", ["", "x", "%00", "%ff", "lk_cf_" + "A" * 5000, "a&link=b"])
+async def test_what_is_no_link_is_a_page_that_says_so(post: Post, path: str, link: str) -> None:
+    browser = await post.service.signed_in()
+    assert (await browser.get(f"{path}?link={link}")).code == 400
+    form = fields_of(await browser.get("/account/security"), "/account/security")
+    answer = await browser.send(path, "POST", form={**form, "link": unquote(link, errors="replace")})
+    assert answer.code == 400
+
+
+@pytest.mark.trap(24)
+async def test_no_link_and_no_address_stands_in_any_log(post: Post, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("", "tornado", "asyncio", "latchkey"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    _, browser = await post.unconfirmed()
+    post.mails.failures = [Undelivered("SMTPDataError 550", temporary=False)]
+    await browser.submit(await browser.get("/account"), "/account/email/confirm")
+    await post.settled()
+    await browser.submit(await browser.get("/account"), "/account/email/confirm")
+    await post.forgot(GRACE)
+    await sign_up(browser, "nobody@example.com")
+    links = [await post.link(GRACE, CONFIRM), await post.link(GRACE, RESET)]
+    links.append(await post.link("nobody@example.com", "Finish creating your account"))
+    for link in links:
+        await browser.get(link)
+        await browser.get(link + "x")
+        await post.service.browser().get(link)
+    text = caplog.text + "".join(repr(vars(record)) for record in caplog.records)
+    assert "mail confirm not sent: SMTPDataError 550" in text
+    assert "GET /confirm 200" in text
+    assert not re.search(r"lk_(cf|pr|in)_[\w-]{8}", text)
+    assert GRACE not in text
+    assert "nobody@example.com" not in text

@@ -1,0 +1,63 @@
+"""Where links lead that a stranger had mailed to somebody else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.browser import mailing
+from tests.support.browser.mailing import GRACE, RESET, Post
+from tests.support.browser.pages import ROOT
+from tests.support.http.driver import EMAIL, PASSWORD, Browser
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+
+NEW_PASSWORD = "another horse battery"
+
+
+async def resets(post: Post, browser: Browser) -> str:
+    """Where the page leads that says that the password was changed."""
+    page = await browser.get(await post.link(EMAIL, RESET))
+    done = (await browser.submit(page, "/reset", new_password=NEW_PASSWORD)).body.decode()
+    return re.findall(r'href="(/signin[^"]*)"', done)[-1]
+
+
+async def signs_up(post: Post, browser: Browser) -> str:
+    """Where the end of a sign-up leads."""
+    page = await browser.get(await post.link(GRACE, "Finish creating your account"))
+    return (await browser.submit(page, "/signup", name="Grace", password=PASSWORD)).headers["Location"]
+
+
+@pytest.mark.parametrize(
+    ("asks", "email", "ends", "home"),
+    [
+        pytest.param("/forgot", EMAIL, resets, "/signin", id="a password"),
+        pytest.param("/signup", GRACE, signs_up, "/", id="an invitation"),
+    ],
+)
+async def test_a_link_that_a_stranger_asked_for_leads_nowhere(
+    post: Post, asks: str, email: str, ends: Callable[[Post, Browser], Awaitable[str]], home: str
+) -> None:
+    planted = "/oauth/authorize?client_id=evil&scope=bogus"
+    person = post.service.browser()
+    for browser, target in ((person, "/account/apps"), (post.service.browser(), planted)):
+        page = await browser.get(f"{asks}?next={quote(target, safe='')}")
+        assert (await browser.submit(page, asks, email=email)).code == 200
+        await post.settled()
+    assert await ends(post, person) == home
+
+
+def test_every_page_that_follows_a_kept_target_asks_who_chose_it() -> None:
+    """Those that do not: the link that confirms an address, which only the person's own session has sent."""
+    uses = {
+        (path.name, line.strip())
+        for path in (ROOT / "handlers").glob("*.py")
+        for line in path.read_text("utf-8").splitlines()
+        if re.search(r"\b(seen|invited)\.target\b", line) and "going_on(" not in line
+    }
+    assert uses == {("mailed.py", "await self.allow_redirect_of(seen.target)")}

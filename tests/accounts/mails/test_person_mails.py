@@ -1,0 +1,331 @@
+"""How many mails a person has sent by repeating a form: the window that its row names bounds them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+import pytest
+
+from handlers.account.reauth_forms import check_posts
+from handlers.core.person_posts import POSTS, PersonPost
+from handlers.core.policy import MissingPolicy
+from handlers.routes import ROUTES
+from store import keys
+from store.apps.registration import secret_mark
+from store.apps.webhooks import newest_mark
+from store.lifetimes import CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES, Group
+from tests.accounts.audit.test_person_posts import APP_FIELDS, NEW_PASSWORD, OWN, PASSWORDS, Victim, sends
+from tests.support.browser import mailing
+from tests.support.browser.mailing import CHANGE, GRACE, RESET, Post
+from tests.support.browser.securing import APP, CONFIRM, PASSKEYS, SECURITY, Person
+from tests.support.http.deciding import DECIDE
+from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
+from tests.support.processes.engines import FakeClock
+from tests.support.store.authenticator import Authenticator
+from tests.support.store.world import refusal_of
+
+pytestmark = pytest.mark.gen_test(timeout=120)
+
+confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+
+FEW = 4
+"""Places left in the windows that are a person's alone: the test is then short."""
+OWN_WINDOWS = (CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES)
+NEW = "new@example.com"
+Act = Callable[[int], Awaitable[object]]
+Prepare = Callable[[Post], Awaitable[Act]]
+ACTS: dict[tuple[str, ...], Prepare] = {}
+TAKEN_AND_ENDED = ("developer-status", "developer-end-secret")
+"""Forms that end what was begun with a place in a window, or before, and so double the mails."""
+
+
+def acts(*routes: str) -> Callable[[Prepare], Prepare]:
+    """Names the rows that an act, repeated, has mails sent for."""
+
+    def register(prepare: Prepare) -> Prepare:
+        ACTS[routes] = prepare
+        return prepare
+
+    return register
+
+
+async def form_of(browser: Browser, **fields: str) -> dict[str, str]:
+    return {"_xsrf": fields_of(await browser.get(SECURITY), "/signout")["_xsrf"], **fields}
+
+
+async def owner(post: Post) -> tuple[Victim, dict[str, str]]:
+    """Ada with an app of her own, who confirmed just now; and her XSRF token."""
+    ada = await Victim.make(post.service, second=False)
+    await ada.person.confirm()
+    return ada, await form_of(ada.browser)
+
+
+@acts("developer-app")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+    return lambda i: ada.browser.send(OWN, "POST", form={**form, **APP_FIELDS, "name": f"Mine {i % 2}"})
+
+
+@acts("developer-status")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+    return lambda i: ada.browser.send(f"{OWN}/status", "POST", form={**form, "status": ("active", "off")[i % 2]})
+
+
+@acts("developer-rotate", "developer-end-secret")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+
+    async def act(number: int) -> None:
+        app, _ = await post.service.store.apps.fresh("mine")
+        assert app
+        mark = {"mark": secret_mark(app.secrets[-1])}
+        await ada.browser.send(f"{OWN}/{('end-secret', 'rotate')[number % 2]}", "POST", form={**form, **mark})
+
+    return act
+
+
+@acts("developer-webhooks")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+    url = "https://mine.example/"
+    return lambda i: ada.browser.send(f"{OWN}/webhooks", "POST", form={**form, "url": f"{url}{i % 2}"})
+
+
+@acts("developer-webhook-secret")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+
+    async def act(number: int) -> None:
+        app, _ = await post.service.store.apps.fresh("mine")
+        assert app
+        mark = {"mark": newest_mark(app), "ends": "older"}
+        await ada.browser.send(f"{OWN}/webhooks/rotate", "POST", form={**form, **mark})
+
+    return act
+
+
+@acts("developer-delete")
+async def _(post: Post) -> Act:
+    ada = await Victim.make(post.service, second=False)
+    return lambda i: sends(ada.browser, ada, "developer-delete", PASSWORDS)
+
+
+@acts("account-app-limit")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+    return lambda i: ada.browser.send(
+        "/account/apps/web-app/limit", "POST", form={**form, "dollars": "9" if i % 2 else ""}
+    )
+
+
+@acts("decide")
+async def _(post: Post) -> Act:
+    browser = await post.service.signed_in()
+
+    async def act(number: int) -> None:
+        page = await browser.get(post.service.web.authorize_url(scope="profile credits:spend", prompt="consent"))
+        if page.code == 200:
+            await browser.submit(page, DECIDE, decision="allow", spend_dollars=str(number + 1))
+
+    return act
+
+
+@acts("account-security")
+async def _(post: Post) -> Act:
+    browser = await post.service.signed_in()
+
+    async def act(number: int) -> None:
+        now, then = (PASSWORD, NEW_PASSWORD)[:: -1 if number % 2 else 1]
+        form = await form_of(browser, current_password=now, new_password=then)
+        await browser.send(SECURITY, "POST", form=form)
+
+    return act
+
+
+@acts("account-email-confirm")
+async def _(post: Post) -> Act:
+    _, browser = await post.unconfirmed()
+    form = await form_of(browser)
+    return lambda i: browser.send("/account/email/confirm", "POST", form=form)
+
+
+@acts("account-email-change")
+async def _(post: Post) -> Act:
+    browser = await post.service.signed_in()
+    page = await browser.get(await change_link(post, browser))
+    return lambda i: browser.submit(page, "/account/email/change")
+
+
+async def change_link(post: Post, browser: Browser) -> str:
+    asked = await form_of(browser, email=NEW, current_password=PASSWORD)
+    await browser.send("/account/email", "POST", form=asked)
+    return await post.link(NEW, CHANGE)
+
+
+@acts("account-email-undo")
+async def _(post: Post) -> Act:
+    browser = await post.service.signed_in()
+    await browser.submit(await browser.get(await change_link(post, browser)), "/account/email/change")
+    stranger = post.service.browser()
+    page = await stranger.get(await post.link(EMAIL, "Your e-mail address was changed"))
+    return lambda i: stranger.submit(page, "/account/email/undo")
+
+
+@acts("account-delete")
+async def _(post: Post) -> Act:
+    ada, form = await owner(post)
+    fields = {**form, **PASSWORDS, "email": EMAIL}
+    return lambda i: ada.browser.send("/account/delete", "POST", form=fields)
+
+
+@acts("forgot")
+async def _(post: Post) -> Act:
+    known, stranger = await post.service.signed_in(), post.service.browser()
+    return lambda i: post.forgot(browser=known if i % 2 else stranger)
+
+
+@acts("reset")
+async def _(post: Post) -> Act:
+    browser = post.service.browser()
+    await post.forgot(browser=browser)
+    page = await browser.get(await post.link(EMAIL, RESET))
+    return lambda i: browser.submit(page, "/reset", new_password=(NEW_PASSWORD, PASSWORD)[i % 2])
+
+
+def stranger(post: Post, number: int) -> Browser:
+    """A browser that nobody saw before."""
+    name = "".join(chr(ord("a") + int(digit)) for digit in str(number))
+    return Browser(post.service.base_url, agent=f"Browser-{name}")
+
+
+@acts("signin")
+async def _(post: Post) -> Act:
+    return lambda i: stranger(post, i).sign_in()
+
+
+@acts("signin-second")
+async def _(post: Post) -> Act:
+    ada = await Person.arrive(post.service)
+    await ada.add_app()
+
+    async def act(number: int) -> None:
+        browser = stranger(post, number)
+        if "second" in (await browser.sign_in()).headers.get("Location", ""):
+            page = await browser.get("/signin/second?next=/account")
+            await browser.submit(page, "/signin/second", code=ada.codes.pop() if ada.codes else "000000")
+
+    return act
+
+
+@acts("signin-passkey")
+async def _(post: Post) -> Act:
+    ada = await Person.arrive(post.service)
+    await ada.add_passkey()
+
+    async def act(number: int) -> None:
+        browser = stranger(post, number)
+        options = await ada.options("/signin/passkey/options", browser, "/signin?next=/account")
+        form = await browser.get("/signin?next=/account")
+        await browser.submit(form, "/signin/passkey", credential=ada.device.get(options))
+
+    return act
+
+
+async def confirm_by_passkey(ada: Person) -> dict[str, str]:
+    """Confirms, and gives what the next form needs."""
+    options = await ada.options(f"{CONFIRM}/options")
+    form = await form_of(ada.browser, credential=ada.device.get(options))
+    await ada.browser.send(CONFIRM, "POST", form=form)
+    return await form_of(ada.browser)
+
+
+@acts("account-recovery")
+async def _(post: Post) -> Act:
+    ada = await Person.arrive(post.service)
+    await ada.add_passkey()
+
+    async def act(number: int) -> None:
+        await ada.browser.send(f"{SECURITY}/recovery", "POST", form=await confirm_by_passkey(ada))
+
+    return act
+
+
+@acts("account-passkeys", "account-passkeys-remove")
+async def _(post: Post) -> Act:
+    """Adds and removes a passkey, which the first one confirms."""
+    ada = await Person.arrive(post.service)
+    await ada.add_passkey()
+
+    async def act(number: int) -> None:
+        device = Authenticator(post.service.base_url)
+        await confirm_by_passkey(ada)
+        page = await ada.browser.get(SECURITY)
+        if f'"{PASSKEYS}/options"' not in page.body.decode():
+            return
+        options = await ada.options(f"{PASSKEYS}/options")
+        await ada.browser.submit(page, PASSKEYS, credential=device.create(options), name="Another")
+        form = {**await confirm_by_passkey(ada), "credential": device.credential}
+        await ada.browser.send(f"{PASSKEYS}/remove", "POST", form=form)
+
+    return act
+
+
+@acts("account-authenticator", "account-authenticator-remove")
+async def _(post: Post) -> Act:
+    """Removes the authenticator app and sets it up again, which a passkey confirms."""
+    ada = await Person.arrive(post.service)
+    await ada.add_passkey()
+
+    async def act(number: int) -> None:
+        await confirm_by_passkey(ada)
+        page = await ada.browser.get(APP)
+        if page.code == 200:
+            ada.secret = ada.service.store.factors.open_secret(ada.service.ada, fields_of(page, APP)["secret"])
+            await ada.browser.submit(page, APP, code=await ada.code(-1))
+        await ada.browser.send(f"{APP}/remove", "POST", form=await confirm_by_passkey(ada))
+
+    return act
+
+
+async def leave_few(post: Post, windows: Iterable[Group]) -> int:
+    """Takes places until few are left; returns how many mails the windows let through."""
+    most = 0
+    for group in windows:
+        taken = group.limit - FEW if group in OWN_WINDOWS else 0
+        most += group.limit - taken
+        for _ in range(taken):
+            await refusal_of(post.service.store.limits._take_key(group, keys.limit(post.service.ada, group.name)))
+    return most
+
+
+def test_every_form_that_is_mailed_about_is_repeated() -> None:
+    repeated = [route for routes in ACTS for route in routes]
+    assert sorted(repeated) == sorted(name for name, row in POSTS.items() if row.mailed)
+
+
+@pytest.mark.parametrize("routes", ACTS, ids="+".join)
+async def test_the_windows_of_its_row_bound_the_mails_of_a_form(
+    clock: FakeClock, post: Post, routes: tuple[str, ...]
+) -> None:
+    act = await ACTS[routes](post)
+    to = GRACE if routes == ("account-email-confirm",) else EMAIL
+    most = await leave_few(post, dict.fromkeys(group for route in routes for group in POSTS[route].windows))
+    if set(routes) & set(TAKEN_AND_ENDED):
+        most = 2 * most + 1
+    await post.settled()
+    clock.stop()
+    before = len(post.mails.to(to))
+    for number in range(most + 5):
+        await act(number)
+    await post.settled()
+    assert 0 < len(post.mails.to(to)) - before <= most
+
+
+def test_a_form_that_is_mailed_about_without_a_window_keeps_the_server_from_starting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = POSTS["developer-rotate"]
+    monkeypatch.setitem(POSTS, "developer-rotate", PersonPost(row.does, row.confirm, row.tells, row.undo))
+    with pytest.raises(MissingPolicy, match="developer-rotate"):
+        check_posts(ROUTES)

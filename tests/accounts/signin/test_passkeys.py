@@ -1,0 +1,281 @@
+"""Passkeys, on every engine: signing in, the second step, what is refused, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import cbor2
+import pytest
+
+from store import keys
+from store.accounts.signin.passkeys import MOST, encode, options_for_new, options_for_use, party_of, read_answer
+from store.refused import Refused
+from store.wiring import PASSKEYS_EACH, Store
+from tests.support.processes.engines import FakeClock
+from tests.support.store.authenticator import PRESENT, VERIFIED, Authenticator
+from tests.support.store.factoring import (
+    ORIGIN,
+    PARTY,
+    App,
+    add_passkey,
+    confirm,
+    half_of,
+    is_live,
+    outcome,
+    use_passkey,
+)
+from tests.support.store.world import VISITOR, World, every_key, refusal_of
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "rp_id"),
+    [
+        ("https://id.example.org", "id.example.org"),
+        ("https://id.example.org:8443", "id.example.org"),
+        ("http://localhost:8080", "localhost"),
+        ("http://id.example.org", None),
+        ("https://192.0.2.1", None),
+        ("http://127.0.0.1:8080", None),
+        ("https://[::1]:8080", None),
+    ],
+)
+async def test_passkeys_belong_to_a_name(base_url: str, rp_id: str | None) -> None:
+    party = party_of(base_url)
+    assert (party and party.rp_id) == rp_id
+
+
+async def test_a_passkey_signs_in_without_name_and_password(store: Store) -> None:
+    world = await World.make(store)
+    device = await add_passkey(world)
+    session = store.sessions.open(await use_passkey(world, device))
+    assert session is not None
+    assert session.user == world.user
+    assert await is_live(world, session)
+    (passkey,) = (await store.factors.of(world.session)).passkeys
+    assert (passkey.name, passkey.transports) == ("My phone", ("internal",))
+    assert passkey.used_at is not None
+    assert passkey.used_at >= passkey.created_at
+    assert (await world.events())[-2:] == ["passkey_added", "signed_in_by_passkey"]
+
+
+async def test_a_passkey_is_a_second_step(store: Store) -> None:
+    world = await World.make(store)
+    device = await add_passkey(world)
+    half = await half_of(world)
+    asked = await store.second_step.asked(half)
+    assert (asked.secret, asked.credentials) == (None, [device.credential])
+    assert store.sessions.open(await use_passkey(world, device, half))
+    assert await outcome(use_passkey(world, device, half, user=None)) == "in"
+
+
+async def test_a_passkey_that_counts_not_works_again_and_again(store: Store) -> None:
+    world = await World.make(store)
+    device = await add_passkey(world, Authenticator(ORIGIN, count=None))
+    assert [await outcome(use_passkey(world, device)) for _ in range(2)] == ["in", "in"]
+
+
+async def test_a_counter_that_does_not_rise_is_refused_and_noted(store: Store) -> None:
+    world = await World.make(store)
+    device = await add_passkey(world)
+    assert await outcome(use_passkey(world, device, count=7)) == "in"
+    assert [await outcome(use_passkey(world, device, count=at)) for at in (7, 6, 0)] == ["access_denied"] * 3
+    assert (await world.events())[-3:] == ["passkey_copied"] * 3
+    assert await outcome(use_passkey(world, device, count=8)) == "in"
+
+
+LIES: dict[str, dict[str, Any]] = {
+    "another origin": {"origin": "https://evil.example"},
+    "another port": {"origin": "http://localhost:8081"},
+    "another domain": {"rp_id": "evil.example"},
+    "a page in a frame": {"cross": True},
+    "not verified": {"flags": PRESENT},
+    "not present": {"flags": VERIFIED},
+    "another challenge": {"challenge": "AAAA"},
+    "an answer to another question": {"kind": "webauthn.create"},
+    "a bad signature": {"signature": b"\x30\x00"},
+    "no signature": {"signature": b""},
+    "nobody's": {"user": "A" * 22},
+    "no user id": {"user": "AAAA"},
+    "an unknown credential": {"credential": "AAAA"},
+    "no base64": {"credential": "!!!"},
+    "a long credential": {"credential": "A" * 2_000},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_an_answer_that_does_not_hold_is_refused(memory_store: Store, lie: str) -> None:
+    world = await World.make(memory_store)
+    device = await add_passkey(world)
+    half = await half_of(world)
+    for before in (None, half):
+        assert await outcome(use_passkey(world, device, before, **LIES[lie])) == "access_denied"
+    assert await outcome(use_passkey(world, device)) == "in"
+
+
+@pytest.mark.parametrize("lie", ["another origin", "another domain", "not verified", "another challenge"])
+async def test_a_new_passkey_that_does_not_hold_is_refused(memory_store: Store, lie: str) -> None:
+    world = await World.make(memory_store)
+    await confirm(world)
+    challenge = await memory_store.factors.challenge(world.session)
+    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    answer = read_answer(Authenticator(ORIGIN).create(options, **LIES[lie]))
+    call = memory_store.factors.add_passkey(world.session, PARTY, challenge, answer, "x", VISITOR)
+    assert await outcome(call) == "access_denied"
+    assert (await memory_store.factors.of(world.session)).passkeys == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "null", "[]", "{", '{"id": 1}', '{"id": "AAAA", "response": []}', '{"id": "AAAA", "response": {}}'),
+        *("[" * 9999, '{"id": "AAAA", "response": {"clientDataJSON": "W10"}}', '{"id": "\\ud800", "response": {}}'),
+    ],
+)
+async def test_what_no_browser_sends_is_refused(text: str) -> None:
+    with pytest.raises(Refused):
+        read_answer(text)
+
+
+BROKEN_OBJECTS = {
+    "no CBOR": b"\xff",
+    "nothing": b"",
+    "deep arrays": b"\x81" * 40_000 + b"\x00",
+    "deep tags": b"\xd8\x1c" * 20_000,
+    "an endless array": b"\x9b" + b"\xff" * 8,
+    "an endless string": b"\x5b\x00\x00\x00\x0f" + b"\xff" * 4,
+    "a huge number": b"\xc2\x59\xa0\x00" + b"\xff" * 40_960,
+    "no statement": cbor2.dumps({"fmt": "none", "authData": bytes(37)}),
+    "no data": cbor2.dumps({"fmt": "none", "attStmt": {}}),
+    "data of another type": cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": 5}),
+    "an unknown format": cbor2.dumps({"fmt": ["x"], "attStmt": {}, "authData": bytes(37)}),
+    "a statement nobody can read": cbor2.dumps({"fmt": "packed", "attStmt": {"x5c": [b"x"]}, "authData": bytes(37)}),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN_OBJECTS)
+async def test_broken_attestations_are_refused(memory_store: Store, broken: str) -> None:
+    world = await World.make(memory_store)
+    await confirm(world)
+    challenge = await memory_store.factors.challenge(world.session)
+    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    text = json.loads(Authenticator(ORIGIN).create(options))
+    text["response"]["attestationObject"] = encode(BROKEN_OBJECTS[broken])
+
+    async def add() -> None:
+        answer = read_answer(json.dumps(text))
+        await memory_store.factors.add_passkey(world.session, PARTY, challenge, answer, "x", VISITOR)
+
+    assert await outcome(add()) == "access_denied"
+
+
+async def test_another_persons_passkey_is_nobodys_second_step(store: Store) -> None:
+    world, other = await World.make(store), await World.make(store)
+    mine, theirs = await add_passkey(world), await add_passkey(other)
+    half = await half_of(world)
+    assert await outcome(use_passkey(world, theirs, half)) == "access_denied"
+    assert await outcome(use_passkey(world, theirs, half, user=None)) == "access_denied"
+    assert await outcome(use_passkey(world, theirs, half, user=mine.user)) == "access_denied"
+    assert await outcome(use_passkey(world, theirs, None, user=mine.user)) == "access_denied"
+
+
+async def test_a_challenge_is_answered_once_and_soon(clock: FakeClock, memory_store: Store) -> None:
+    store = memory_store
+    world = await World.make(store)
+    device = await add_passkey(world)
+    challenge = await store.second_step.challenge(None)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge)))
+    step = store.second_step
+    tries = [outcome(step.with_passkey(None, PARTY, challenge, answer, VISITOR)) for _ in range(PASSKEYS_EACH)]
+    assert sorted(await asyncio.gather(*tries)) == ["access_denied"] * (PASSKEYS_EACH - 1) + ["in"]
+    clock.advance(360)
+    assert await outcome(step.with_passkey(None, PARTY, challenge, answer, VISITOR)) == "access_denied"
+    late = await store.second_step.challenge(None)
+    clock.advance(301)
+    answer = read_answer(device.get(options_for_use(PARTY, late)))
+    assert await outcome(step.with_passkey(None, PARTY, late, answer, VISITOR)) == "access_denied"
+
+
+async def registering(world: World) -> str:
+    await confirm(world)
+    return await world.store.factors.challenge(world.session)
+
+
+async def test_a_challenge_is_for_its_person_and_purpose(store: Store) -> None:
+    world = await World.make(store)
+    device = await add_passkey(world)
+    half = await half_of(world)
+    issued = {
+        "of nobody": await store.second_step.challenge(None),
+        "of the half": await store.second_step.challenge(half),
+        "of registration": await registering(world),
+    }
+    for name, challenge in issued.items():
+        for before, right in ((None, "of nobody"), (half, "of the half")):
+            answer = read_answer(device.get(options_for_use(PARTY, challenge)))
+            call = store.second_step.with_passkey(before, PARTY, challenge, answer, VISITOR)
+            assert await outcome(call) == ("in" if name == right else "access_denied")
+    answer = read_answer(device.get(options_for_use(PARTY, "made up")))
+    assert await outcome(store.second_step.with_passkey(None, PARTY, None, answer, VISITOR)) == "access_denied"
+    assert await outcome(store.second_step.with_passkey(None, PARTY, "made up", answer, VISITOR)) == "access_denied"
+
+
+async def test_passkeys_are_several_and_each_goes_by_itself(store: Store) -> None:
+    world = await World.make(store)
+    first, second = await add_passkey(world), await add_passkey(world)
+    await confirm(world)
+    await store.factors.remove_passkey(world.session, first.credential, VISITOR)
+    assert await outcome(use_passkey(world, first)) == "access_denied"
+    assert await outcome(use_passkey(world, second)) == "in"
+    await confirm(world)
+    assert await outcome(store.factors.remove_passkey(world.session, first.credential, VISITOR)) == "not_found"
+    await store.factors.remove_passkey(world.session, second.credential, VISITOR)
+    assert (await store.factors.of(world.session)).codes == 0
+    assert await world.sign_in()
+
+
+async def test_a_person_has_so_many_passkeys_and_none_twice(clock: FakeClock, memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    device = await add_passkey(world)
+    assert await outcome(add_passkey(world, device)) == "invalid_request"
+    clock.advance(901)  # the password can be typed so often in 15 minutes
+    for _ in range(MOST - 1):
+        await add_passkey(world)
+    assert await outcome(add_passkey(world)) == "invalid_request"
+    assert len((await memory_store.factors.of(world.session)).passkeys) == MOST
+
+
+async def test_passkeys_of_the_disabled_and_the_deleted_open_nothing(store: Store) -> None:
+    world = await World.make(store)
+    device = await add_passkey(world)
+    await store.operator.set_status(world.user, "disabled")
+    assert await outcome(use_passkey(world, device)) == "access_denied"
+    await store.operator.delete(world.user)
+    assert await outcome(use_passkey(world, device)) == "access_denied"
+
+
+async def test_deletion_leaves_nothing_of_them(store: Store) -> None:
+    world = await World.make(store)
+    app = await App.add(world)
+    device = await add_passkey(world)
+    await use_passkey(world, device)
+    await outcome(store.second_step.with_code(await half_of(world), app.codes[0], VISITOR))
+    await store.operator.delete(world.user)
+    # What ends by itself within minutes: the marks of challenges, windows.
+    short = (keys.used_challenge(world.user, ""), keys.limit(world.user, ""))
+    left = [key.decode() for key in await every_key(store.client, f"*{world.user}*")]
+    assert [key for key in left if not key.startswith(short)] == []
+
+
+async def test_the_operator_takes_them_away(store: Store) -> None:
+    world = await World.make(store)
+    await App.add(world)
+    device = await add_passkey(world)
+    await store.operator.reset_factors(world.email)
+    assert await world.sign_in()
+    assert await outcome(use_passkey(world, device)) == "access_denied"
+    assert (await world.events())[-2:] == ["factors_reset_by_operator", "signed_in"]
+    assert await refusal_of(store.operator.reset_factors("nobody@example.com")) == "not_found"

@@ -1,0 +1,188 @@
+"""Taking a first second step back: by the link mailed with it, for a week, whatever a thief does meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from store import keys
+from store.accounts.signin.factors import MOST_UNDOS
+from store.wiring import Store
+from tests.support.browser import mailing
+from tests.support.browser.mailing import CHANGE, RESET, Post, heading
+from tests.support.browser.securing import SECURITY, Person, recovery_codes, text_of
+from tests.support.http.driver import EMAIL, PASSWORD
+from tests.support.processes.engines import FakeClock
+from tests.support.store.factoring import App, add_passkey, confirm, is_live
+from tests.support.store.world import VISITOR, World, refusal_of, to_change
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+
+A_WEEK = 7 * 86_400
+ADDED, SET_UP = "A passkey was added to your account", "An authenticator app was set up for your account"
+THIEF, NEW_PASSWORD, THIEFS = "thief@example.com", "another horse battery", "the words of a thief"
+UNDO = "/account/email/undo"
+
+
+async def undo_of(world: World) -> str:
+    assert world.undo
+    assert world.undo.email == world.email
+    return world.undo.text
+
+
+async def starts_over(world: World) -> None:
+    """The person sets a password over the mailbox, and signs in with it alone."""
+    reset = await world.store.links.to_reset(world.user, world.email)
+    assert reset
+    await world.store.links.reset(reset.text, NEW_PASSWORD, VISITOR)
+    world.session = await world.sign_in(password=NEW_PASSWORD)
+
+
+async def test_the_thief_of_cookie_and_password_keeps_no_way_in(store: Store) -> None:
+    """A passkey, another one, an authenticator app, another password: one link ends all of it."""
+    world = await World.make(store)
+    await add_passkey(world)
+    undo = await undo_of(world)
+    await add_passkey(world)
+    assert world.undo is None, "adding a second one took the first"
+    await App.add(world)
+    assert world.undo is None
+    await confirm(world)
+    credentials = await store.people.credentials(world.email)
+    cookie = await store.sessions.change_password(world.session, PASSWORD, THIEFS, credentials, VISITOR)
+    session = store.sessions.open(cookie)
+    assert session
+    seen = await store.undoing.look(undo)
+    assert (seen.old, seen.new, seen.used, seen.first_factor) == (world.email, world.email, False, True)
+    assert await is_live(world, session), "to look changes nothing"
+    await store.undoing.undo(undo, VISITOR)
+    assert not await is_live(world, session)
+    for password in (PASSWORD, THIEFS):
+        assert await store.people.verify(world.email, password) is None
+    await starts_over(world)
+    found = await store.factors.of(world.session)
+    assert (found.second, found.codes) == (False, 0)
+    assert (await store.undoing.undo(undo, VISITOR)).used, "a second click is answered kindly"
+    assert await is_live(world, world.session), "and does nothing"
+    events = await world.events()
+    assert "second_step_undone" in events
+    assert "email_change_undone" not in events
+
+
+async def test_a_thief_who_takes_the_address_too_loses_both(clock: FakeClock, memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    await App.add(world)
+    undo = await undo_of(world)
+    clock.advance(A_WEEK - 3600)
+    await confirm(world)
+    moved = await to_change(memory_store, world.session, THIEF)
+    later = (await memory_store.links.change(world.session, moved.text, VISITOR)).undo
+    assert later
+    assert (await memory_store.undoing.undo(undo, VISITOR)).old == world.email
+    assert await memory_store.people.find(world.email) == world.user
+    assert await world.person(THIEF), "the address of the thief is free"
+    assert await refusal_of(memory_store.undoing.undo(later.text, VISITOR)) == "invalid_request"
+    await starts_over(world)
+    assert {"second_step_undone", "email_change_undone"} <= set(await world.events())
+
+
+async def test_the_link_works_for_a_week(clock: FakeClock, memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    await App.add(world)
+    undo = await undo_of(world)
+    clock.advance(A_WEEK + 1)
+    for call in (memory_store.undoing.look(undo), memory_store.undoing.undo(undo, VISITOR)):
+        assert await refusal_of(call) == "invalid_request"
+    await confirm(world)
+    assert (await memory_store.factors.of(world.session)).second
+
+
+async def test_a_second_step_from_before_is_weakened_by_no_mail(clock: FakeClock, memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    await App.add(world)
+    undo = await undo_of(world)
+    clock.advance(A_WEEK + 60)
+    await add_passkey(world)
+    assert world.undo is None
+    assert await refusal_of(memory_store.undoing.undo(undo, VISITOR)) == "invalid_request"
+    assert len((await memory_store.factors.of(world.session)).passkeys) == 1
+
+
+async def test_an_address_that_nobody_confirmed_gets_no_link(store: Store) -> None:
+    """Whoever reads its mail may be a stranger."""
+    world = await World.make(store)
+    await store.client.hset(keys.person(world.user)["user"], "verified", "0")
+    await add_passkey(world)
+    assert world.undo is None
+
+
+async def test_adding_and_removing_over_and_over_ends_neither_the_first_link_nor_the_newest(
+    clock: FakeClock, memory_store: Store
+) -> None:
+    world = await World.make(memory_store)
+    links = []
+    for _ in range(MOST_UNDOS + 2):
+        await App.add(world)
+        links.append(await undo_of(world))
+        await confirm(world)
+        await memory_store.factors.disable_totp(world.session, VISITOR)
+        await memory_store.client.delete(keys.person(world.user)["recovery"])
+        clock.advance(60)
+    works = [await refusal_of(memory_store.undoing.look(link)) is None for link in links]
+    assert works == [True] * (MOST_UNDOS - 1) + [False] * (len(links) - MOST_UNDOS) + [True]
+    moved = await to_change(memory_store, world.session, THIEF)
+    assert (await memory_store.links.change(world.session, moved.text, VISITOR)).undo, "the address can still change"
+    await memory_store.undoing.undo(links[0], VISITOR)
+    assert await refusal_of(memory_store.undoing.undo(links[-1], VISITOR)) == "invalid_request"
+    assert await memory_store.people.find(world.email) == world.user
+
+
+async def test_an_account_that_is_deleted_frees_the_address_of_its_link(store: Store) -> None:
+    world = await World.make(store)
+    await App.add(world)
+    await store.people.delete(world.user)
+    assert await refusal_of(store.undoing.undo(await undo_of(world), VISITOR)) == "invalid_request"
+    assert await world.person(world.email)
+
+
+async def test_the_way_back_over_the_mailbox(post: Post) -> None:
+    thief = Person(post.service, await post.service.signed_in())
+    thief.codes = recovery_codes(await thief.add_passkey())
+    await thief.confirm(thief.codes.pop())
+    await thief.add_app()
+    await post.settled()
+    assert UNDO not in (await post.mails.newest(EMAIL, SET_UP)).get_content(), "the passkey was shown for it"
+    owner = post.service.browser()
+    link = await post.link(EMAIL, ADDED)
+    page = await owner.get(link)
+    assert heading(await owner.get(link)) == "Remove the second step", "to look uses nothing up"
+    assert "<bdi>" not in page.body.decode().partition("<main")[2], "no address changes"
+    assert (await thief.browser.get("/account")).code == 200
+    done = await owner.submit(page, UNDO)
+    assert heading(done) == heading(await owner.get(link)) == "The second step was removed"
+    assert (await thief.browser.get("/account")).code == 303
+    await post.settled()
+    subjects = [mail["Subject"] for mail in post.mails.to(EMAIL)]
+    assert "Your second step was removed" in subjects
+    assert "The change of your e-mail address was undone" not in subjects
+    page = await owner.get(await post.link(EMAIL, RESET))
+    await owner.submit(page, "/reset", new_password=NEW_PASSWORD)
+    assert (await owner.sign_in(EMAIL, NEW_PASSWORD, "/account")).headers["Location"] == "/account"
+    assert "First second step undone" in text_of(await owner.get(SECURITY))
+
+
+async def test_the_page_of_a_link_says_whether_the_address_comes_back_too(post: Post) -> None:
+    thief = Person(post.service, await post.service.signed_in())
+    thief.codes = recovery_codes(await thief.add_passkey())
+    page = await thief.browser.get("/account/email")
+    asked = await thief.browser.submit(page, "/account/email", email=THIEF)
+    await thief.browser.submit(asked, "/account/email", confirm_password=PASSWORD, confirm_code=thief.codes.pop())
+    await thief.browser.submit(await thief.browser.get(await post.link(THIEF, CHANGE)), "/account/email/change")
+    owner = post.service.browser()
+    page = await owner.get(await post.link(EMAIL, ADDED))
+    assert f"Now {THIEF} From now on {EMAIL}" in text_of(page)
+    await owner.submit(page, UNDO)
+    await post.settled()
+    await post.mails.newest(THIEF, "The change of your e-mail address was undone")
+    await post.mails.newest(EMAIL, "Your second step was removed")

@@ -1,0 +1,346 @@
+"""What becomes of an uploaded file: a small square picture, or a refusal; and nothing of the file itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from io import BytesIO
+from time import process_time
+
+import pytest
+from PIL import Image, ImageDraw, PngImagePlugin
+
+from dev.fuzz.cost import THREADS
+from handlers.core.image_upload import MOST_BYTES, MOST_PIXELS, MOST_UPLOAD, ROOM, SIDE, Studio, picture_of
+from store.refused import Refused
+from tests.support.browser import drawing
+from tests.support.browser.drawing import BLUE, RED, drawn
+from tests.support.browser.pages import ROOT
+
+# As the server has it.
+pytestmark = pytest.mark.filterwarnings(r"ignore:::PIL\b")
+
+
+def opened(image: bytes) -> Image.Image:
+    made = Image.open(BytesIO(image), formats=("WEBP",))
+    made.load()
+    return made
+
+
+def logo(form: str, side: int) -> bytes:
+    """A ring and a bar of flat colours on a transparent ground."""
+    image = Image.new("RGBA", (side, side))
+    pen = ImageDraw.Draw(image)
+    pen.ellipse((side // 10, side // 10, side - side // 10, side - side // 10), outline=RED, width=side // 12)
+    pen.rectangle((side // 3, side // 2, side - side // 3, side // 2 + side // 8), fill=BLUE)
+    return drawing.saved(image, form, **({"lossless": True} if form == "WEBP" else {}))
+
+
+def close(pixel: object, colour: tuple[int, ...]) -> bool:
+    """Whether a pixel has about this colour: encoders lose a little."""
+    assert isinstance(pixel, tuple)
+    return all(abs(a - b) < 30 for a, b in zip(pixel, colour, strict=False))
+
+
+@pytest.mark.parametrize("form", MOST_PIXELS)
+@pytest.mark.parametrize("size", [(1, 1), (256, 256), (3000, 20), (40, 900)], ids=str)
+def test_a_picture_becomes_a_small_square_one(form: str, size: tuple[int, int]) -> None:
+    image = picture_of(drawn(form, size))
+    assert len(image) <= MOST_BYTES
+    made = opened(image)
+    assert (made.format, made.size, getattr(made, "n_frames", 1)) == ("WEBP", (SIDE, SIDE), 1)
+    assert close(made.convert("RGB").getpixel((128, 128)), RED)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+def test_every_kind_of_pixel_is_understood(mode: str) -> None:
+    assert opened(picture_of(drawing.saved(Image.new(mode, (30, 30)), "PNG"))).size == (SIDE, SIDE)
+
+
+def test_a_print_is_understood_too() -> None:
+    assert opened(picture_of(drawing.saved(Image.new("CMYK", (30, 30)), "JPEG"))).mode == "RGB"
+
+
+def test_of_a_telephones_two_pictures_in_one_the_first_is_kept() -> None:
+    second = Image.new("RGB", (40, 40), BLUE)
+    file = drawing.saved(Image.new("RGB", (40, 40), RED), "MPO", save_all=True, append_images=[second])
+    assert close(opened(picture_of(file)).getpixel((128, 128)), RED)
+
+
+def test_what_is_transparent_stays_so() -> None:
+    made = opened(picture_of(drawn(colour=(0, 0, 0, 0))))
+    pixel = made.getpixel((9, 9))
+    assert isinstance(pixel, tuple)
+    assert (made.mode, pixel[3]) == ("RGBA", 0)
+
+
+@pytest.mark.parametrize("form", ["GIF", "WEBP", "PNG"])
+def test_of_an_animation_the_first_frame_is_kept(form: str) -> None:
+    made = opened(picture_of(drawing.animated(form)))
+    assert close(made.convert("RGB").getpixel((128, 128)), RED)
+
+
+@pytest.mark.parametrize(
+    ("orientation", "red"),
+    [
+        (1, (20, 128)),
+        (2, (236, 128)),
+        (3, (236, 128)),
+        (5, (128, 20)),
+        (6, (128, 20)),
+        (7, (128, 236)),
+        (8, (128, 236)),
+    ],
+)
+def test_a_photograph_is_turned_as_it_was_held(orientation: int, red: tuple[int, int]) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    made = opened(picture_of(drawing.halves(exif=exif)))
+    assert close(made.getpixel(red), RED)
+    assert close(made.getpixel((255 - red[0], 255 - red[1])), BLUE)
+
+
+def test_a_broken_orientation_takes_nothing_away() -> None:
+    assert opened(picture_of(drawing.halves(exif=b"Exif\0\0II*\0\xff\xff\xff\xff"))).size == (SIDE, SIDE)
+
+
+def test_nothing_of_the_file_goes_on_but_its_pixels() -> None:
+    secret = b"<script>alert('where it was taken')</script>"
+    exif = Image.Exif()
+    exif[0x010E] = secret.decode()
+    text = PngImagePlugin.PngInfo()
+    text.add_text("Comment", secret.decode())
+    files = [
+        drawn("JPEG", exif=exif, comment=secret, icc_profile=secret * 9),
+        drawn("PNG", pnginfo=text, exif=exif),
+        drawn("WEBP", exif=exif, xmp=secret),
+        drawn("GIF", comment=secret),
+    ]
+    for file in files:
+        image = picture_of(file + secret)
+        assert secret in file
+        assert secret not in image
+        assert not {"exif", "icc_profile", "xmp", "comment"} & set(opened(image).info)
+
+
+def test_what_no_encoder_makes_small_is_made_worse_until_it_is_small_enough() -> None:
+    assert len(picture_of(drawing.saved(drawing.noise(), "PNG"))) <= MOST_BYTES
+
+
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"not a picture at all", id="words"),
+        pytest.param(SVG, id="an SVG"),
+        pytest.param(drawn("BMP"), id="another format"),
+        pytest.param(drawn("TIFF"), id="yet another format"),
+        pytest.param(drawn("PNG", (300, 300))[:-60], id="a PNG that ends early"),
+        pytest.param(drawing.halves()[:-200], id="a JPEG that ends early"),
+        pytest.param(drawn("WEBP")[:40], id="a WebP that ends early"),
+        pytest.param(drawn("GIF")[:20], id="a GIF that ends early"),
+        pytest.param(b"\x89PNG\r\n\x1a\n" + SVG, id="a signature alone"),
+        pytest.param(drawing.png_bomb(50_000, 50_000), id="a PNG bomb"),
+        pytest.param(drawing.png_bomb(2**31 - 1, 2**31 - 1), id="a PNG beyond all measure"),
+        pytest.param(drawing.webp_bomb(), id="a WebP bomb"),
+        pytest.param(drawing.many_scans(200), id="a JPEG of endless scans"),
+        pytest.param(b"GIF89a" + b"\xff" * 400, id="a GIF of nonsense"),
+        pytest.param(b"RIFF\xff\xff\xff\xffWEBPVP8 " + bytes(30), id="a WebP of nonsense"),
+    ],
+)
+def test_it_is_refused_in_words(file: bytes) -> None:
+    with pytest.raises(Refused) as refused:
+        picture_of(file)
+    assert refused.value.code == "invalid_request"
+    assert refused.value.description.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("form", "size"),
+    [("PNG", (3001, 3000)), ("GIF", (3001, 3000)), ("WEBP", (3001, 3000)), ("JPEG", (8000, 6251))],
+)
+def test_a_large_file_too_has_a_bound_in_pixels(form: str, size: tuple[int, int]) -> None:
+    with pytest.raises(Refused) as refused:
+        picture_of(drawn(form, size) + bytes(2**21))
+    assert "too many pixels" in refused.value.description
+
+
+TOO_LARGE: dict[str, Callable[[], bytes]] = {
+    "a progressive JPEG": lambda: drawn("JPEG", (4100, 4000), progressive=True, subsampling=0),
+    "one that is sampled coarsely": lambda: drawn("JPEG", (8200, 4000), progressive=True, subsampling=2),
+    "a progressive print": lambda: drawing.saved(Image.new("CMYK", (4100, 3000)), "JPEG", progressive=True),
+    "colour by colour": lambda: drawing.apart((4100, 4000)),
+    "as wide as can be": lambda: drawn("JPEG", (65_000, 760)),
+}
+
+
+@pytest.mark.parametrize("kind", TOO_LARGE)
+def test_a_jpeg_that_would_take_much_memory_is_refused(kind: str) -> None:
+    with pytest.raises(Refused, match="invalid_request") as refused:
+        picture_of(TOO_LARGE[kind]())
+    assert "too many pixels" in refused.value.description
+
+
+def test_a_jpeg_that_would_take_much_time_is_refused() -> None:
+    with pytest.raises(Refused) as refused:
+        picture_of(drawing.many_scans(30, (4000, 4000)) + bytes(2**21))
+    assert "Save it again" in refused.value.description
+
+
+SMALL: dict[str, Callable[[], bytes]] = {
+    "a PNG of one colour": lambda: drawn("PNG", (2600, 2600)),
+    "a transparent WebP of one colour": lambda: drawn("WEBP", (2600, 2600), (0, 0, 0, 0), lossless=True),
+    "a GIF of one colour": lambda: drawn("GIF", (2950, 2950)),
+    "a JPEG of many scans": lambda: drawing.many_scans(60, (1400, 1400)),
+    "a PNG of 16 bits": lambda: drawing.png((1700, 1700), 16, 6),
+    "a PNG in seven passes": lambda: drawing.png((2100, 2100), 8, 6, interlaced=True),
+}
+
+
+@pytest.mark.trap(39)
+@pytest.mark.parametrize("kind", SMALL)
+def test_a_small_file_is_no_large_picture(kind: str) -> None:
+    file = SMALL[kind]()
+    assert len(file) < 2**16
+    with pytest.raises(Refused):
+        picture_of(file)
+    # Whoever sends as much as such a picture mostly has is let in.
+    assert len(picture_of(file + bytes(2**19))) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("side", [1200, 1500, 2000])
+@pytest.mark.parametrize("form", ["PNG", "WEBP", "GIF"])
+def test_a_flat_logo_with_transparency_is_no_large_picture(form: str, side: int) -> None:
+    file = logo(form, side)
+    assert len(file) < 2**16
+    assert opened(picture_of(file)).mode == "RGBA"
+
+
+def test_a_logo_of_16_bits_may_have_fewer_pixels() -> None:
+    assert opened(picture_of(drawing.png((1670, 1670), 16, 6))).mode == "RGBA"
+
+
+def with_chunks(chunks: bytes) -> bytes:
+    file = drawn("PNG")
+    return file[:33] + chunks + file[33:]
+
+
+def with_segments(segments: bytes) -> bytes:
+    file = drawn("JPEG")
+    return file[:2] + segments + file[2:]
+
+
+PROFILE = drawing.chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(2**20)))
+
+
+@pytest.mark.trap(39)
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(with_chunks(PROFILE * 60), id="profiles"),
+        pytest.param(with_chunks(drawing.chunk(b"prVt", b"") * 5000), id="chunks"),
+        pytest.param(with_segments(b"\xff\xe5\0\2" * 15_000), id="segments"),
+    ],
+)
+def test_a_picture_has_no_endless_parts(file: bytes) -> None:
+    with pytest.raises(Refused) as refused:
+        picture_of(file)
+    assert "Save it again" in refused.value.description
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(drawing.png((1670, 1670), 16, 6, interlaced=True), id="16 bits, in seven passes"),
+        pytest.param(drawing.png((2040, 2040), 8, 6, interlaced=True), id="a transparent logo in seven passes"),
+        pytest.param(drawing.png((2360, 2360), 8, 4, interlaced=True), id="grey, in seven passes"),
+        pytest.param(drawing.many_scans(39, (900, 900)), id="a JPEG of many scans"),
+        pytest.param(with_segments(b"\xff\xe5\0\2" * 900), id="many segments"),
+        pytest.param(drawn("GIF", (2590, 2590), transparency=0), id="a GIF"),
+        pytest.param(logo("WEBP", 2000), id="a WebP"),
+    ],
+)
+def test_the_dearest_of_64_kib_take_little_time(file: bytes) -> None:
+    assert len(file) < 2**16
+    spent = []
+    for _ in range(3):
+        began = process_time()
+        picture_of(file)
+        spent.append(process_time() - began)
+    assert min(spent) < THREADS
+
+
+@pytest.mark.trap(39)
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF"])
+def test_a_picture_is_no_endless_line(form: str) -> None:
+    for size in ((20_001, 1), (1, 20_001)):
+        with pytest.raises(Refused) as refused:
+            picture_of(drawn(form, size))
+        assert "too many pixels" in refused.value.description
+        assert len(picture_of(drawn(form, (min(size[0], 20_000), min(size[1], 20_000))))) <= MOST_BYTES
+
+
+@pytest.mark.trap(40)
+def test_compressed_text_in_a_picture_is_not_inflated_without_end() -> None:
+    text = drawing.chunk(b"zTXt", b"words\0\0" + zlib.compress(bytes(2**20 - 1)))
+    plain = drawn("PNG")
+    assert picture_of(plain[:33] + text + plain[33:])
+    with pytest.raises(Refused):
+        picture_of(plain[:33] + 3 * text + plain[33:])
+
+
+LARGEST: dict[str, Callable[[], bytes]] = {
+    "a photograph": lambda: drawn("JPEG", (7900, 6300), subsampling=0),
+    "a progressive JPEG": lambda: drawn("JPEG", (4000, 4000), progressive=True, subsampling=0),
+    "a progressive print": lambda: drawing.saved(Image.new("CMYK", (4000, 3000)), "JPEG", progressive=True),
+    "a wide progressive print": lambda: drawing.saved(Image.new("CMYK", (17_000, 520)), "JPEG", progressive=True),
+    "a JPEG of many scans": lambda: drawing.many_scans(15, (4000, 4000)),
+    "a transparent PNG": lambda: drawn("PNG", (3000, 3000), (0, 0, 0, 0)),
+    "a WebP": lambda: drawn("WEBP", (3000, 3000), (0, 0, 0, 0), quality=50),
+}
+
+DECODE = """
+import sys
+import zlib
+from handlers.studio import picture_of
+from tests import drawing
+
+def most():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+for form in ("JPEG", "PNG", "WEBP", "GIF"):
+    picture_of(drawing.drawn(form))
+file = sys.stdin.buffer.read()
+before = most()
+picture_of(file)
+print(most() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process as Linux tells it")
+@pytest.mark.parametrize("kind", LARGEST)
+def test_the_largest_that_are_let_in_take_so_much_memory(kind: str) -> None:
+    file = LARGEST[kind]() + bytes(2**21)  # a small file may be less large in pixels
+    assert len(file) <= MOST_UPLOAD
+    done = subprocess.run([sys.executable, "-c", DECODE], input=file, stdout=subprocess.PIPE, check=True, cwd=ROOT)
+    assert int(done.stdout) < 160 * 1024, "KiB"
+
+
+@pytest.mark.gen_test
+async def test_there_is_room_for_so_many_and_a_place_comes_free() -> None:
+    studio = Studio()
+    for number in range(ROOM):
+        studio.enter(f"person {number}")
+    with pytest.raises(Refused) as refused:
+        studio.enter("another")
+    assert refused.value.code == "temporarily_unavailable"
+    studio.leave("person 0")
+    with pytest.raises(Refused, match="temporarily_unavailable"):
+        studio.enter("person 1")
+    studio.enter("another")
+    assert opened(await studio.make(drawn())).size == (SIDE, SIDE)

@@ -1,0 +1,381 @@
+"""Accounts, sessions, the audit trail and deletion, on every engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from store import keys
+from store.accounts.people import Invited
+from store.accounts.signin.sessions import Session
+from store.lifetimes import INVITE
+from store.refused import Refused, SignedOut
+from store.results import Visitor
+from store.wiring import Store
+from tests.support.processes.engines import FakeClock
+from tests.support.store.world import PASSWORD, VISITOR, World, every_key, refusal_of, to_change
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+NEW_PASSWORD = "another horse battery"
+DAY = 86_400
+
+
+async def is_live(world: World) -> bool:
+    try:
+        await world.store.sessions.profile(world.session)
+    except SignedOut:
+        return False
+    return True
+
+
+async def test_an_address_has_one_account(store: Store) -> None:
+    world = await World.make(store)
+    assert await refusal_of(world.person(world.email)) == "invalid_request"
+    assert await store.people.find(world.email) == world.user
+    assert [person.user async for person in store.operator.people()] == [world.user]
+
+
+async def test_a_password_is_checked_and_an_unknown_address_is_like_a_wrong_one(store: Store) -> None:
+    world = await World.make(store)
+    assert await store.people.verify(world.email, PASSWORD) is not None
+    assert await store.people.verify(world.email, "wrong horse battery") is None
+    assert await store.people.verify("nobody@example.com", PASSWORD) is None
+
+
+@pytest.mark.trap(34)
+async def test_an_index_entry_counts_only_if_the_persons_row_names_the_address(store: Store) -> None:
+    world = await World.make(store)
+    await store.client.set(keys.email("other@example.com"), world.user)
+    assert await store.people.verify("other@example.com", PASSWORD) is None
+    assert await refusal_of(store.operator.find("other@example.com")) == "not_found"
+
+
+async def test_each_sign_in_is_a_session_of_its_own(store: Store) -> None:
+    world = await World.make(store)
+    second = await world.sign_in()
+    assert second.session_id != world.session.session_id
+    await store.sessions.end(second, VISITOR)
+    with pytest.raises(SignedOut):
+        await store.sessions.profile(second)
+    assert await is_live(world)
+
+
+async def test_a_session_that_was_set_beforehand_is_never_taken_up(store: Store) -> None:
+    """RFC 9700 4.7, session fixation: what signs in is the store's choice, not the cookie's."""
+    world = await World.make(store)
+    fixed = replace(world.session, session_id="A" * 22)
+    with pytest.raises(SignedOut):
+        await store.sessions.profile(fixed)
+    await world.sign_in()
+    with pytest.raises(SignedOut):
+        await store.sessions.profile(fixed)
+    assert store.sessions.open("lk_ss_" + "A" * 80) is None
+
+
+async def test_a_changed_password_ends_every_other_session_and_replaces_this_one(store: Store) -> None:
+    world = await World.make(store)
+    before, other = world.session, await world.sign_in()
+    stale = await store.people.verify(world.email, PASSWORD)
+    credentials = await store.people.credentials(world.email)
+    cookie = await store.sessions.change_password(before, PASSWORD, NEW_PASSWORD, credentials, VISITOR)
+    for session in (before, other):
+        with pytest.raises(SignedOut):
+            await store.sessions.profile(session)
+    fresh = store.sessions.open(cookie)
+    assert fresh is not None
+    assert (await store.sessions.profile(fresh)).user == world.user
+    assert await store.people.verify(world.email, PASSWORD) is None
+    assert stale is not None
+    with pytest.raises(SignedOut):  # verified before the change, started after it
+        await store.sessions.start(stale, VISITOR)
+    await world.sign_in(password=NEW_PASSWORD)
+
+
+async def test_a_password_changes_only_against_the_present_one(store: Store) -> None:
+    world, stranger = await World.make(store), await World.make(store)
+    credentials, foreign = await store.people.credentials(world.email), await store.people.credentials(stranger.email)
+    change = store.sessions.change_password
+    assert await refusal_of(change(world.session, "wrong", NEW_PASSWORD, credentials, VISITOR)) == "access_denied"
+    assert await refusal_of(change(world.session, PASSWORD, NEW_PASSWORD, foreign, VISITOR)) == "access_denied"
+    assert await refusal_of(change(world.session, PASSWORD, NEW_PASSWORD, None, VISITOR)) == "access_denied"
+    world.session = await first_change(world)
+    assert await refusal_of(change(world.session, PASSWORD, "third horse battery", credentials, VISITOR)) == (
+        "access_denied"
+    ), "credentials read before another change"
+    await world.sign_in(password=NEW_PASSWORD)
+
+
+async def first_change(world: World) -> Session:
+    credentials = await world.store.people.credentials(world.email)
+    cookie = await world.store.sessions.change_password(world.session, PASSWORD, NEW_PASSWORD, credentials, VISITOR)
+    session = world.store.sessions.open(cookie)
+    assert session is not None
+    return session
+
+
+async def test_a_session_idles_out_after_14_days(clock: FakeClock, memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    clock.advance(14 * DAY - 60)
+    assert await is_live(world)
+    clock.advance(14 * DAY - 60)
+    assert await is_live(world)
+    clock.advance(14 * DAY + 1)
+    assert not await is_live(world)
+
+
+async def test_a_session_ends_after_30_days_however_busy(clock: FakeClock, memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    for _ in range(29):
+        clock.advance(DAY)
+        assert await is_live(world)
+    clock.advance(DAY + 1)
+    assert not await is_live(world)
+
+
+async def test_the_list_of_sessions_forgets_those_that_are_over(clock: FakeClock, memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    for _ in range(3):
+        await world.sign_in()
+    clock.advance(31 * DAY)
+    await world.sign_in()
+    assert await memory_store.client.zcard(keys.person(world.user)["sessions"]) == 1
+
+
+async def test_the_audit_trail_says_what_happened_and_from_where(store: Store) -> None:
+    world = await World.make(store)
+    await world.sign_in()
+    tokens = await world.tokens()
+    await world.refresh(tokens.refresh_token)
+    await refusal_of(world.refresh(tokens.refresh_token))
+    denied = await world.pending()
+    await store.authorizations.decide(world.session, world.app, denied, allow=False, scopes=None, visitor=VISITOR)
+    await world.revoke_app()
+    await store.tokens.mint(world.user, world.app, ("profile",))
+    minted = await world.tokens()
+    await store.tokens.revoke(None, minted.refresh_token)
+    other = await world.sign_in()
+    await store.sessions.end(other, Visitor("2001:db8::1", "x" * 5000))
+    await store.sessions.end(other, VISITOR)
+    assert await world.events() == [
+        *("signed_up", "signed_in", "signed_in", "consent_given", "refresh_replayed", "consent_denied"),
+        *("app_disconnected", "token_minted", "consent_given", "tokens_revoked", "signed_in", "signed_out"),
+    ]
+    _, entries = await store.sessions.activity(world.session)
+    out, consent = entries[0], next(entry for entry in entries if entry.event == "consent_given")
+    assert (out.address, out.agent, out.client) == ("2001:db8::1", "x" * 200, "")
+    assert (consent.address, consent.agent, consent.client) == (VISITOR.address, VISITOR.agent, world.app.client_id)
+    assert abs(datetime.now(UTC) - out.at) < timedelta(minutes=1)
+
+
+async def test_what_a_browser_says_of_itself_makes_no_entry_of_the_audit_trail(store: Store) -> None:
+    world = await World.make(store)
+    other = await world.sign_in()
+    await store.sessions.end(other, Visitor("192.0.2.7", "x\n1790000000000 signed_in  192.0.2.8 y\x00"))
+    _, entries = await store.sessions.activity(world.session)
+    assert await world.events() == ["signed_up", "signed_in", "signed_in", "signed_out"]
+    assert (entries[0].address, entries[0].agent) == ("192.0.2.7", "x 1790000000000 signed_in  192.0.2.8 y ")
+    assert [entry for entry in entries if entry.address == "192.0.2.8"] == []
+
+
+async def test_the_audit_trail_keeps_the_newest_200_events(store: Store) -> None:
+    world = await World.make(store)
+    for _ in range(101):
+        await store.operator.set_status(world.email, "disabled")
+        await store.operator.set_status(world.email, "disabled")  # a second time changes and records nothing
+        await store.operator.set_status(world.email, "active")
+    assert len((await store.client.get(keys.person(world.user)["audit"])).splitlines()) == 200
+    person = await store.operator.find(world.email)
+    assert len(person.activity) == 50
+    assert [entry.event for entry in person.activity[:2]] == ["enabled_by_operator", "disabled_by_operator"]
+
+
+async def everything(store: Store) -> set[str]:
+    return {key.decode() for key in await every_key(store.client)}
+
+
+# What ends by itself and gives nobody anything: codes, requests, families, access tokens and windows.
+PASSING = ("code:", "request:", "family:", "access:", "limit:")
+
+
+async def unwanted(client: str) -> bool:
+    """No app has a URL to be told at."""
+    return False
+
+
+async def test_a_deleted_person_leaves_nothing_that_lasts(store: Store) -> None:
+    other = await World.make(store)
+    await other.tokens()
+    untouched = await everything(store)
+    world = await World.make(store)
+    app, _ = await world.register("a-second-app")
+    tokens = [await world.tokens(), await world.tokens(app=app)]
+    await world.code()
+    await world.pending()
+    await world.sign_in()
+    await store.profiles.save_picture(world.session, b"an image", VISITOR)
+    for key in keys.hosted(world.user, world.app.client_id).values():
+        await store.client.hset(key, "notes/n1", "kept")
+    await store.tokens.revoke(None, tokens[1].refresh_token)
+    session = world.session
+    await store.links.to_reset(world.user, world.email)
+    await to_change(store, world.session, "another@example.com")
+    await store.operator.delete(world.email)
+    for each in tokens:
+        assert not await world.lives(each.access_token)
+    with pytest.raises(SignedOut):
+        await store.sessions.profile(session)
+    assert await store.people.verify(world.email, PASSWORD) is None
+    await store.outbox.relay_shards({world.user[:3]}, unwanted)
+    registrations = {keys.app(world.app.client_id), keys.app("a-second-app")}
+    left = await everything(store) - untouched - registrations
+    assert all(key.startswith(keys.prefix(world.user)) for key in left)
+    assert {key.removeprefix(keys.prefix(world.user)).partition(":")[0] + ":" for key in left} <= set(PASSING)
+    assert all([await store.client.pttl(key) > 0 for key in left])
+    assert await other.sign_in()
+    assert await refusal_of(store.operator.delete(world.email)) == "not_found"
+    assert await world.person(world.email) != world.user, "the address is free again"
+
+
+async def test_a_deletion_that_was_cut_short_is_dead_at_once_and_goes_on(store: Store) -> None:
+    world = await World.make(store)
+    tokens = await world.tokens()
+    for number in range(250):
+        await store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
+    once = await store.scripts.run(
+        "delete_user",
+        keys.leaving(world.user),
+        member=keys.member(world.user),
+        prefix=keys.prefix(world.user),
+        shard=keys.shard_prefix(world.user),
+        steps=100,
+    )
+    assert once.word == "more"
+    assert not await world.lives(tokens.access_token)
+    left = await store.client.hkeys(keys.person(world.user)["leaving"])
+    assert len(left) == 152, "a hundred of 251 apps are freed, and the address is still there"
+    assert all(field.startswith(b"app:") or field == b"email" for field in left), "no more waits for the end"
+    assert await store.client.sismember(keys.shard_users(world.user[:3]), keys.member(world.user))
+    await store.operator.delete(world.email)
+    assert await store.client.exists(*keys.person(world.user).values()) == 0
+    assert await store.people.find(world.email) is None
+
+
+async def test_a_deletion_that_ended_with_its_first_write_goes_on(store: Store) -> None:
+    """In a slot that is being moved to another node it may."""
+    world = await World.make(store)
+    tokens = await world.tokens()
+    await store.client.hdel(keys.person(world.user)["user"], "status")
+    assert not await world.lives(tokens.access_token)
+    await store.operator.delete(world.email)
+    assert await store.client.exists(*keys.person(world.user).values()) == 0
+    assert not await store.client.exists(keys.grant(world.user, world.app.client_id))
+    assert await store.people.find(world.email) is None
+
+
+@pytest.mark.parametrize("by", ["address", "user id"])
+async def test_the_operator_finishes_a_deletion_that_was_cut_short(store: Store, by: str) -> None:
+    world = await World.make(store)
+    await cut_short(world)
+    assert await refusal_of(store.operator.find(world.user)) == "not_found"
+    assert await store.operator.delete(world.email if by == "address" else world.user) == world.user
+    assert await store.people.find(world.email) is None
+    assert await store.client.exists(*keys.person(world.user).values()) == 0
+    assert await refusal_of(store.operator.delete(world.user)) == "not_found"
+
+
+async def cut_short(world: World) -> None:
+    """The first step of a deletion, and none after it."""
+    await world.store.client.zadd(keys.LEAVING, {world.user: 1})
+    for number in range(101):
+        await world.store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
+    args = {"prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user), "steps": 100}
+    assert (
+        await world.store.scripts.run("delete_user", keys.leaving(world.user), member=keys.member(world.user), **args)
+    ).word == "more"
+
+
+async def test_the_next_start_finishes_what_was_cut_short_and_nothing_that_had_not_begun(store: Store) -> None:
+    world, other = await World.make(store), await World.make(store)
+    await cut_short(world)
+    await store.client.zadd(keys.LEAVING, {other.user: 1})
+    await store.people.finish_deletions()
+    assert await store.people.find(world.email) is None
+    assert await store.client.exists(*keys.person(world.user).values(), keys.LEAVING) == 0
+    assert await is_live(other)
+    assert await store.people.find(other.email) == other.user
+
+
+async def test_one_that_is_about_to_begin_stays_on_the_list(store: Store) -> None:
+    world = await World.make(store)
+    seconds, _ = await store.client.time()
+    await store.client.zadd(keys.LEAVING, {world.user: seconds - 60})
+    await store.people.finish_deletions()
+    assert await store.client.zscore(keys.LEAVING, world.user) is not None
+
+
+async def test_the_address_of_an_entry_that_nobody_bears_out_is_free(store: Store) -> None:
+    """What a deletion or a change of address left that was cut short."""
+    world = await World.make(store)
+    for stale in (world.user, "f" * 32):
+        await store.client.set(keys.email("free@example.com"), stale)
+        assert await refusal_of(store.operator.delete("free@example.com")) == "not_found"
+        assert await is_live(world)
+        user = await world.person("free@example.com")
+        assert await store.people.find("free@example.com") == user
+        assert await store.client.pttl(keys.email("free@example.com")) == -1
+        await store.people.delete(user)
+
+
+async def test_the_address_of_an_account_that_is_being_made_is_not_free(store: Store) -> None:
+    world = await World.make(store)
+    await store.client.set(keys.email("soon@example.com"), "f" * 32, px=5000)
+    assert await refusal_of(world.person("soon@example.com")) == "invalid_request"
+    assert await store.people.find("soon@example.com") == "f" * 32
+
+
+async def test_a_deletion_takes_no_address_that_is_someone_elses(store: Store) -> None:
+    world = await World.make(store)
+    await store.client.set(keys.email(world.email), "f" * 32)
+    await store.people.delete(world.user)
+    assert await store.people.find(world.email) == "f" * 32
+
+
+async def test_an_invitation_is_for_one_address_until_it_is_used_or_replaced(
+    clock: FakeClock, memory_store: Store
+) -> None:
+    people = memory_store.people
+    first = await people.invite("guest@example.com")
+    assert await people.invited(first) == Invited("guest@example.com", "")
+    second = await people.invite("guest@example.com", "/onward?x=1")
+    assert await people.invited(first) is None
+    assert await people.invited(second) == Invited("guest@example.com", "/onward?x=1")
+    guest = await people.create(
+        "guest@example.com", "Guest", "correct horse battery", verified=True, event="signed_up", visitor=Visitor()
+    )
+    assert await people.invited(second) is None
+    await people.delete(guest)
+    assert await people.invited(second) is None
+    third = await people.invite("guest@example.com")
+    clock.advance(INVITE / 1000 - 1)
+    assert await people.invited(third) == Invited("guest@example.com", "")
+    clock.advance(2)
+    assert await people.invited(third) is None
+
+
+async def test_attempts_to_sign_in_are_counted_for_the_account_and_the_address(store: Store) -> None:
+    for number in range(20):
+        await store.limits.sign_in(f"192.0.2.{number}", "victim@example.com")
+    with pytest.raises(Refused, match="rate_limited"):
+        await store.limits.sign_in("192.0.2.99", "victim@example.com")
+    for number in range(20):
+        await store.limits.sign_in("198.51.100.1", f"person{number}@example.com")
+    with pytest.raises(Refused, match="rate_limited"):
+        await store.limits.sign_in("198.51.100.1", "one-more@example.com")
+
+
+async def test_no_window_holds_the_address_it_counts_for_an_account(store: Store) -> None:
+    await store.limits.sign_in("192.0.2.1", "victim@example.com")
+    assert not [key for key in await everything(store) if "victim" in key]

@@ -1,0 +1,406 @@
+"""AI calls whose upstream fails, hangs, lies or breaks off: what the app is told, and that a refused call is free and
+an accepted one is not. SPEC 4.6."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handlers.core.site import Site
+from outbound.ai.tokens import count, count_request
+from tests.support.http.driver import Service, json_of
+from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
+from tests.support.store.spender import (
+    SHORT,
+    OpenStream,
+    Spender,
+    assert_error,
+    cost,
+    events_in,
+    hurry,
+    question,
+    reached,
+    text_of,
+)
+
+pytestmark = pytest.mark.gen_test(timeout=20)
+
+SAID_MIDWAY = 6
+"""Events of a stream after which something was said, and not all of it."""
+
+
+@pytest.fixture
+def site(ai_site: Site) -> Site:
+    """The model runs on the scripted upstream."""
+    return ai_site
+
+
+INPUT = count_request(question())
+COUNTED = cost(INPUT, 0)
+"""What an accepted call costs whose upstream reported nothing."""
+
+FAILURES = [
+    # id, plan, status, code, requests of a whole reply and of a stream; with a status of 200 it is accepted
+    ("cut before the first byte", Plan(before="cut"), 502, "upstream_error", 2, 2),
+    ("reset before the first byte", Plan(before="reset"), 502, "upstream_error", 2, 2),
+    ("hanging before the first byte", Plan(before="hang"), 504, "upstream_timeout", 1, 1),
+    ("refusing the key", failing(401, "authentication_error"), 502, "upstream_error", 1, 1),
+    ("forbidding", failing(403, "permission_error"), 502, "upstream_error", 1, 1),
+    ("without the model", failing(404, "not_found_error"), 502, "upstream_error", 1, 1),
+    ("redirecting", Plan(status=302, body=b"", headers={"Location": "/v1/elsewhere"}), 502, "upstream_error", 1, 1),
+    ("limiting our rate", failing(429, "rate_limit_error"), 529, "overloaded", 2, 2),
+    ("failing", failing(500, "api_error"), 502, "upstream_error", 2, 2),
+    ("unavailable", Plan(status=503, body=b"<h1>Sorry</h1>"), 502, "upstream_error", 2, 2),
+    ("overloaded", failing(529, "overloaded_error"), 529, "overloaded", 2, 2),
+    ("no JSON", Plan(body=b"<h1>Hello</h1>"), 502, "upstream_error", 1, 2),
+    ("no object", Plan(body=b"[1]"), 502, "upstream_error", 1, 2),
+    ("nothing", Plan(body=b""), 502, "upstream_error", 1, 2),
+    ("nested without end", Plan(body=b"[" * 200_000), 502, "upstream_error", 1, 2),
+    ("a number that is none", Plan(body=b'{"content": [], "x": NaN}'), 502, "upstream_error", 1, 2),
+    ("a number beyond all", Plan(body=b'{"content": [], "x": 1e999}'), 502, "upstream_error", 1, 2),
+    ("nested 300 deep", Plan(body=b'{"content": %b}' % (b"[" * 300 + b"]" * 300)), 502, "upstream_error", 1, 2),
+    ("endless", Plan(body=b" " * (33 * 2**20)), 502, "upstream_error", 1, 2),
+    ("400 that is no error", Plan(status=400, body=b"{"), 502, "upstream_error", 1, 1),
+    ("400 nested without end", Plan(status=400, body=b"[" * 200_000), 502, "upstream_error", 1, 1),
+    ("400 of another kind", failing(400, "billing_error"), 502, "upstream_error", 1, 1),
+]
+
+
+@pytest.mark.trap(29)
+@pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
+@pytest.mark.parametrize(
+    ("plan", "status", "code", "whole", "streamed"), [pytest.param(*case[1:], id=case[0]) for case in FAILURES]
+)
+async def test_an_upstream_that_fails_before_it_says_anything(
+    service: Service,
+    site: Site,
+    upstream: ScriptedUpstream,
+    plan: Plan,
+    status: int,
+    code: str,
+    whole: int,
+    streamed: int,
+    stream: bool,
+) -> None:
+    spender = await Spender.make(service)
+    if code == "upstream_timeout":
+        hurry(site)
+    upstream.plan = plan
+    response = await spender.ask(question(stream=stream))
+    assert "said by the server" not in assert_error(response, status, code)
+    assert response.headers["X-RateLimit-Limit"] == "20"
+    assert response.headers["X-RateLimit-Remaining"] == "19"
+    assert "Retry-After" not in response.headers, "the window of the person is open"
+    assert len(upstream.calls) == (streamed if stream else whole)
+    accepted = plan.status == 200 and not plan.before
+    assert response.headers.get("X-Should-Retry") == ("false" if accepted else None)
+    assert ("What it had used until then was charged" in json_of(response)["error_description"]) == accepted
+    output = 0 if stream or plan.body is None else min(100, count(plan.body[:1000].decode()))
+    expected = [cost(INPUT, output)] * accepted
+    assert await spender.charged() == expected
+    upstream.plan = Plan()
+    assert (await spender.ask(question(stream=stream))).code == 200
+    assert await spender.charged() == [*expected, cost(25, 31)]
+
+
+def unreadable(argument: bytes) -> bytes:
+    """A whole reply that calls a tool, and reports 25 and 31 tokens."""
+    reply = message({"type": "tool_use", "id": "t", "name": "f", "input": {"a": "ARGUMENT"}})
+    return json.dumps(reply).encode().replace(b'"ARGUMENT"', argument)
+
+
+FORGED = b'{"usage": {"input_tokens": 0, "output_tokens": 0}}'
+UNREADABLE = {
+    "nested 300 deep": unreadable(b'{"a":' * 300 + b"1" + b"}" * 300),
+    "a number of 5,000 digits": unreadable(b"1" * 5000),
+    "a number beyond all": unreadable(b"1e999"),
+    "a number that is none": unreadable(b"NaN"),
+    "bytes that are no UTF-8": unreadable(b'"\xff"'),
+    "a forged report among the arguments": unreadable(b"[NaN, %b]" % FORGED),
+    "a forged report in a string": unreadable(b"[NaN, %b]" % json.dumps(FORGED.decode()).encode()),
+    "a forged report behind the true one": unreadable(b"1")[:-1] + b', "more": [NaN, %b]}' % FORGED,
+}
+
+
+@pytest.mark.trap(29)
+@pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in UNREADABLE.items()])
+async def test_a_whole_reply_that_cannot_be_read_is_charged_what_it_reports(
+    service: Service, upstream: ScriptedUpstream, body: bytes
+) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(body=body)
+    assert_error(await spender.ask(), 502, "upstream_error")
+    assert await spender.charged() == [cost(25, 31)]
+
+
+async def test_one_failure_before_the_first_byte_is_tried_again_and_charged_once(
+    service: Service, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    overloaded, broken = failing(529, "overloaded_error"), Plan(events=[error("overloaded_error")])
+    for stream, first in ((False, overloaded), (True, overloaded), (True, broken), (True, Plan(stops_after=0))):
+        upstream.script(first)
+        response = await spender.ask(question(stream=stream))
+        assert (response.code, TEXT in response.body.decode() or text_of(events_in(response.body))) == (
+            200,
+            True if not stream else TEXT,
+        )
+        assert upstream.calls[-2].asked == upstream.calls[-1].asked
+    assert len(upstream.calls) == 8
+    assert await spender.charged() == [cost(25, 31)] * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "code"),
+    [
+        ("overloaded_error", 529, "overloaded"),
+        ("rate_limit_error", 529, "overloaded"),
+        ("api_error", 502, "upstream_error"),
+    ],
+)
+async def test_an_error_for_a_first_event_is_a_status(
+    service: Service, upstream: ScriptedUpstream, kind: str, status: int, code: str
+) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(events=[error(kind)])
+    assert_error(await spender.ask(question(stream=True)), status, code)
+    assert len(upstream.calls) == 2
+    assert await spender.charged() == []
+
+
+async def test_what_was_said_before_an_error_is_charged_though_no_message_began(
+    service: Service, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    events = [event for event in events_of(message()) if event["type"].startswith("content_block")]
+    upstream.plan = Plan(events=[*events, error("overloaded_error")])
+    response = await spender.ask(question(stream=True))
+    assert events_in(response.body)[-1]["type"] == "error"
+    assert await spender.charged() == [cost(INPUT, count(TEXT))]
+
+
+async def test_an_error_behind_pings_alone_is_free(service: Service, upstream: ScriptedUpstream) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(events=[{"type": "ping"}, error("overloaded_error")])
+    await spender.ask(question(stream=True))
+    assert await spender.charged() == []
+
+
+async def test_a_second_try_that_is_refused_does_not_make_the_first_one_free(
+    service: Service, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    upstream.script(Plan(stops_after=0), Plan(events=[error("overloaded_error")]))
+    assert_error(await spender.ask(question(stream=True)), 529, "overloaded")
+    assert len(upstream.calls) == 2
+    assert await spender.charged() == [COUNTED]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_report_beyond_all_measure_costs_what_was_held_and_the_reply_arrives(
+    service: Service, upstream: ScriptedUpstream, stream: bool
+) -> None:
+    spender = await Spender.make(service)
+    for reported in (10**6, int("9" * 3000)):
+        upstream.plan = Plan(message(usage={"input_tokens": 25, "output_tokens": reported}))
+        response = await spender.ask(question(stream=stream))
+        said = text_of(events_in(response.body)) if stream else json_of(response)["content"][0]["text"]
+        assert (response.code, said) == (200, TEXT)
+    held, again = await spender.charged()
+    assert held == again > cost(25, 100)
+
+
+async def test_an_error_with_a_status_of_success_is_one(service: Service, upstream: ScriptedUpstream) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = Plan(error("overloaded_error"))
+    assert_error(await spender.ask(), 529, "overloaded")
+    assert len(upstream.calls) == 1
+    assert await spender.charged() == []
+
+
+@pytest.mark.parametrize(("status", "kind"), [(400, "invalid_request_error"), (413, "request_too_large")])
+async def test_what_the_upstream_finds_wrong_with_a_request_is_told(
+    service: Service, upstream: ScriptedUpstream, status: int, kind: str
+) -> None:
+    spender = await Spender.make(service)
+    upstream.plan = failing(status, kind, "tools.0.name: no such thing")
+    for stream in (False, True):
+        refused = await spender.ask(question(stream=stream))
+        assert assert_error(refused, 400, "invalid_request") == "tools.0.name: no such thing"
+    upstream.plan = failing(status, kind, "x" * 100_000)
+    assert len(assert_error(await spender.ask(), 400, "invalid_request")) == 500
+    assert len(upstream.calls) == 3
+    assert await spender.charged() == []
+
+
+STREAM = events_of(message())
+BROKEN = [
+    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "no name"}]), "api_error", id="an event without a name"),
+    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "ping", "x": float("nan")}]), "api_error", id="NaN"),
+    pytest.param(Plan(events=[*STREAM[:-2], {**STREAM[-2], "x": float("inf")}]), "api_error", id="Infinity"),
+    pytest.param(
+        Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "content_block_delta", "delta": "x" * 2**20}]),
+        "api_error",
+        id="an event beyond 1 MiB",
+    ),
+    pytest.param(
+        Plan(write=lambda piece: (piece if b"content_block_delta" not in piece else b"data: {\n\n",)),
+        "api_error",
+        id="an event that is no JSON",
+    ),
+]
+MIDWAY = [
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="cut"), "api_error", id="cut"),
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="reset"), "api_error", id="reset"),
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="end"), "api_error", id="ended early"),
+    pytest.param(Plan(stops_after=len(STREAM) - 1, then="cut"), "api_error", id="cut after message_delta"),
+    pytest.param(Plan(stops_after=len(STREAM) - 1, then="end"), "api_error", id="ended after message_delta"),
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="hang"), "timeout_error", id="hanging"),
+    pytest.param(Plan(stops_after=len(STREAM) - 1, then="hang"), "timeout_error", id="hanging after message_delta"),
+    pytest.param(Plan(stops_after=SAID_MIDWAY, then="pings"), "timeout_error", id="sending pings for ever"),
+    pytest.param(Plan(stops_after=1, then="pings"), "timeout_error", id="sending pings for ever, nothing else"),
+    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], error("overloaded_error")]), "overloaded_error", id="overloaded"),
+    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], error("api_error")]), "api_error", id="failing"),
+    pytest.param(Plan(events=[*STREAM[:SAID_MIDWAY], {"type": "error"}]), "api_error", id="failing without a word"),
+]
+
+
+@pytest.mark.trap(29)
+@pytest.mark.parametrize(("plan", "kind"), [*MIDWAY, *BROKEN])
+async def test_an_upstream_that_fails_in_the_middle_of_a_stream(
+    service: Service, site: Site, upstream: ScriptedUpstream, plan: Plan, kind: str
+) -> None:
+    spender = await Spender.make(service)
+    if kind == "timeout_error":
+        hurry(site)
+    upstream.plan = plan
+    response = await spender.ask(question(stream=True))
+    assert response.code == 200
+    events = events_in(response.body)
+    assert events[0]["type"] == "message_start"
+    assert events[-1]["type"] == "error"
+    assert events[-1]["error"]["type"] == kind
+    assert "was charged" in events[-1]["error"]["message"]
+    assert "Nothing" not in events[-1]["error"]["message"]
+    assert all("credits" not in event for event in events)
+    assert "message_stop" not in {event["type"] for event in events}
+    assert len(upstream.calls) == 1, "none after the first byte"
+    said = text_of([event for event in events if isinstance(event.get("delta"), dict)])
+    # A report that came before it failed counts, though it was kept back; so do the bytes that could not be read.
+    used = cost(25, 31 if plan.stops_after == len(STREAM) - 1 else count(said))
+    (charged,) = await spender.charged()
+    assert charged > used if any(plan is case.values[0] for case in BROKEN) else charged == used
+    await upstream.calls[0].over.wait()
+
+
+@pytest.mark.trap(29)
+async def test_an_event_that_cannot_be_read_is_charged_by_its_bytes(
+    service: Service, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    lost = b'data: {"type":"content_block_delta","delta":{"text":"' + b"word " * 20 + b"\n\n"
+    upstream.plan = Plan(
+        stops_after=2, then="hang", write=lambda piece: (piece if b"message_start" in piece else lost,)
+    )
+    events = events_in((await spender.ask(question(stream=True))).body)
+    assert [event["type"] for event in events] == ["message_start", "error"]
+    assert await spender.charged() == [cost(25, count(lost.decode()))]
+
+
+@pytest.mark.trap(29)
+@pytest.mark.parametrize("ending", ["cut", "reset", "hang", "end"])
+async def test_a_whole_reply_that_breaks_off(
+    service: Service, site: Site, upstream: ScriptedUpstream, ending: Any
+) -> None:
+    spender = await Spender.make(service)
+    hurry(site)
+    upstream.plan = Plan(stops_after=100, then=ending)
+    status, code = (504, "upstream_timeout") if ending == "hang" else (502, "upstream_error")
+    assert "was charged" in assert_error(await spender.ask(), status, code)
+    assert len(upstream.calls) == 1, "none after the first byte"
+    assert await spender.charged() == [cost(INPUT, count(json.dumps(message())[:100]))], "what was received"
+    await upstream.calls[0].over.wait()
+
+
+@pytest.mark.trap(29)
+async def test_an_upstream_that_speaks_no_http_any_more(
+    service: Service, site: Site, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    hurry(site)
+    upstream.plan = Plan(stops_after=SAID_MIDWAY, then="hang")
+    stream = await (await OpenStream.open(spender)).begin()
+    assert len(await stream.read(SAID_MIDWAY)) == SAID_MIDWAY
+    await upstream.calls[0].spoil()
+    # The client library drops the connection and does not say so: it is the time limit that ends this.
+    events = await stream.rest()
+    assert [event["error"]["type"] for event in events] == ["timeout_error"]
+    assert len(upstream.calls) == 1
+    assert await spender.charged() == [cost(25, count(text_of(STREAM[:SAID_MIDWAY])))]
+    stream.cut()
+
+
+@pytest.mark.trap(29)
+async def test_what_failed_is_hung_up_on_before_the_second_try(service: Service, upstream: ScriptedUpstream) -> None:
+    spender = await Spender.make(service)
+    gate = asyncio.Semaphore(0)
+    upstream.script(Plan(events=[error("overloaded_error")], then="hang"), Plan(gate=gate))
+    answer = asyncio.ensure_future(spender.ask(question(stream=True)))
+    await reached(upstream, 2)
+    await upstream.calls[0].over.wait()
+    assert not answer.done()
+    for _ in STREAM:
+        gate.release()
+    assert text_of(events_in((await answer).body)) == TEXT
+    assert await spender.charged() == [cost(25, 31)]
+
+
+async def test_nothing_is_carried_over_from_one_call_to_the_next(
+    service: Service, site: Site, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    # A name: to addresses no client library sends cookies back.
+    # An upstream on HTTP.
+    site.models.all()[0].upstream._url = upstream.url.replace("127.0.0.1", "localhost")  # type: ignore[attr-defined]
+    upstream.plan = Plan(headers={"Set-Cookie": "seen=ada; Path=/"})
+    for _ in range(2):
+        assert (await spender.ask()).code == 200
+    assert [call.request.headers.get("Cookie") for call in upstream.calls] == [None, None]
+
+
+async def test_an_upstream_that_is_not_there(service: Service, site: Site, upstream: ScriptedUpstream) -> None:
+    spender = await Spender.make(service)
+    await upstream.close()
+    for stream in (False, True):
+        assert_error(await spender.ask(question(stream=stream)), 502, "upstream_error")
+    assert upstream.calls == []
+    assert await spender.charged() == []
+
+
+async def test_more_calls_than_connections_wait_and_are_refused_in_time(
+    service: Service, site: Site, upstream: ScriptedUpstream
+) -> None:
+    spender = await Spender.make(service)
+    site.models.all()[0].upstream._connections = 1  # type: ignore[attr-defined]  # as above
+    gate = asyncio.Semaphore(0)
+    upstream.plan = Plan(gate=gate)
+    first = asyncio.ensure_future(spender.ask(question(stream=True)))
+    await reached(upstream)
+    second = asyncio.ensure_future(spender.ask(question(stream=True)))
+    while len((await spender.account()).holds) < 2:
+        await asyncio.sleep(0.001)
+    for _ in range(2 * len(STREAM)):
+        gate.release()
+    assert [(await first).code, (await second).code] == [200, 200]
+    hurry(site, replace(SHORT, connect=0.1, first_byte=5, total=10))
+    upstream.plan = Plan(before="hang")
+    first = asyncio.ensure_future(spender.ask())
+    await reached(upstream, 3)
+    assert_error(await spender.ask(), 529, "overloaded")
+    await upstream.close()
+    assert_error(await first, 502, "upstream_error")
+    assert await spender.charged() == [cost(25, 31)] * 2

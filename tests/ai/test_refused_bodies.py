@@ -1,0 +1,146 @@
+"""A body is refused for what it says only to who has a live token and an open window: on every route that takes one."""
+
+from __future__ import annotations
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from handlers.core.policy import POLICIES
+from handlers.core.reading import LONG_BODY
+from handlers.core.site import Site
+from handlers.routes import ROUTES
+from store import keys
+from store.lifetimes import AI, AI_MODELS, DATA_WRITE, Group
+from tests.support.http.driver import ALL_SCOPES, Service, send
+from tests.support.store.spender import Spender, question
+from tests.support.store.windows import full
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+GROUPS = {group.name: group for group in (AI, AI_MODELS, DATA_WRITE)}
+UNREAD = {"userinfo"}
+"""Routes that never look at a body."""
+TAKING = sorted(
+    (name, method)
+    for _, handler, name in ROUTES
+    for method in ("post", "put", "patch")
+    if name not in UNREAD and POLICIES[name].scope and any(method in vars(kind) for kind in handler.__mro__[:-2])
+)
+BODIES = {"short": b'["\\ud800"]', "long": b"[" + b"{}," * LONG_BODY + b'"\\ud800"]'}
+every = pytest.mark.parametrize(("name", "method"), TAKING)
+sized = pytest.mark.parametrize("body", [pytest.param(body, id=size) for size, body in BODIES.items()])
+
+
+@pytest.fixture
+def site(ai_site: Site) -> Site:
+    return ai_site
+
+
+async def refused(service: Service, token: str, name: str, method: str, body: bytes) -> HTTPResponse:
+    """The answer to a body that no route takes."""
+    pattern = next(pattern for pattern, _, known in ROUTES if known == name)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    url = service.base_url + pattern.replace("([^/]+)", "n1")
+    return await send(url, method.upper(), body=body, headers=headers)
+
+
+def group_of(name: str) -> Group:
+    """The window of a route that writes."""
+    return GROUPS[POLICIES[name].write_window or POLICIES[name].window]
+
+
+async def fill(spender: Spender, name: str) -> None:
+    """Fills the route's window: the pair's and the person's."""
+    group = group_of(name)
+    for client in ("", spender.app.client_id):
+        key = keys.limit(spender.user, group.name, client)
+        await spender.service.store.client.set(key, full(group.limit), px=60_000)
+
+
+def test_the_walk_finds_the_routes_that_take_a_body() -> None:
+    assert {name for name, _ in TAKING} == {"document", "ai-messages", "ai-sdk-messages", "ai-sdk-count"}
+
+
+@sized
+@pytest.mark.parametrize("name", sorted(UNREAD))
+async def test_what_never_looks_at_a_body_refuses_none(service: Service, name: str, body: bytes) -> None:
+    spender = await Spender.make(service, *ALL_SCOPES)
+    assert (await refused(service, spender.token, name, "post", body)).code == 200
+
+
+@every
+@sized
+async def test_a_dead_token_learns_nothing_of_a_body(service: Service, name: str, method: str, body: bytes) -> None:
+    spender = await Spender.make(service, *ALL_SCOPES)
+    await service.web.revoke(spender.token)
+    assert (await refused(service, spender.token, name, method, body)).code == 401
+
+
+@every
+@sized
+async def test_a_token_without_the_scope_learns_nothing_of_a_body(
+    service: Service, name: str, method: str, body: bytes
+) -> None:
+    spender = await Spender.make(service, "profile")
+    assert (await refused(service, spender.token, name, method, body)).code == 403
+
+
+@every
+@sized
+async def test_a_full_window_refuses_a_body_before_what_it_says(
+    service: Service, name: str, method: str, body: bytes
+) -> None:
+    spender = await Spender.make(service, *ALL_SCOPES)
+    await fill(spender, name)
+    assert (await refused(service, spender.token, name, method, body)).code == 429
+
+
+@every
+@sized
+async def test_a_refused_body_takes_one_from_the_window(service: Service, name: str, method: str, body: bytes) -> None:
+    spender = await Spender.make(service, *ALL_SCOPES)
+    limit = group_of(name).limit
+    for left in (limit - 1, limit - 2):
+        answer = await refused(service, spender.token, name, method, body)
+        assert answer.code == 400
+        assert (answer.headers["X-RateLimit-Limit"], answer.headers["X-RateLimit-Remaining"]) == (str(limit), str(left))
+
+
+async def test_a_long_body_takes_one_from_the_window_like_any_other(service: Service) -> None:
+    spender = await Spender.make(service, *ALL_SCOPES)
+    url = f"{service.base_url}/api/v1/data/notes/n1"
+    headers = {"Authorization": f"Bearer {spender.token}", "Content-Type": "application/json"}
+    for body, left in ((b"1", 59), (b'"' + b"a" * LONG_BODY + b'"', 58), (b"1", 57)):
+        answer = await send(url, "PUT", body=body, headers=headers)
+        assert (answer.code // 100, answer.headers["X-RateLimit-Remaining"]) == (2, str(left))
+    for text, left in (("a", 19), ("a " * LONG_BODY, 18), ("a", 17)):
+        answer = await spender.ask(question(text))
+        assert (answer.code, answer.headers["X-RateLimit-Remaining"]) == (200, str(left))
+
+
+async def test_a_long_body_that_was_let_in_is_taken_though_the_window_is_full_meanwhile(service: Service) -> None:
+    spender = await Spender.make(service, *ALL_SCOPES)
+    headers = {"Authorization": f"Bearer {spender.token}", "Content-Type": "application/json"}
+    url = f"{service.base_url}/api/v1/data/notes/n1"
+    for _ in range(DATA_WRITE.limit - 1):
+        await send(url, "DELETE", headers=headers)
+    long = b'"' + b"a" * LONG_BODY + b'"'
+    assert [(await send(url, "PUT", body=long, headers=headers)).code for _ in range(2)] == [201, 429]
+
+
+async def test_a_short_body_that_is_in_order_is_one_round_trip(service: Service) -> None:
+    spender = await Spender.make(service, *ALL_SCOPES)
+    headers = {"Authorization": f"Bearer {spender.token}", "Content-Type": "application/json"}
+    url = f"{service.base_url}/api/v1/data/notes/n1"
+    scripts, ran = service.store.documents._scripts, []
+    run = scripts.run
+
+    async def counted(*args: object, **more: object) -> object:
+        ran.append(args[0])
+        return await run(*args, **more)  # type: ignore[arg-type]
+
+    scripts.run = counted  # type: ignore[method-assign, assignment]
+    await send(url, "PUT", body=b"1", headers=headers)
+    await spender.ask(question())
+    scripts.run = run  # type: ignore[method-assign]
+    assert [name for name in ran if name != "settle_hold"] == ["write_document", "place_hold"]

@@ -1,0 +1,252 @@
+"""The numbers of apps: counted without a call to the store, flushed now and then, added up over processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from handlers.developer.plot import HEIGHT, WIDTH, bars
+from store import app_stats
+from store import keys as spell
+from store.lifetimes import DAY, OAUTH
+from store.wiring import Store
+from tests.support.http.driver import Service, send
+from tests.support.processes.engines import FakeClock
+from tests.support.processes.operating import NEW_APP, child
+from tests.support.processes.processes import QUICK, Server
+from tests.support.store.windows import full
+from tests.support.store.world import World, every_key
+
+
+async def today(store: Store, client: str) -> tuple[int, ...]:
+    """Calls, refused, spent, connected, disconnected of today, and the people."""
+    found = await store.numbers.of(client)
+    day = found.days[-1]
+    return day.calls, day.limited, day.spent, day.connected, day.disconnected, found.people
+
+
+@pytest.mark.gen_test
+async def test_what_was_counted_stands_there_after_a_flush_and_adds_up(store: Store) -> None:
+    world = await World.make(store)
+    client = world.app.client_id
+    other = app_stats.Numbers(store.scripts)  # as another process
+    for counting in (store.numbers, other):
+        counting.called(client, limited=False)
+        counting.called(client, limited=True)
+        counting.spent(client, 150)
+        counting.connected(client)
+    other.disconnected(client)
+    assert await today(store, client) == (0, 0, 0, 0, 0, 0)
+    await asyncio.gather(store.numbers.flush(), other.flush())
+    await store.numbers.flush()
+    assert await today(store, client) == (4, 2, 300, 2, 1, 1)
+    assert len((await store.numbers.of(client)).days) == app_stats.DAYS_SHOWN
+
+
+@pytest.mark.gen_test
+async def test_more_people_who_leave_than_came_are_none(store: Store) -> None:
+    world = await World.make(store)
+    store.numbers.disconnected(world.app.client_id)
+    await store.numbers.flush()
+    assert (await store.numbers.of(world.app.client_id)).people == 0
+
+
+@pytest.mark.gen_test
+async def test_an_app_that_is_gone_gets_no_numbers_and_one_that_goes_leaves_none(store: Store) -> None:
+    world = await World.make(store)
+    client = world.app.client_id
+    store.numbers.connected(client)
+    await store.numbers.flush()
+    assert await store.client.exists(spell.numbers(client)["days"])
+    await store.apps.begin_deletion(client)
+    store.numbers.connected(client)
+    await store.numbers.flush()
+    await store.apps.finish_deletion(client)
+    store.numbers.connected(client)
+    await store.numbers.flush()
+    left = [key for key in await every_key(store.client) if client.encode() in key]
+    assert left == []
+
+
+@pytest.mark.gen_test
+async def test_old_days_go_and_so_do_the_numbers_of_an_app_that_nobody_uses(
+    memory_store: Store, clock: FakeClock
+) -> None:
+    store = memory_store
+    world = await World.make(store)
+    client, days = world.app.client_id, spell.numbers(world.app.client_id)["days"]
+    for _ in range(app_stats.DAYS_KEPT + 3):
+        store.numbers.called(client, limited=False)
+        await store.numbers.flush()
+        clock.advance(DAY / 1000)
+    assert await store.client.hlen(days) == app_stats.DAYS_KEPT + 1  # and which day saw old ones go
+    clock.advance(app_stats.DAYS_KEPT * DAY / 1000)
+    assert not await store.client.exists(days)
+
+
+@pytest.mark.gen_test
+async def test_what_is_counted_is_bounded(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_stats, "MOST_APPS", 2)
+    counting = memory_store.numbers
+    for number in range(5):
+        counting.called(f"app-{number}", limited=False)
+    assert len(counting._counted) == 2
+
+
+@pytest.mark.gen_test
+async def test_calls_refusals_people_and_spending_are_counted_where_they_happen(service: Service) -> None:
+    store, client = service.store, service.web.client_id
+    browser = await service.signed_in()
+    tokens = await service.tokens(browser=browser)  # a call: the exchange
+    await service.tokens(browser=browser, prompt="consent")  # again, by one who is connected already
+    await service.web.userinfo(tokens["access_token"])
+    await store.client.set(spell.limit(service.ada, OAUTH.name), full(OAUTH.limit))
+    assert (await service.web.userinfo(tokens["access_token"])).code == 429
+    await service.web.userinfo("lk_at_forged")
+    await send(f"{service.base_url}/api/oauth/token", "POST", form={"client_id": client, "client_secret": "wrong"})
+    await store.numbers.flush()
+    assert await today(store, client) == (2 + 1 + 1, 1, 0, 1, 0, 1)
+    page = await browser.get("/account/apps")
+    assert (await browser.submit(page, f"/account/apps/{client}/revoke")).code == 303
+    await store.numbers.flush()
+    assert (await today(store, client))[3:] == (1, 1, 0)
+
+
+@pytest.mark.gen_test
+async def test_a_deleted_account_is_counted_off_from_what_it_had_connected(store: Store) -> None:
+    world = await World.make(store)
+    other, _ = await world.register("another-app")
+    for app in (world.app, other, other):
+        await store.tokens.mint(world.user, app, ("profile",))
+    await store.numbers.flush()
+    assert [(await today(store, app.client_id))[3:] for app in (world.app, other)] == [(1, 0, 1), (1, 0, 1)]
+    await world.revoke_app()  # which its handler counts
+    store.numbers.disconnected(world.app.client_id)
+    await store.people.delete(world.user)
+    await store.numbers.flush()
+    assert [(await today(store, app.client_id))[3:] for app in (world.app, other)] == [(1, 1, 0), (1, 1, 0)]
+
+
+@pytest.mark.gen_test
+async def test_what_a_call_charged_is_counted(service: Service) -> None:
+    store, client = service.store, service.web.client_id
+    await store.credits.grant(service.ada, 1_000_000)
+    tokens = await service.tokens(scope="credits:spend")
+    body = {"model": "latchkey-echo", "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
+    headers = {"Authorization": f"Bearer {tokens['access_token']}", "Content-Type": "application/json"}
+    url = f"{service.base_url}/api/v1/ai/messages"
+    answer = await send(url, "POST", body=json.dumps(body), headers=headers)
+    charged = json.loads(answer.body)["credits"]["charged"]
+    assert charged > 0
+    await store.numbers.flush()
+    assert (await today(store, client))[:3] == (2, 0, charged)
+
+
+@pytest.mark.gen_test
+async def test_counting_asks_the_store_nothing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resource call is one script, as it was before anything was counted."""
+    tokens = await service.tokens()
+    await service.web.userinfo(tokens["access_token"])
+    client: Any = service.store.client
+    sent: list[Any] = []
+    execute, evalsha = client.execute_command, client.evalsha
+
+    async def counting(*words: Any, **options: Any) -> Any:
+        if words[0] != "EVALSHA":  # some clients run scripts in this way, and others on a lane
+            sent.append(words)
+        return await execute(*words, **options)
+
+    async def counting_scripts(*words: Any) -> Any:
+        sent.append(words)
+        return await evalsha(*words)
+
+    monkeypatch.setattr(client, "execute_command", counting)
+    monkeypatch.setattr(client, "evalsha", counting_scripts)
+    for _ in range(10):
+        assert (await service.web.userinfo(tokens["access_token"])).code == 200
+    assert len(sent) == 10
+
+
+@pytest.mark.gen_test
+async def test_the_last_flush_comes_behind_the_block(store: Store) -> None:
+    world = await World.make(store)
+    async with store.numbers.flushing():
+        store.numbers.called(world.app.client_id, limited=False)
+    assert (await today(store, world.app.client_id))[0] == 1
+
+
+@pytest.mark.gen_test
+async def test_a_flush_that_finds_the_store_away_loses_its_numbers_and_says_so(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = await World.make(memory_store)
+    client: Any = memory_store.client
+
+    async def away(*words: Any) -> Any:
+        raise ConnectionError("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "evalsha", away)
+        async with memory_store.numbers.flushing():
+            memory_store.numbers.called(world.app.client_id, limited=False)
+    assert [record.name for record in caplog.records] == ["latchkey.numbers"]
+    await memory_store.numbers.flush()
+    assert (await today(memory_store, world.app.client_id))[0] == 0
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_the_processes_of_a_server_that_stops_have_flushed() -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        server.ready()
+        app = child(server.data_dir, "app", "create", *NEW_APP, "--scopes", "profile", "--json").json
+        form = {"client_id": app["client_id"], "client_secret": app["client_secret"], "token": "none of ours"}
+        for _ in range(12):
+            assert (
+                await send(f"{server.url}/api/oauth/revoke", "POST", form=form, headers={"Connection": "close"})
+            ).code == 200
+        assert server.stop() == 0
+        shown = child(server.data_dir, "app", "show", app["client_id"], "--json").json
+    assert [(day["calls"], day["limited"]) for day in shown["days"]] == [(12, 0)]
+
+
+@pytest.mark.parametrize(
+    ("values", "heights"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([0, 0], [0, 0], id="no calls"),
+        pytest.param([1, 2, 4], [30, 60, 120], id="as high as there are calls"),
+        pytest.param([1, 1_000_000], [2, 120], id="one call beside a million can be seen"),
+    ],
+)
+def test_a_plot_shows_what_there_is(values: list[int], heights: list[float]) -> None:
+    drawn = bars(values)
+    assert [bar.height for bar in drawn] == heights
+    assert all(bar.y + bar.height == HEIGHT for bar in drawn)
+    assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH for bar in drawn)
+
+
+@pytest.mark.gen_test
+async def test_a_flush_under_way_when_the_server_ends_does_not_hold_it_up(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver swallows a cancellation now and then."""
+    monkeypatch.setattr(app_stats, "FLUSH_SECONDS", 0)
+    entered, swallowed = asyncio.Event(), 0
+
+    async def stubborn() -> None:
+        nonlocal swallowed
+        if swallowed:
+            return
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            swallowed += 1
+
+    monkeypatch.setattr(memory_store.numbers, "_flush_quietly", stubborn)
+    async with memory_store.numbers.flushing():
+        await entered.wait()
+    assert swallowed == 1

@@ -1,0 +1,89 @@
+"""The code that the portal offers, run as it is pasted, against a running server."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handlers.developer.snippets import PLACEHOLDER, Snippet, snippets_of
+from store.apps.registration import Registration
+from store.names import SCOPES
+from tests.support.http.driver import NAME, App, Service
+
+HOSTILE = "https://app.example/cb?a='$(touch%20x)&b=;$HOME!n&c='';exit;"
+COMMANDS = {"curl": ["bash", "-euo", "pipefail"], "python": [sys.executable], "javascript": ["node"]}
+FILES = {"curl": "try.sh", "python": "try.py", "javascript": "try.mjs"}
+
+
+async def run(service: Service, snippet: Snippet, app: App, folder: Path) -> tuple[str, str]:
+    """What it printed, with a person who opens the address it prints, allows, and pastes what it asks for."""
+    command = COMMANDS[snippet.name]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]} on this machine")
+    file = folder / FILES[snippet.name]
+    file.write_text(snippet.code)
+    process = await asyncio.create_subprocess_exec(
+        *command, str(file), cwd=folder, stdin=PIPE, stdout=PIPE, stderr=PIPE
+    )
+    try:
+        assert process.stdout is not None
+        line = b""
+        while not line.startswith(service.base_url.encode()):
+            line = await process.stdout.readline()
+            assert line, (await process.communicate())[1]
+        browser = await service.signed_in()
+        answer = (await browser.consent(line.decode().strip())).headers["Location"]
+        assert answer.startswith(app.redirect_uri)
+        code = re.search(r"[?&]code=([^&]+)", answer)
+        assert code
+        out, err = await process.communicate((code[1] if snippet.name == "curl" else answer).encode() + b"\n")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, err
+    assert [path.name for path in folder.iterdir()] == [file.name], "a value was run"
+    return out.decode(), err.decode()
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("public", [False, True], ids=["confidential", "public"])
+@pytest.mark.parametrize("name", COMMANDS)
+async def test_a_snippet_works_as_it_is_pasted(service: Service, name: str, public: bool, tmp_path: Path) -> None:
+    app = await service.add_app("the-app", redirect_uris=(HOSTILE,), scopes=("profile", "data:read"), public=public)
+    registration = await service.store.apps.find("the-app")
+    assert registration is not None
+    (snippet,) = (one for one in snippets_of(registration, service.base_url, app.secret) if one.name == name)
+    out, err = await run(service, snippet, app, tmp_path)
+    assert err == ""
+    assert NAME in out
+    assert "lk_rt_" in out
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("name", COMMANDS)
+async def test_without_the_profile_it_ends_with_the_tokens(service: Service, name: str, tmp_path: Path) -> None:
+    app = await service.add_app("the-app", scopes=("data:read",))
+    registration = await service.store.apps.find("the-app")
+    assert registration is not None
+    (snippet,) = (one for one in snippets_of(registration, service.base_url, app.secret) if one.name == name)
+    out, _ = await run(service, snippet, app, tmp_path)
+    assert "lk_at_" in out
+    assert NAME not in out
+
+
+def test_where_the_secret_is_not_known_a_placeholder_stands() -> None:
+    fields: dict[str, Any] = {"redirect_uris": (HOSTILE,), "scopes": SCOPES}
+    app = Registration("an-app", "An App", **fields)
+    assert all(PLACEHOLDER in snippet.code for snippet in snippets_of(app, "http://localhost:8080", None))
+    public = Registration("an-app", "An App", **fields, public=True)
+    for snippet in snippets_of(public, "http://localhost:8080", None):
+        assert PLACEHOLDER not in snippet.code
+        assert "client_secret" not in snippet.code.lower()

@@ -1,0 +1,337 @@
+"""Verified apps: a domain that an owner proves, the operator's mark, and what the pages say of them."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+from tornado.httpclient import HTTPResponse
+from tornado.ioloop import IOLoop
+
+from handlers.core.site import Site
+from store import keys
+from store.apps.domains import FILE_BYTES, check_domain, names_app, provable
+from store.apps.registration import Registration
+from store.lifetimes import VERIFY_DOMAIN
+from store.refused import Refused
+from store.wiring import Store
+from tests.support.http.driver import App, Browser, Service, answer_of
+from tests.support.http.receiver import answering
+from tests.support.processes.engines import FakeClock
+from tests.support.processes.operating import Home
+from tests.support.processes.proving import TEXT, Domain
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+AT, BELOW, ELSEWHERE = "https://app.example/cb", "https://www.app.example/cb", "https://evil.test/cb"
+PAGE = "/developer/apps/own"
+
+
+@pytest.fixture
+def domain(io_loop: IOLoop, tmp_path: Path) -> Iterator[Domain]:
+    made = io_loop.run_sync(lambda: Domain.make(tmp_path))
+    yield made
+    io_loop.run_sync(made.receiver.close)
+
+
+@pytest.fixture
+def site(memory_store: Store, base_url: str, domain: Domain) -> Site:
+    return Site(memory_store, base_url, fetcher=domain.fetcher)
+
+
+async def own(service: Service, **fields: Any) -> tuple[App, Browser]:
+    """An app of Ada's, and her browser."""
+    facts = {"redirect_uris": (AT, BELOW, ELSEWHERE), "owner": service.ada, **fields}
+    return await service.add_app("own", **facts), await service.confirmed()
+
+
+async def prove(browser: Browser, domain: str = "app.example") -> HTTPResponse:
+    """Presses the button."""
+    return await browser.submit(await browser.get(PAGE), f"{PAGE}/verify", domain=domain)
+
+
+async def proven(service: Service) -> str:
+    """The domain of the registration."""
+    app, _ = await service.store.apps.fresh("own")
+    assert app is not None
+    return app.domain
+
+
+async def mark(app: App, browser: Browser, uri: str = AT) -> str:
+    """What the consent page says of the app, for a redirect URI."""
+    page = await browser.get(app.authorize_url(redirect_uri=uri, prompt="consent"))
+    found = re.search(r'<span class="mark">(.*?)</span>\s*<span class="small muted">', page.body.decode(), re.S)
+    assert found, page.body
+    return " ".join(html.unescape(re.sub("<[^>]*>", " ", found[1])).split())
+
+
+async def test_a_proven_domain_counts_for_addresses_at_it_and_below_it_alone(service: Service, domain: Domain) -> None:
+    app, browser = await own(service)
+    assert (await mark(app, browser)).startswith("Not verified")
+    domain.says("another-app", "own")
+    assert (await prove(browser, " App.Example ")).code == 303
+    assert domain.receiver.posted[0].line == "GET /.well-known/latchkey-app-verification.txt HTTP/1.1"
+    assert domain.receiver.posted[0].headers["host"] == "app.example"
+    assert await mark(app, browser, AT) == "Verified it controls app.example"
+    assert await mark(app, browser, BELOW) == "Verified it controls app.example"
+    assert (await mark(app, browser, ELSEWHERE)).startswith("Not verified")
+    trail = await service.store.operator.find(service.ada, 10)
+    assert "app_domain_verified" in [entry.event for entry in trail.activity]
+
+
+@pytest.mark.parametrize(
+    ("lines", "error"),
+    [
+        pytest.param(("own2", "o w n", "# own"), "No line of", id="lines that only hold the client id"),
+        pytest.param((), "No line of", id="an empty file"),
+        pytest.param(("x" * FILE_BYTES, "own"), "more than 16384 bytes", id="a file that is too large"),
+        pytest.param(None, "The answer was 404.", id="no file"),
+    ],
+)
+async def test_a_file_that_does_not_name_the_app_proves_nothing(
+    service: Service, domain: Domain, lines: tuple[str, ...] | None, error: str
+) -> None:
+    _, browser = await own(service)
+    if lines is not None:
+        domain.says(*lines)
+    refused = await prove(browser)
+    assert refused.code == 400
+    assert error in html.unescape(refused.body.decode())
+    assert await proven(service) == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"name": "PayPal"}, id="another name"),
+        pytest.param({"redirect_uris": (AT, "https://new.test/cb")}, id="another redirect URI"),
+        pytest.param({"redirect_uris": (AT,)}, id="one redirect URI fewer"),
+    ],
+)
+async def test_an_owners_change_of_name_or_redirect_uris_ends_both_marks(
+    service: Service, domain: Domain, change: dict[str, Any]
+) -> None:
+    app, browser = await own(service, verified=True)
+    domain.says("own")
+    await prove(browser)
+    await service.store.apps.update("own", service.ada, homepage="https://app.example")
+    assert await proven(service) == "app.example"
+    # An operator vouches for what the operator writes; the domain named the app of before.
+    await service.store.apps.update("own", **change)
+    assert await proven(service) == ""
+    assert await mark(app, browser) == "Verified by the operator of this server"
+    await service.store.apps.update("own", service.ada, name="Again another")
+    assert (await mark(app, browser)).startswith("Not verified")
+
+
+async def test_an_app_that_changes_while_its_domain_is_asked_has_proven_nothing(
+    service: Service, domain: Domain
+) -> None:
+    _, browser = await own(service)
+    honest = answering(200, TEXT, body=b"own")
+
+    async def renamed_meanwhile(writer: asyncio.StreamWriter) -> None:
+        await service.store.apps.update("own", service.ada, name="PayPal")
+        await honest(writer)
+
+    domain.answers(renamed_meanwhile)
+    refused = await prove(browser)
+    assert refused.code == 400
+    assert b"changed while its domain was checked" in refused.body
+    assert await proven(service) == ""
+
+
+async def sweep(service: Service, domain: Domain, clock: FakeClock, days: float = 1) -> str:
+    """Lets days pass and a server sweep; returns the domain of the registration."""
+    clock.advance(days * 86400 + 1)
+    service.store.app_sweep.fetch = domain.fetcher.fetch
+    await service.store.client.delete(keys.APPS_SWEPT)
+    await service.store.app_sweep.sweep()
+    return await proven(service)
+
+
+async def test_a_proof_ends_when_the_file_is_gone_twice_in_a_row(
+    service: Service, domain: Domain, clock: FakeClock
+) -> None:
+    app, _ = await own(service)
+    domain.says("own")
+    await prove(await service.confirmed())
+    asked = len(domain.receiver.posted)
+    assert await sweep(service, domain, clock, days=0.9) == "app.example"
+    assert len(domain.receiver.posted) == asked, "checked within the day"
+    domain.says("another-app")
+    assert await sweep(service, domain, clock, days=0.1) == "app.example", "once may be a mishap"
+    browser = await service.confirmed()
+    assert "didn’t find this app’s client id" in (await browser.get(PAGE)).body.decode()
+    domain.says("own")
+    assert await sweep(service, domain, clock) == "app.example"
+    domain.answers(answering(404))
+    assert await sweep(service, domain, clock) == "app.example"
+    domain.answers(answering(302))
+    assert await sweep(service, domain, clock) == ""
+    assert (await mark(app, await service.signed_in())).startswith("Not verified")
+
+
+async def test_a_domain_in_trouble_keeps_its_proof_until_the_end_of_its_time(
+    service: Service, domain: Domain, clock: FakeClock
+) -> None:
+    await own(service)
+    domain.says("own")
+    await prove(await service.confirmed())
+    domain.answers(answering(503))
+    for _ in range(3):
+        assert await sweep(service, domain, clock) == "app.example"
+    page = (await (await service.confirmed()).get(PAGE)).body.decode()
+    assert "Keep the file: we read it every day." in page
+    await domain.receiver.close()
+    assert await sweep(service, domain, clock, days=86) == "app.example", "89 days after the proof"
+    assert await sweep(service, domain, clock) == ""
+
+
+async def test_a_proof_that_is_renewed_while_the_sweep_reads_is_left_alone(
+    service: Service, domain: Domain, clock: FakeClock
+) -> None:
+    await own(service)
+    await service.store.apps.change("own", lambda app: replace(app, domain="app.example"))
+    assert await sweep(service, domain, clock) == "app.example", "of a release that set no end: one miss"
+
+    async def proven_meanwhile(writer: asyncio.StreamWriter) -> None:
+        now = await service.store.apps.now()
+        await service.store.apps.change("own", lambda app: app.with_domain("app.example", now))
+        await answering(404)(writer)
+
+    domain.answers(proven_meanwhile)
+    assert await sweep(service, domain, clock) == "app.example"
+    app, _ = await service.store.apps.fresh("own")
+    assert app is not None
+    assert app.domain_misses == 0
+
+
+async def test_a_mark_that_is_gained_or_lost_shows_the_page_again(service: Service, domain: Domain) -> None:
+    app, browser = await own(service)
+    await browser.consent(app.authorize_url())
+    assert (await browser.get(app.authorize_url())).code == 303
+    domain.says("own")
+    await prove(browser)
+    assert (await browser.consent(app.authorize_url())).code == 303
+    await service.store.apps.update("own", verified=True)
+    assert (await browser.get(app.authorize_url())).code == 200
+
+
+async def test_domains_are_checked_for_the_owner_and_not_too_often(service: Service, domain: Domain) -> None:
+    await own(service)
+    await service.add_person("bob@example.com")
+    bob = await service.signed_in("bob@example.com")
+    form = {"domain": "app.example", "_xsrf": ""}
+    assert (await bob.send(f"{PAGE}/verify", "POST", form=form)).code == 403
+    page = await bob.get("/developer/register")
+    token = re.search(r'name="_xsrf" value="([^"]+)"', page.body.decode())
+    assert token
+    assert (await bob.send(f"{PAGE}/verify", "POST", form={**form, "_xsrf": token[1]})).code == 404
+    assert domain.receiver.posted == []
+    ada = await service.signed_in()
+    for _ in range(VERIFY_DOMAIN.limit):
+        await service.store.limits.verify_domain(service.ada)
+    assert (await prove(ada)).code == 429
+    assert domain.receiver.posted == []
+
+
+async def test_a_domain_is_proven_in_a_session_that_confirmed_nothing_for_long(
+    clock: FakeClock, service: Service, domain: Domain
+) -> None:
+    """The mark says what the file at the domain says, and a thief of the session cannot write that."""
+    _, browser = await own(service)
+    clock.advance(601)
+    domain.says("own")
+    answer = await prove(browser)
+    assert (answer.code, answer.headers.get("Location")) == (303, f"{PAGE}?verified")
+    assert await proven(service) == "app.example"
+
+
+async def test_a_name_like_a_brand_is_called_so_until_the_operator_has_verified_it(
+    service: Service, domain: Domain
+) -> None:
+    app, browser = await own(service, name="PayPa1 Login")
+    warning = "Its name looks like PayPal. Nobody has checked that they made this app."
+    unverified = f"Not verified nobody has checked who is behind this app {warning}"
+    assert await mark(app, browser) == unverified
+    domain.says("own")
+    await prove(browser)
+    assert await mark(app, browser) == unverified
+    assert "Your app controls" not in (page := (await browser.get(PAGE)).body.decode())
+    assert "because its name looks like PayPal" in " ".join(page.split())
+    await service.store.apps.update("own", verified=True)
+    assert await mark(app, browser) == "Verified by the operator of this server"
+
+
+async def test_what_an_operator_verified_gets_errors_at_once(service: Service) -> None:
+    app, _ = await own(service)
+    url = app.authorize_url(scope="everything")
+    assert (await service.browser().get(url)).headers["Location"].startswith("/signin?")
+    await service.store.apps.update("own", verified=True)
+    assert answer_of(await service.browser().get(url))["error"] == "invalid_scope"
+    assert answer_of(await service.browser().get(app.authorize_url(prompt="none")))["error"] == "login_required"
+
+
+APP = Registration(
+    "own",
+    "Own",
+    ("https://a.b.example/cb", "https://c.example:8443/cb", "http://127.0.0.1/cb", "https://192.0.2.1/cb"),
+    ("profile",),
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "good"),
+    [
+        pytest.param("a.b.example", True, id="the host of a redirect URI"),
+        pytest.param("b.example", True, id="a domain above it"),
+        pytest.param("example", False, id="a name without a dot"),
+        pytest.param("c.example", False, id="the host of a redirect URI at another port, which others may run"),
+        pytest.param("x.a.b.example", False, id="a domain below it"),
+        pytest.param("evil.test", False, id="another domain"),
+        pytest.param("192.0.2.1", False, id="an address"),
+        pytest.param("a.b.example/x", False, id="with a path"),
+        pytest.param("a.b.example:444", False, id="with a port"),
+        pytest.param("x@a.b.example", False, id="with a user name"),
+        pytest.param("a.b.example.", False, id="with a dot at the end"),
+        pytest.param("", False, id="nothing"),
+        pytest.param("ä.b.example", False, id="not in ASCII"),
+        pytest.param("a" * 300 + ".example", False, id="too long"),
+    ],
+)
+def test_an_app_proves_the_domain_of_an_https_redirect_uri(typed: str, good: bool) -> None:
+    assert provable(APP) == ("a.b.example",)
+    if good:
+        assert check_domain(APP, typed) == typed
+    else:
+        with pytest.raises(Refused):
+            check_domain(APP, typed)
+
+
+def test_a_line_of_the_file_is_the_client_id() -> None:
+    assert names_app(b"\xff\nown \r\nother", "own")
+    assert not names_app(b"owner\nown other", "own")
+
+
+def test_a_registration_of_the_release_before_is_not_verified() -> None:
+    app = replace(APP, verified=True).with_domain("b.example", 5)
+    row = msgpack.unpackb(app.pack())
+    assert Registration.unpack(msgpack.packb(row)) == app
+    del row["verified"], row["verifiedDomain"]
+    old = Registration.unpack(msgpack.packb(row))
+    assert (old.verified, old.domain) == (False, "")
+
+
+def test_the_operator_marks_apps_and_takes_the_mark_away(home: Home) -> None:
+    assert home.app("web", "--verified")["verified"] is True
+    assert home.json("app", "update", "web", "--name", "Renamed")["verified"] is True
+    taken = home.json("app", "update", "web", "--not-verified")
+    assert (taken["verified"], taken["verifiedDomain"]) == (False, "")

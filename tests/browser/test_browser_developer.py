@@ -1,0 +1,68 @@
+"""A developer registers an app and tries it, in a real browser, without reading anything but the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from runtime import demo
+from tests.support.browser.webdriver import Chromium
+from tests.support.processes.processes import QUICK, Server
+
+ENTER = "\ue007"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server("--demo", "--redis-url", "memory", *QUICK) as made:
+        yield made.ready()
+
+
+@pytest.fixture
+def browser(server: Server) -> Iterator[Chromium]:
+    """A browser in which the demo person is signed in; at the end it must have had nothing to complain about."""
+    with Chromium() as made:
+        made.open(f"{server.url}/signin?next=/developer/apps")
+        made.type("email", demo.EMAIL)
+        made.type("password", demo.PASSWORD + ENTER)
+        made.wait_for("You have no app yet", at=f"{server.url}/developer/apps")
+        made.console()
+        yield made
+        assert made.console() == []
+
+
+def test_from_the_first_page_to_an_app_that_works_and_is_deleted(server: Server, browser: Chromium) -> None:
+    browser.click("Register an app")
+    browser.wait_for("What kind of app is it?")
+    browser.type("redirect_uris", "https://weather.example/callback")
+    browser.type("name", "Weather Diary" + ENTER)
+    browser.wait_for("this once")
+    assert "CLIENT_SECRET=lk_cs_" in browser.text
+
+    browser.click("Try it")
+    browser.wait_for("See what a person sees")
+    browser.click("Begin")
+    browser.wait_for("Allow Weather Diary", at=f"{server.url}/oauth/authorize")
+    browser.click("Allow")
+    browser.wait_for("4. The end", at=f"{server.url}/developer/apps/")
+    assert demo.EMAIL in browser.text
+
+    browser.click("Weather Diary")
+    browser.wait_for("Change it")
+    assert "lk_cs_" not in browser.text
+    browser.click("Make a second secret")
+    browser.wait_for("Type your password to go on")
+    [asked] = browser.console()
+    assert "403" in asked, "the page that asks, of which the browser complains"
+    browser.type("confirm_password", demo.PASSWORD + ENTER)
+    browser.wait_for("lk_cs_")
+    browser.click("End the older one")
+    browser.wait_for("That secret is refused from now on")
+    browser.click("Switch off")
+    browser.wait_for("The app is switched off")
+    browser.click("Delete…")
+    browser.wait_for("Type the app’s name")
+    browser.type("confirm", "weather diary")
+    browser.type("password", demo.PASSWORD + ENTER)
+    browser.wait_for("The app is deleted", at=f"{server.url}/developer/apps")

@@ -1,0 +1,145 @@
+"""/docs in a real browser: the viewer under the policy of the page, read by whoever there is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from handlers.openapi.document import document
+from handlers.routes import ROUTES
+from tests.support.browser.touring import ALSO, BURST, LOOK, MODES, NARROWEST, Stand
+from tests.support.browser.webdriver import ENTER, PATIENCE, TAB, Chromium
+from tests.support.processes.npm import packages
+
+UNFOLDED = """
+const folded = [...document.querySelectorAll(".opblock-summary-control[aria-expanded=false]")];
+const schemas = [...document.querySelectorAll("[role=tab][data-name=model][aria-selected=false]")];
+const some = [...folded, ...schemas].slice(0, 5);
+some.forEach((one) => one.click());
+return some.length;
+"""
+
+
+@pytest.fixture(scope="module")
+def stand() -> Iterator[Stand]:
+    with Stand() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    with Chromium() as made:
+        yield made
+
+
+@pytest.fixture
+def browser(stand: Stand, chromium: Chromium) -> Chromium:
+    chromium.show_as(*MODES["light"])
+    chromium.open(stand.site.base_url + "/docs")
+    chromium.wait_for("End a token")
+    return chromium
+
+
+def wait(browser: Chromium, condition: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not browser.run(f"return Boolean({condition})"):
+        assert time.monotonic() < deadline, browser.text
+        time.sleep(0.02)
+
+
+def test_every_group_and_operation_is_shown_and_nothing_is_loaded_from_elsewhere(
+    browser: Chromium, stand: Stand
+) -> None:
+    described = document(ROUTES, stand.site.base_url)
+    shown = browser.run(
+        "return [...document.querySelectorAll('.opblock-summary')].map((one) => one.innerText.split('\\n')"
+        ".map((part) => part.replaceAll('\\u200b', '').trim()).filter(Boolean))"
+    )
+    assert sorted(shown) == sorted(
+        [method.upper(), path, operation["summary"]]
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+    )
+    assert [line for line in browser.text.split("\n") if line in {tag["name"] for tag in described["tags"]}] == [
+        tag["name"] for tag in described["tags"]
+    ]
+    loaded = browser.run("return performance.getEntriesByType('resource').map((one) => one.name)")
+    assert loaded
+    assert all(address.startswith(stand.site.base_url + "/") for address in loaded)
+    assert browser.console() == []
+
+
+def unfold(browser: Chromium) -> None:
+    """Unfolds everything, a few at a time: drawing all of it at once takes a browser longer than it is waited for."""
+    while browser.run(UNFOLDED):
+        time.sleep(0.05)  # for the viewer to draw what has come
+
+
+def test_axe_finds_nothing_with_everything_unfolded_and_nothing_bursts(browser: Chromium) -> None:
+    axe = (packages() / "axe-core" / "axe.min.js").read_text()
+    unfold(browser)
+    wait(browser, "document.querySelectorAll('.json-schema-2020-12').length > 20")
+    look = LOOK.replace("ASKED", json.dumps({"rules": {name: {"enabled": True} for name in ALSO}}))
+    browser.run(axe)
+    found = []
+    for mode in ("light", "phone-dark"):
+        browser.show_as(*MODES[mode])
+        found += [f"{mode}: {one}" for one in browser.run(look)]
+    browser.show_as(NARROWEST, "light")
+    found += browser.run(BURST)
+    # On a phone what is said of an answer has the width there is, and not that of a letter.
+    widths = browser.run(
+        "return [...document.querySelectorAll('.response-col_description')].map((one) => one.offsetWidth)"
+    )
+    found += [f"an answer is {width} px wide" for width in widths if 0 < width < NARROWEST / 2]
+    assert not found, "\n".join(found)
+    assert browser.console() == []
+
+
+def test_an_address_leads_to_an_operation_and_the_keyboard_unfolds_one(browser: Chromium, stand: Stand) -> None:
+    browser.open("about:blank")
+    browser.open(stand.site.base_url + "/docs#/OAuth/revoke")
+    browser.wait_for("Ending a refresh token ends its whole family")
+    assert "A code lives 60 seconds and works once" not in browser.text
+    browser.run("document.querySelector('#operations-OAuth-token .opblock-summary-control').focus()")
+    browser.press(ENTER)
+    browser.wait_for("A code lives 60 seconds and works once")
+    assert browser.url.endswith("#/OAuth/token")
+    browser.press(TAB)
+    focused = browser.focused()
+    assert focused.outline
+    assert focused.seen
+
+
+def test_nothing_can_be_sent_or_typed(browser: Chromium) -> None:
+    unfold(browser)
+    browser.wait_for("A code lives 60 seconds and works once")
+    fields = "document.querySelectorAll('#viewer input, #viewer textarea, #viewer form')"
+    assert browser.run(f"return [...{fields}].filter((one) => one.offsetParent).length") == 0
+    assert "Try it out" not in browser.text
+    assert "Authorize" not in browser.text.replace("An app asks", "")
+
+
+def test_without_scripts_the_page_says_where_the_document_is(browser: Chromium, stand: Stand) -> None:
+    browser.allow_scripts(False)
+    try:
+        browser.open(stand.site.base_url + "/docs")
+        browser.wait_for("your browser runs none here")
+    finally:
+        browser.allow_scripts(True)
+
+
+def test_a_document_that_does_not_come_is_said_so(browser: Chromium, stand: Stand) -> None:
+    browser.devtools("Network.enable")
+    browser.devtools("Network.setBlockedURLs", urls=["*/openapi.json"])
+    try:
+        browser.open(stand.site.base_url + "/docs")
+        browser.wait_for("The document could not be loaded")
+        browser.console()  # which says so too
+    finally:
+        browser.devtools("Network.setBlockedURLs", urls=[])
+    browser.click("Try again")
+    browser.wait_for("End a token")

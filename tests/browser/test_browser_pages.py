@@ -1,0 +1,82 @@
+"""Every page in a real browser, light and dark, wide and as narrow as a phone: axe-core finds nothing, and all fits.
+
+With LATCHKEY_SHOTS, a folder, pictures of all are written there: see `make screenshots`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handlers.core.page import PageHandler
+from handlers.routes import ROUTES
+from store.fsck.invariants import ERROR
+from tests.support.browser.pages import ROOT, pages
+from tests.support.browser.tour import walk
+from tests.support.browser.touring import Stand, Tour
+from tests.support.browser.webdriver import Chromium
+from tests.support.processes.npm import packages
+from tests.support.store.checking import checked, findings
+
+# What these routes answer is a redirect, a file or JSON, or a page that says what is wrong (`message.html`).
+NO_PAGE = {
+    *("decide", "signout", "account-picture-remove", "account-download", "account-export", "account-app-revoke"),
+    *("account-data-delete", "account-document-delete", "account-session-end", "account-sessions-end"),
+    "account-authenticator-remove",
+    *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
+    # What a script asks for to use a passkey.
+    *(name for _, _, name in ROUTES if name.endswith("-options")),
+}
+SHOTS = os.environ.get("LATCHKEY_SHOTS")
+
+
+@pytest.fixture(scope="module")
+def tour() -> Iterator[Tour]:
+    """A tour that has seen everything."""
+    axe = (packages() / "axe-core" / "axe.min.js").read_text()
+    with Stand() as stand, Chromium() as browser:
+        made = Tour(stand, browser, axe, Path(SHOTS) if SHOTS else None)
+        walk(made)
+        yield made
+
+
+def test_axe_finds_no_violation_on_any_page(tour: Tour) -> None:
+    found = [violation for seen in tour.seen for violation in seen.violations]
+    assert not found, "\n".join(found)
+
+
+def test_nobody_has_to_scroll_sideways_and_nothing_spills_over_what_follows(tour: Tour) -> None:
+    burst = [one for seen in tour.seen for one in seen.burst]
+    assert not burst, "\n".join(burst)
+
+
+def test_no_page_is_left_out(tour: Tour) -> None:
+    """A page that is added is seen here, or this fails."""
+    names = [seen.name for seen in tour.seen]
+    assert len(names) == len(set(names))
+    assert set(pages("")) <= set(names)
+    of_demo = {name.removeprefix("demo ").split()[0] for name in names if name.startswith("demo ")}
+    assert of_demo == {path.name for path in (ROOT / "examples" / "templates").glob("*.html")} - {"layout.html"}
+    for seen in tour.seen:
+        assert seen.name.startswith("demo ") or seen.name.split()[0] in seen.templates, f"{seen.name} is another page"
+
+
+def test_no_route_is_left_out(tour: Tour) -> None:
+    """A route that is added is seen here, or named as one without a page of its own."""
+    routes = {name for _, handler, name in ROUTES if issubclass(handler, PageHandler)}
+    assert routes >= NO_PAGE
+    shown = {seen.route for seen in tour.seen if "message.html" not in seen.templates or seen.status == 200}
+    assert shown - {""} == routes - NO_PAGE
+
+
+def test_after_it_all_nothing_is_wrong_in_the_store(tour: Tour) -> None:
+    async def check() -> None:
+        tour.stand.store.fsck.settle = 0
+        report = await checked(tour.stand.store, deep=True)
+        assert [one for one in findings(report) if one.invariant.severity == ERROR] == []
+        assert report.people > 1
+
+    tour.stand.run(check())

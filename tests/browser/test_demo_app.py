@@ -1,0 +1,427 @@
+"""The demo app as its own process, against a small authorization server on a real socket."""
+
+from __future__ import annotations
+
+import base64
+import html
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_plus, urlencode, urlsplit
+
+import pytest
+from standardwebhooks.webhooks import Webhook
+
+from tests.support.browser.demo_site import ADA, PROGRAM, Browser, Demo, Stub, running, serving
+from tests.support.processes.processes import wait_until
+
+SECRET = "s%3A+cret:/with every trap"
+SIGNING = "whsec_" + base64.b64encode(b"what signs webhooks of the demo app").decode()
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[Stub]:
+    with serving() as stub:
+        yield stub
+
+
+@pytest.fixture(scope="module")
+def demo(stub: Stub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with running(stub.issuer, tmp_path_factory.mktemp("demo") / "log", secret=SECRET, signing=SIGNING) as demo:
+        yield demo
+
+
+@pytest.fixture
+def browser(demo: Demo, stub: Stub) -> Browser:
+    stub.answers.clear()
+    stub.calls.clear()
+    return Browser(demo)
+
+
+def test_a_stranger_is_offered_to_sign_in(browser: Browser) -> None:
+    status, headers, page = browser.ask("/")
+    assert status == 200
+    assert "Sign in with Latchkey" in page
+    assert headers["Set-Cookie"] is None
+
+
+def test_a_person_who_signs_in_is_greeted_by_name(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    for words in ("Hello, Ada Lovelace", "ada@example.org", "user-1", "profile data:read", "expires at"):
+        assert words in page
+    form, authorization = stub.named("token")[0]
+    assert form["redirect_uri"] == browser.redirect_uri
+    assert "client_secret" not in form
+    # RFC 6749 2.3.1: Basic credentials are form-encoded.
+    pair = f"{quote_plus('app:1')}:{quote_plus(SECRET)}"
+    assert authorization == "Basic " + base64.b64encode(pair.encode()).decode()
+
+
+def test_the_cookie_is_the_apps_own_and_changes_at_sign_in(browser: Browser, stub: Stub) -> None:
+    cookie = browser.ask("/login")[1]["Set-Cookie"]
+    assert cookie.startswith("demo_app_session=")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    before = browser.cookie
+    browser.connect(stub)
+    assert browser.cookie != before
+
+
+@pytest.mark.spec("5.3")
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"state": "invented"}, id="a wrong state"),
+        pytest.param({"state": ""}, id="no state"),
+        pytest.param({"iss": "https://evil.example"}, id="another issuer"),
+        pytest.param({"iss": ""}, id="no issuer though the server promises one"),
+    ],
+)
+def test_an_answer_is_refused_before_its_code_is_used(browser: Browser, stub: Stub, change: dict[str, str]) -> None:
+    status, _, page = browser.ask("/callback?" + urlencode({**browser.begin(stub), **change}))
+    assert status == 400
+    assert "does not match" in page
+    assert stub.named("token") == []
+
+
+@pytest.mark.spec("5.3")
+def test_an_answer_counts_once_and_only_in_the_browser_that_asked(browser: Browser, stub: Stub, demo: Demo) -> None:
+    address = "/callback?" + urlencode(browser.begin(stub))
+    assert Browser(demo).ask(address)[0] == 400
+    assert browser.ask(address)[0] == 303
+    assert browser.ask(address)[0] == 400
+    assert len(stub.named("token")) == 1
+
+
+def test_an_error_in_the_answer_is_shown_and_escaped(browser: Browser, stub: Stub) -> None:
+    answer = browser.begin(stub)
+    state = answer["state"]
+    hostile = {"error": "access_denied", "error_description": "<script>alert(1)</script>"}
+    status, headers, page = browser.ask("/callback?" + urlencode({**hostile, "state": state, "iss": stub.issuer}))
+    assert status == 400
+    assert "access_denied" in page
+    assert "<script" not in page
+    assert html.escape("<script>") in page
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert browser.ask("/callback?" + urlencode(answer))[0] == 400, "its state was used up"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        pytest.param((400, {"error": "invalid_grant", "error_description": "too late"}), "too late", id="the reason"),
+        pytest.param((429, {"error": "rate_limited", "retryAfter": 7}), "again in 7 seconds", id="when to try again"),
+        pytest.param((200, {"token_type": "mac"}), "does not understand", id="that the tokens are of another type"),
+    ],
+)
+def test_a_failed_exchange_says(browser: Browser, stub: Stub, answer: tuple[int, dict[str, Any]], words: str) -> None:
+    stub.answers["token"] = answer
+    status, _, page = browser.ask("/callback?" + urlencode(browser.begin(stub)))
+    assert status == 502
+    assert words in page
+    assert "Sign in with Latchkey" in browser.ask("/")[2]
+
+
+def test_a_hostile_name_is_text(browser: Browser, stub: Stub) -> None:
+    stub.answers["userinfo"] = (200, {**ADA, "name": "<img src=x onerror=alert(1)>"})
+    page = browser.connect(stub)
+    assert "<img" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+def test_a_profile_that_was_not_shared_is_no_error(browser: Browser, stub: Stub) -> None:
+    stub.answers["userinfo"] = (403, {"error": "insufficient_scope"})
+    assert "not shared" in browser.connect(stub)
+
+
+def test_refreshing_twice_at_once_never_sends_one_token_twice(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    with ThreadPoolExecutor(2) as pool:
+        assert [status for status, _ in pool.map(lambda _: browser.press(page, "/refresh"), range(2))] == [303, 303]
+    sent = [form["refresh_token"] for form, _ in stub.named("token") if form["grant_type"] == "refresh_token"]
+    assert len(sent) == len(set(sent)) == 2
+    assert "2 times" in browser.ask("/")[2]
+
+
+def test_a_refused_refresh_ends_the_connection(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    stub.answers["token"] = (400, {"error": "invalid_grant"})
+    status, answer = browser.press(page, "/refresh")
+    assert status == 502
+    assert "invalid_grant" in answer
+    assert "Sign in with Latchkey" in browser.ask("/")[2]
+
+
+def test_access_ended_by_the_person_is_noticed(browser: Browser, stub: Stub) -> None:
+    browser.connect(stub)
+    stub.answers["userinfo"] = (401, {"error": "invalid_token"})
+    status, _, page = browser.ask("/")
+    assert status == 200
+    assert "no longer connected" in page
+    assert "Sign in with Latchkey" in page
+    assert "connected" not in browser.ask("/")[2]
+
+
+def test_disconnecting_revokes_both_tokens(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    stub.answers["revocation"] = (503, {"error": "temporarily_unavailable"})
+    assert browser.press(page, "/disconnect")[0] == 502
+    assert "Hello, Ada Lovelace" in browser.ask("/")[2], "a revocation that was not confirmed must not look done"
+    del stub.answers["revocation"]
+    stub.calls.clear()
+    assert browser.press(page, "/disconnect")[0] == 303
+    revoked = {form["token"] for form, _ in stub.named("revocation")}
+    assert revoked == {stub.refresh_token, f"at-secret-{stub.issued}"}
+    assert "Sign in with Latchkey" in browser.ask("/")[2]
+
+
+def test_credits_are_spoken_of_only_where_they_were_allowed(browser: Browser, stub: Stub) -> None:
+    page = browser.connect(stub)
+    assert "Ask a model" not in page
+    assert "Credits" not in page
+    tokens = {"access_token": f"at-secret-{stub.issued}", "refresh_token": stub.refresh_token, "token_type": "Bearer"}
+    stub.answers["token"] = (200, {**tokens, "expires_in": 3600, "scope": "profile credits:read credits:spend"})
+    page = browser.connect(stub)
+    assert "Ask a model" in page
+    assert "Hello, Ada Lovelace" in page
+    assert "answered 404" in page, "a balance that cannot be had takes nothing else away"
+    form = re.search(r'action="/ask".*?value="([^"]+)"', page, re.DOTALL)
+    assert form
+    assert browser.ask("/ask", {"form_token": form[1], "question": "  "})[0] == 303
+    assert 'class="answer"' not in browser.ask("/")[2], "nothing was asked"
+    assert browser.ask("/ask", {"form_token": form[1], "question": "Who?"})[0] == 303
+    assert browser.ask("/")[2].count("answered 404") == 2
+
+
+def with_data(stub: Stub, browser: Browser, *items: dict[str, Any]) -> str:
+    """Signs in where the app may keep notes, and these are there; the page."""
+    tokens = {"access_token": f"at-secret-{stub.issued}", "refresh_token": stub.refresh_token, "token_type": "Bearer"}
+    stub.answers["token"] = (200, {**tokens, "expires_in": 3600, "scope": "profile data:read data:write"})
+    stub.answers["notes"] = (200, {"items": list(items), "nextCursor": None})
+    return browser.connect(stub)
+
+
+def test_hostile_notes_are_text(browser: Browser, stub: Stub) -> None:
+    hostile = [{"text": "</textarea><script>alert(1)</script>"}, "no object", {"text": 7}, None]
+    items = [{"id": f"n{number}", "etag": '"1"', "data": data} for number, data in enumerate(hostile)]
+    page = with_data(stub, browser, *items)
+    assert "alert(1)</script>" not in page
+    assert html.escape("</textarea><script>alert(1)</script>") in page
+    assert page.count('class="note"') == len(hostile)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"id": "../../../oauth/token", "etag": '"1"', "text": "x"}, id="another address"),
+        pytest.param({"id": "n1?x=", "etag": '"1"', "text": "x"}, id="a query"),
+        pytest.param({"id": "n1", "etag": "*", "text": "x"}, id="no version"),
+        pytest.param({"id": "n1", "etag": '"1"', "text": "  "}, id="nothing to say"),
+    ],
+)
+def test_a_note_is_not_changed_where_the_form_has(browser: Browser, stub: Stub, fields: dict[str, str]) -> None:
+    page = with_data(stub, browser)
+    token = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert token
+    stub.calls.clear()
+    assert browser.ask("/notes/edit", {**fields, "form_token": token[1]})[0] == 400
+    assert stub.calls == []
+
+
+def test_a_note_that_was_changed_elsewhere_is_said_with_what_was_typed(browser: Browser, stub: Stub) -> None:
+    page = with_data(stub, browser, {"id": "n1", "etag": '"1"', "data": {"text": "one"}})
+    token = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert token
+    stub.answers["notes"] = (412, {"error": "precondition_failed"})
+    sent = {"id": "n1", "etag": '"1"', "text": "<b>two</b>", "form_token": token[1]}
+    status, _, page = browser.ask("/notes/edit", sent)
+    assert status == 409
+    assert "&lt;b&gt;two&lt;/b&gt;" in page
+
+
+def test_an_open_page_is_told_of_the_end_of_the_access(browser: Browser, stub: Stub) -> None:
+    assert browser.ask("/events")[0] == 204
+    browser.connect(stub)
+    stub.answers["userinfo"] = (401, {"error": "invalid_token"})
+    status, headers, events = browser.ask("/events")
+    assert (status, headers["Content-Type"]) == (200, "text/event-stream")
+    assert events.startswith("event: ended\ndata: ")
+    assert "no longer connected" in events
+    page = browser.ask("/")[2]
+    assert "no longer connected" in page, "whether anybody reads an open page is not known"
+    assert "Sign in with Latchkey" in page
+    assert "connected" not in browser.ask("/")[2]
+
+
+def post(
+    demo: Demo, event: str, *, sub: str = "user-1", ago: float = 0, late: float = 0, by: str = SIGNING, stamp: str = ""
+) -> int:
+    """Has the app told of what happened so many seconds `ago`, by who knows the secret `by`, `late` on the way or with
+    another `stamp`; the status."""
+    now = datetime.now(UTC)
+    told = {"type": event, "timestamp": (now - timedelta(seconds=ago)).isoformat(), "data": {"sub": sub}}
+    name, sent, body = f"event-{ago}-{event}", now - timedelta(seconds=late), json.dumps(told)
+    signature = Webhook(by).sign(name, sent, body) if by else "v1,"
+    headers = {
+        "webhook-id": name,
+        "webhook-timestamp": stamp or str(int(sent.timestamp())),
+        "webhook-signature": signature,
+    }
+    connection = http.client.HTTPConnection(urlsplit(demo.url).netloc, timeout=10)
+    connection.request("POST", "/webhooks", body, {**headers, "Content-Type": "application/json"})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+@pytest.mark.parametrize("event", ["grant.revoked", "tokens.revoked", "user.deleted"])
+@pytest.mark.parametrize("shared", [True, False], ids=["known", "whose profile is not shared"])
+def test_an_open_page_looks_at_once_when_the_app_is_told(stub: Stub, tmp_path: Path, event: str, shared: bool) -> None:
+    stub.answers.clear()
+    if not shared:
+        stub.answers["userinfo"] = (403, {"error": "insufficient_scope"})
+    with running(stub.issuer, tmp_path / "log", signing=SIGNING) as demo, ThreadPoolExecutor(1) as pool:
+        browser = Browser(demo)
+        browser.connect(stub)
+        stub.calls.clear()
+        page = pool.submit(browser.ask, "/events")
+        wait_until(lambda: bool(stub.named("userinfo")))  # and not again for ten seconds
+        assert post(demo, event) == 204
+        wait_until(lambda: len(stub.named("userinfo")) == 2)
+        assert not page.done(), "it is connected as before"
+        stub.answers["userinfo"] = (401, {"error": "invalid_token"})
+        assert post(demo, event) == 204, "the same once more is no news"
+        assert post(demo, event, ago=-1) == 204
+        assert "Latchkey has ended" in page.result(5)[2]
+        assert len(stub.named("userinfo")) == 3
+        assert "no longer connected" in browser.ask("/")[2]
+        assert "connected" not in browser.ask("/")[2]
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        pytest.param({"event": "ping"}, 204, id="a test"),
+        pytest.param({"event": "data.deleted"}, 204, id="documents that are gone"),
+        pytest.param({"event": "of a later release"}, 204, id="what it does not know"),
+        pytest.param({"event": "grant.revoked", "sub": "user-2"}, 204, id="somebody else"),
+        pytest.param({"event": "grant.revoked", "late": 400}, 400, id="what somebody kept to send it again"),
+        pytest.param({"event": "grant.revoked", "by": "whsec_" + "A" * 44}, 400, id="another secret"),
+        pytest.param({"event": "grant.revoked", "by": ""}, 400, id="nobody"),
+        pytest.param({"event": "grant.revoked", "by": "", "stamp": "9" * 400}, 400, id="an endless time"),
+        pytest.param({"event": "grant.revoked", "by": "", "stamp": "9" * 5000}, 400, id="a time without any end"),
+        pytest.param({"event": "grant.revoked", "by": "", "stamp": "\u00b2"}, 400, id="a time that is no number"),
+    ],
+)
+def test_no_page_looks_because_of(stub: Stub, tmp_path: Path, told: dict[str, Any], status: int) -> None:
+    stub.answers.clear()
+    with running(stub.issuer, tmp_path / "log", signing=SIGNING) as demo, ThreadPoolExecutor(1) as pool:
+        browser = Browser(demo)
+        browser.connect(stub)
+        stub.calls.clear()
+        page = pool.submit(browser.ask, "/events")
+        wait_until(lambda: bool(stub.named("userinfo")))
+        assert post(demo, **told) == status
+        stub.answers["userinfo"] = (401, {"error": "invalid_token"})
+        assert post(demo, "grant.revoked", ago=-1) == 204
+        assert "Latchkey has ended" in page.result(5)[2]
+        assert len(stub.named("userinfo")) == 2
+        assert "Traceback" not in demo.log.read_text()
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "whsec_bm90IGxvbmc=", "no secret", "whsec_" + "?" * 44])
+def test_what_is_no_signing_secret_is_refused_at_the_start(secret: str) -> None:
+    command = [sys.executable, str(PROGRAM), "--latchkey", "http://127.0.0.1:1", "--client-id", "a", "--port", "0"]
+    environment = {**os.environ, "DEMO_WEBHOOK_SECRET": secret}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "DEMO_WEBHOOK_SECRET: this is no signing secret of a webhook\n"
+
+
+def test_without_a_secret_nobody_tells_it_anything(stub: Stub, tmp_path: Path) -> None:
+    with running(stub.issuer, tmp_path / "log") as demo:
+        assert post(demo, "grant.revoked") == 404
+
+
+def test_a_model_stops_when_its_reader_leaves(browser: Browser, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stub, "has_model", True)
+    token = re.search(r'name="form_token" value="([^"]+)"', browser.connect(stub))
+    assert token
+    reader = http.client.HTTPConnection(browser.host, timeout=10)
+    form = urlencode({"form_token": token[1], "question": "And then?"})
+    headers = {"Cookie": browser.cookie, "Content-Type": "application/x-www-form-urlencoded"}
+    reader.request("POST", "/ask/stream", form, headers)
+    response = reader.getresponse()
+    assert json.loads(response.readline()) == {"text": "and "}
+    assert not stub.hung_up.is_set()
+    response.close()
+    reader.close()
+    assert stub.hung_up.wait(10)
+
+
+@pytest.mark.parametrize(
+    "action", ["/refresh", "/disconnect", "/ask", "/ask/stream", "/notes", "/notes/edit", "/notes/delete"]
+)
+def test_a_form_of_another_site_does_nothing(browser: Browser, stub: Stub, action: str) -> None:
+    browser.connect(stub)
+    stub.calls.clear()
+    assert browser.ask(action, {"form_token": "guessed"})[0] == 403
+    assert stub.calls == []
+
+
+def test_no_secret_reaches_a_page_or_the_log(browser: Browser, stub: Stub, demo: Demo) -> None:
+    page = browser.connect(stub)
+    browser.press(page, "/refresh")
+    browser.ask("/callback?code=code-secret&state=%ff")
+    browser.press(browser.ask("/")[2], "/disconnect")
+    verifier = stub.named("token")[0][0]["code_verifier"]
+    log = demo.log.read_text()
+    assert "303 GET /callback" in log
+    for secret in ("at-secret", "rt-secret", "code-secret", verifier, SECRET, "Traceback"):
+        assert secret not in log
+        assert secret not in browser.shown
+
+
+def test_a_public_client_names_itself_and_sends_no_secret(stub: Stub, tmp_path: Path) -> None:
+    stub.answers.clear()
+    stub.calls.clear()
+    with running(stub.issuer, tmp_path / "log") as demo:
+        assert "Hello, Ada Lovelace" in Browser(demo).connect(stub)
+    form, authorization = stub.named("token")[0]
+    assert (form["client_id"], "client_secret" in form, authorization) == ("app:1", False, "")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "words"),
+    [
+        pytest.param(None, "cannot be reached", id="unreachable"),
+        pytest.param("/other", "under another address", id="not who it should be"),
+    ],
+)
+def test_a_server_is_shown_as(stub: Stub, tmp_path: Path, suffix: str | None, words: str) -> None:
+    issuer = "http://127.0.0.1:1" if suffix is None else stub.issuer + suffix
+    with running(issuer, tmp_path / "log") as demo:
+        status, _, page = Browser(demo).ask("/login")
+    assert status == 502
+    assert words in page
+
+
+def test_it_ends_with_the_process_that_started_it() -> None:
+    command = [sys.executable, str(PROGRAM), "--latchkey", "http://127.0.0.1:1", "--client-id", "a", "--port", "0"]
+    parent = (
+        "import json, subprocess, sys\n"
+        "child = subprocess.Popen(json.loads(sys.argv[1]), stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+    )
+    arguments = json.dumps([*command, "--exit-with-parent"])
+    # The child inherits the parent's standard error: it is closed only when both are gone.
+    done = subprocess.run([sys.executable, "-c", parent, arguments], stderr=subprocess.PIPE, timeout=10, check=False)
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,123 @@
+"""/docs: the page around the viewer, and how what it loads is sent."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pytest
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+
+from dev.checks.vendor import VENDOR, content_of
+from handlers.core.fallback import StaticHandler
+from store.wiring import Store
+from tests.conftest import OpenStore
+from tests.support.browser.pages import render
+from tests.support.http.driver import Service, send, send_raw
+from tests.support.processes.engines import valkey
+
+VIEWER = VENDOR / "swagger-ui"
+
+
+@pytest.mark.gen_test
+async def test_the_page_has_the_policy_of_every_page_with_a_script(service: Service) -> None:
+    docs, sign_in = [await service.browser().get(path) for path in ("/docs", "/signin")]
+    assert docs.code == 200
+    policy = docs.headers["Content-Security-Policy"]
+    assert policy == sign_in.headers["Content-Security-Policy"]
+    assert "script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data:" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert "Set-Cookie" not in docs.headers
+    assert service.base_url in docs.body.decode()
+
+
+@pytest.mark.gen_test
+async def test_what_it_loads_is_sent_packed_with_its_type_and_cached_by_its_version(service: Service) -> None:
+    page = (await service.browser().get("/docs")).body.decode()
+    loaded = re.findall(r'(?:src|href)="(/static/vendor/swagger-ui/([\w.-]+)\?v=\w+)"', page)
+    kinds = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
+    assert {name for _, name in loaded} == set(kinds)
+    for address, name in loaded:
+        for method in ("GET", "HEAD"):
+            asked = HTTPRequest(service.base_url + address, method, decompress_response=False)
+            response = await AsyncHTTPClient().fetch(asked)
+            assert response.code == 200
+            assert response.headers["Content-Encoding"] == "gzip"
+            assert response.headers["Content-Type"] == kinds[name]
+            assert "max-age=" in response.headers["Cache-Control"]
+            assert int(response.headers["Content-Length"]) == (VIEWER / f"{name}.gz").stat().st_size
+            assert re.fullmatch(r'"\w+"', response.headers["Etag"])
+            assert gzip.decompress(response.body) == content_of(VIEWER, name) if method == "GET" else not response.body
+
+
+@pytest.mark.gen_test
+async def test_what_lies_there_unpacked_is_sent_so(service: Service) -> None:
+    for path, kind in (("latchkey.css", "text/css"), ("vendor/swagger-ui/LICENSE", "application/octet-stream")):
+        response = await send(f"{service.base_url}/static/{path}")
+        assert response.code == 200
+        assert "Content-Encoding" not in response.headers
+        assert response.headers["Content-Type"].startswith(kind)
+    # By the name that it has on the disk it is a file like another.
+    packed = await send(f"{service.base_url}/static/vendor/swagger-ui/swagger-ui.css.gz")
+    assert packed.code == 200
+    assert packed.headers["Content-Type"] == "application/gzip"
+    assert "Content-Encoding" not in packed.headers
+    for nothing in ("vendor/swagger-ui/nothing.js", "vendor", "vendor/swagger-ui/", "../setup.cfg", "%2e%2e/setup.cfg"):
+        assert (await send(f"{service.base_url}/static/{nothing}")).code == 404, nothing
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(39)
+@pytest.mark.parametrize("spelling", ["./latchkey.css", "vendor/../latchkey.css", "/latchkey.css", "vendor//../x"])
+async def test_a_file_has_one_name(service: Service, spelling: str) -> None:
+    # A path is looked up as it is: taking one of 32,000 segments apart would hold up everybody.
+    for name, status in (("latchkey.css", 200), (spelling, 404)):
+        assert (await send_raw(service.base_url, f"GET /static/{name} HTTP/1.1".encode()))[0] == status
+
+
+@pytest.mark.gen_test
+async def test_a_page_looks_for_its_files_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = (await service.browser().get("/docs")).body.decode()
+    looked: list[str] = []
+    look = StaticHandler.get_absolute_path
+
+    def looking(root: str, path: str) -> str:
+        looked.append(path)
+        return look(root, path)
+
+    monkeypatch.setattr(StaticHandler, "get_absolute_path", staticmethod(looking))
+    again = (await service.browser().get("/docs")).body.decode()
+    assert not looked
+    addresses = [re.findall(r'"(/static/[^"]+)"', page) for page in (first, again)]
+    assert addresses[0] == addresses[1]
+    assert len(addresses[0]) > 3
+    assert (await send(f"{service.base_url}{addresses[0][0]}")).code == 200
+    assert looked
+
+
+class TestWithoutAStore:
+    @pytest.fixture
+    def memory_store(self, open_store: OpenStore) -> Store:
+        with valkey() as engine:
+            store = open_store(engine.url)
+        return store  # which is gone by now
+
+    @pytest.mark.gen_test
+    async def test_it_can_be_read_while_the_store_is_away(self, http_server: object, base_url: str) -> None:
+        assert (await send(f"{base_url}/docs", headers={"Accept": "text/html"})).code == 200
+        assert (await send(f"{base_url}/openapi.json")).code == 200
+
+
+def test_without_scripts_it_says_where_the_document_is() -> None:
+    page = render("docs.html")
+    (words,) = page.all("noscript")
+    assert "openapi.json" in words.text
+    assert [link.get("href") for link in page.inside(words, "a")] == ["/openapi.json"]
+
+
+@pytest.mark.parametrize(
+    "name", ["home.html", "developer_apps.html", "developer_apps.html empty", "developer_app.html"]
+)
+def test_pages_for_developers_lead_to_it(name: str) -> None:
+    assert "/docs" in [link.get("href") for link in render(name).all("a")]

@@ -1,0 +1,293 @@
+"""The pages: every template rendered by Tornado with sample data, and read back as HTML."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+
+from handlers.core.format import ago, day, exact, initial, iso, web_link
+from handlers.core.person_posts import POSTS, Confirm
+from handlers.core.scopes import SCOPE_WORDS
+from handlers.routes import ROUTES
+from tests.support.browser.pages import NOW, ROOT, pages, render
+
+HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
+
+every_page = pytest.mark.parametrize("name", pages(""))
+
+
+def test_every_template_is_rendered_here() -> None:
+    shared = {"layout.html", "account_tabs.html", "developer_form.html", "app_mark.html", "password_and_code.html"}
+    assert {path.name for path in (ROOT / "templates").glob("*.html")} - shared == {
+        name.split()[0] for name in pages("")
+    }
+
+
+@every_page
+def test_hostile_words_stay_words(name: str) -> None:
+    page = render(name, HOSTILE)
+    assert HOSTILE in page.all("title")[0].text
+    assert not page.all("style", "iframe", "object", "base")
+    assert not any(script.text for script in page.all("script"))
+    assert all("alert" not in image.get("src") for image in page.all("img"))
+    for element in page.elements:
+        assert not [key for key in element.attributes if key == "style" or key.startswith("on")]
+        for key in ("href", "src", "action"):
+            assert not element.get(key).lower().startswith(("javascript:", "data:", "//"))
+
+
+@every_page
+def test_it_loads_only_what_the_content_security_policy_allows(name: str) -> None:
+    page = render(name)
+    loaded = [link.get("href") for link in page.all("link")] + [image.get("src") for image in page.all("img")]
+    loaded += [script.get("src") for script in page.all("script")]
+    vendored = r"vendor/swagger-ui/swagger-ui(-bundle\.js|\.css)"
+    known = rf"/static/(latchkey\.css|docs\.css|favicon\.svg|\w+\.js|{vendored})\?v=\w+|/picture/x\.svg"
+    assert all(re.fullmatch(known, address) for address in loaded)
+    assert {form.get("action").split("/")[0] for form in page.all("form")} <= {""}
+
+
+@every_page
+def test_it_can_be_read_aloud(name: str) -> None:
+    page = render(name)
+    assert page.all("html")[0].get("lang") == "en"
+    assert [len(page.all(tag)) for tag in ("title", "main", "h1", "header")] == [1, 1, 1, 1]
+    ids = [element.get("id") for element in page.elements if "id" in element.attributes]
+    assert len(ids) == len(set(ids))
+    labelled = {label.get("for") for label in page.all("label")}
+    for field in page.all("input", "textarea"):
+        if field.get("type") != "hidden":
+            wrapped = any(parent.tag == "label" for parent in field.parents)
+            assert wrapped or field.get("id") in labelled or field.get("aria-label")
+    for element in page.elements:
+        for key in ("aria-describedby", "aria-labelledby", "for"):
+            assert set(element.get(key).split()) <= set(ids)
+    assert all("alt" in image.attributes for image in page.all("img"))
+    assert all(button.text.strip() for button in page.all("button", "summary", "a"))
+
+
+@every_page
+def test_every_form_posts_with_its_xsrf_token_and_repeats_no_field(name: str) -> None:
+    page = render(name)
+    for form in page.all("form"):
+        assert form.get("method") == "post"
+        fields = page.inside(form, "input", "textarea")
+        names = [field.get("name") for field in fields if field.get("type") != "radio"]
+        names += {field.get("name") for field in fields if field.get("type") == "radio"}  # of which one is sent
+        assert names.count("_xsrf") == 1
+        assert len(names) == len(set(names)), "a repeated parameter is refused"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, id=name) for name, values in pages("").items() if values["signed_in"]]
+)
+def test_who_is_signed_in_can_sign_out_in_one_click(name: str) -> None:
+    page = render(name)
+    bar = page.all("header")[0]
+    assert "Ada & Co" in bar.text
+    assert [form.get("action") for form in page.inside(bar, "form")] == ["/signout"]
+    assert "/account" in [link.get("href") for link in page.inside(bar, "a")]
+
+
+@pytest.mark.spec("2.4")
+def test_consent_says_what_each_scope_means_and_lets_it_be_unticked() -> None:
+    page = render("consent.html", app_domain="evil.example")
+    form = next(form for form in page.all("form") if form.get("action") == "/api/oauth/authorize")
+    boxes = [field for field in page.inside(form, "input") if field.get("type") == "checkbox"]
+    assert {box.get("name") for box in boxes} == {f"scope:{name}" for name in SCOPE_WORDS}
+    assert all("checked" in box.attributes and box.get("value") == "on" for box in boxes)
+    rows = {box.get("name"): row.text for row in page.inside(form, "li") for box in page.inside(row, "input")}
+    for name, words in SCOPE_WORDS.items():
+        row = rows[f"scope:{name}"]
+        assert words.title in row
+        assert words.detail in row
+        assert ("Take care" in row) == words.dangerous
+        assert ("Already allowed" in row) == (name == "profile")
+    assert "evil.example" in [strong.text for strong in page.all("strong")]
+
+
+def test_enter_on_the_consent_page_decides_nothing() -> None:
+    page = render("consent.html")
+    form = next(form for form in page.all("form") if form.get("action") == "/api/oauth/authorize")
+    first, *buttons = page.inside(form, "button")
+    assert {"disabled", "hidden"} <= set(first.attributes)
+    assert [(button.get("name"), button.get("value")) for button in buttons] == [
+        ("decision", "deny"),
+        ("decision", "allow"),
+    ]
+
+
+ONE_CLICK = {
+    "confirm": "its page has a mailed link for an address",
+    "account-email-confirm": "a mail to the person",
+    "account-picture-remove": "shown again by an upload",
+    "account-app-revoke": "an app has less",
+    "account-session-end": "a device has less",
+    "account-sessions-end": "devices have less",
+    "account-email-change": "its page has a mailed link for an address",
+    "developer-try": "the consent page comes next",
+    "developer-webhook-test": "a test event",
+    "developer-delivery-again": "an event again",
+}
+"""The forms that one click sends and a session allows, and why a stolen click gives nothing away by them."""
+
+
+def test_no_stolen_click_gives_anything_away() -> None:
+    paths = {name: re.sub(r"\([^)]*\)", "[^/]+", path) for path, _, name in ROUTES if name in POSTS}
+    seen, unhurried = set(), set()
+    for name in pages(""):
+        page = render(name)
+        for form in page.all("form"):
+            action = urlsplit(form.get("action")).path
+            route = next(name for name, path in paths.items() if re.fullmatch(path, action))
+            typed = [field for field in page.inside(form, "input", "textarea") if "required" in field.attributes]
+            if typed or POSTS[route].confirm is not Confirm.NONE or not POSTS[route].session:
+                continue
+            seen.add(route)
+            if any("data-unhurried" in button.attributes for button in page.inside(form, "button")):
+                unhurried.add(route)
+                assert any("/static/unhurried.js" in script.get("src") for script in page.all("script"))
+    assert unhurried == {"decide"}
+    assert seen - unhurried <= set(ONE_CLICK), seen - unhurried - set(ONE_CLICK)
+    assert set(ONE_CLICK) <= seen, set(ONE_CLICK) - seen
+
+
+def test_no_amount_stands_in_the_way_of_denying() -> None:
+    deny = next(button for button in render("consent.html").all("button") if button.get("value") == "deny")
+    assert "formnovalidate" in deny.attributes
+
+
+@pytest.mark.parametrize(("micro", "shown"), [(5_000_000, "5.00"), (None, ""), (0, "0.00")])
+def test_the_limit_stands_beside_the_scope_that_spends(micro: int | None, shown: str) -> None:
+    page = render("consent.html", spend_limit=micro)
+    field = next(field for field in page.all("input") if field.get("name") == "spend_dollars")
+    assert field.get("value") == shown
+    row = next(parent for parent in field.parents if parent.tag == "li")
+    assert SCOPE_WORDS["credits:spend"].title in row.text
+    assert "Leave it empty for no limit" in row.text
+    # A click on the amount must not untick the scope.
+    label = next(parent for parent in field.parents if parent.tag == "label")
+    assert [box.get("type") for box in page.inside(label, "input")] == ["text"]
+
+
+def test_an_error_is_tied_to_the_fields_it_concerns() -> None:
+    page = render("signin.html", error="Not that password.")
+    alert = next(element for element in page.elements if element.get("role") == "alert")
+    fields = [field for field in page.all("input") if field.get("id") in ("email", "password")]
+    assert [field.get("aria-describedby") for field in fields] == [alert.get("id")] * 2
+    assert [field.get("autocomplete") for field in fields] == ["username", "current-password"]
+    assert page.all("title")[0].text.startswith("Error: ")
+
+
+def test_an_invitation_fixes_the_address() -> None:
+    fields = {field.get("name"): field for field in render("signup.html invited", "x").all("input")}
+    assert fields["invite"].get("value") == "x"
+    assert "readonly" in fields["email"].attributes
+    assert "invite" not in {field.get("name") for field in render("signup.html").all("input")}
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [("signin.html", "/signup?next=%2F"), ("signup.html", "/signin?next=%2Fa%3Fb")]
+)
+def test_where_a_person_was_going_is_kept_between_sign_in_and_sign_up(mode: str, words: str) -> None:
+    page = render(mode, next="/a?b")
+    assert words in [link.get("href") for link in page.all("a")]
+    assert "/a?b" in [field.get("value") for field in page.all("input") if field.get("name") == "next"]
+
+
+def test_disconnecting_takes_a_second_step_that_says_what_happens() -> None:
+    page = render("account_apps.html", "a/b?c")
+    form = next(form for form in page.all("form") if form.get("action").endswith("/revoke"))
+    assert form.get("action") == "/account/apps/a%2Fb%3Fc/revoke"
+    details = next(parent for parent in form.parents if parent.tag == "details")
+    assert "open" not in details.attributes
+    assert "ends at once" in details.text
+    assert "30 days" in details.text
+
+
+@every_page
+def test_every_class_has_a_rule(name: str) -> None:
+    sheets = "".join(path.read_text() for path in (ROOT / "static").glob("*.css"))
+    rules = set(re.findall(r"\.([a-z][a-z-]*)", sheets))
+    assert {word for element in render(name).elements for word in element.get("class").split()} <= rules
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("front", "back", "least"),
+    [
+        *[
+            (front, back, 4.5)
+            for front in ("ink", "muted", "accent", "danger")
+            for back in ("page", "surface", "sunken")
+        ],
+        ("on-accent", "accent", 4.5),
+        ("on-danger", "danger", 4.5),
+        ("danger", "danger-wash", 4.5),
+        ("accent", "accent-wash", 4.5),
+        ("caution", "caution-wash", 4.5),
+        ("field-line", "surface", 3),
+    ],
+)
+def test_contrast_meets_wcag_aa(scheme: str, front: str, back: str, least: float) -> None:
+    blocks = re.findall(r":root \{(.*?)\}", (ROOT / "static" / "latchkey.css").read_text(), re.DOTALL)
+    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", blocks[scheme == "dark"]))
+    light, dark = sorted((luminance(colours[front]), luminance(colours[back])), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= least
+
+
+@pytest.mark.parametrize(
+    ("passed", "words"),
+    [
+        (timedelta(seconds=44), "just now"),
+        (timedelta(seconds=45), "1 minute ago"),
+        (timedelta(minutes=59, seconds=59), "59 minutes ago"),
+        (timedelta(hours=1), "1 hour ago"),
+        (timedelta(hours=47), "1 day ago"),
+        (timedelta(days=30), "30 days ago"),
+        (timedelta(days=31), "2 February 2026"),
+        (-timedelta(seconds=44), "just now"),
+        (-timedelta(minutes=5), "in 5 minutes"),
+        (-timedelta(days=40), "14 April 2026"),
+    ],
+)
+def test_ago(passed: timedelta, words: str) -> None:
+    assert ago(NOW - passed, NOW) == words
+
+
+def test_times_are_exact_and_in_utc() -> None:
+    assert (day(NOW), exact(NOW)) == ("5 March 2026", "5 March 2026, 14:07:09 UTC")
+    assert iso(NOW) == "2026-03-05T14:07:09.250Z"
+    with pytest.raises(ValueError, match="time zone"):
+        ago(NOW.replace(tzinfo=None), NOW)
+
+
+@pytest.mark.parametrize(
+    ("address", "safe"),
+    [
+        ("https://a.example/x", True),
+        ("http://localhost:8090", True),
+        ("JavaScript:alert(1)", False),
+        ("data:text/html,x", False),
+        ("//a.example", False),
+        ("https://[", False),
+        ("https:", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_only_web_addresses_become_links(address: str | None, safe: bool) -> None:
+    assert web_link(address) == (address if safe else None)
+
+
+def test_a_name_without_letters_still_has_a_badge() -> None:
+    assert [initial(name) for name in ("quill", " (é)", "!!", "", "ßa")] == ["Q", "É", "·", "·", "S"]

@@ -1,6 +1,0 @@
-"""Every call a process makes of the store, prepared so that it succeeds: for tests that must leave none out."""
-
-from tests.calls import accounts, apps, factors, grants, hooks, operating, paid, security  # noqa: F401  # each enters its calls
-from tests.calls.prepared import CALLS
-
-__all__ = ["CALLS"]

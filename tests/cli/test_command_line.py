@@ -1,0 +1,388 @@
+"""What an operator sees at a terminal and in a pipe: help, mistakes, questions, and how soon."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import manage
+from cli.commands_parser import SECTIONS, build_parser
+from cli.run import named
+from cli.terminal.parser import HelpFormatter, Parser, folded
+from settings.declared import SETTINGS
+from store.crypto.keyring import KeyRing
+from tests.support.processes.engines import valkey
+from tests.support.processes.operating import ROOT, Home, at_terminal, child, clean_environment
+
+MANAGE = ROOT / "manage.py"
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# Every page of help, at the terminal that the process has.
+ALL_HELP = """
+from cli.commands_parser import build_parser
+from runtime.arguments import load
+def pages(parser):
+    yield parser
+    for one in parser.commands.values():
+        yield from pages(one)
+for parser in pages(build_parser("latchkey")):
+    parser.print_help()
+try:
+    load(["--help"], {}, program="latchkey serve")
+except SystemExit:
+    pass
+"""
+
+
+def pages(parser: Parser) -> Iterator[Parser]:
+    yield parser
+    for one in parser.commands.values():
+        yield from pages(one)
+
+
+every_page = pytest.mark.parametrize(
+    "parser", [pytest.param(one, id=one.prog) for one in pages(build_parser("latchkey"))]
+)
+LEAVES = [leaf for leaf in build_parser("latchkey").leaves() if leaf.get_default("run")]
+
+
+@every_page
+@pytest.mark.parametrize("columns", [60, 120])
+def test_help_fits_a_pipe(parser: Parser, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for said in (parser.format_help(), parser.format_settings()):
+        assert "\x1b" not in said
+        assert [line for line in said.splitlines() if len(line) > min(columns, 100)] == []
+        assert said.startswith(f"Usage: {parser.prog}")
+        assert said.endswith("\n")
+        assert not said.endswith("\n\n")
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_help_fits_a_terminal_and_is_coloured(columns: int) -> None:
+    seen = at_terminal("-c", ALL_HELP, columns=columns)
+    assert seen.status == 0
+    assert [line for line in seen.lines if len(line) > columns] == []
+    for page in pages(build_parser("latchkey")):
+        assert f"Usage: {page.prog} " in seen.text
+    assert "--ops-port PORT" in seen.text
+    assert len(COLOUR.findall(seen.raw)) > 100
+
+
+def test_no_color_is_respected() -> None:
+    seen = at_terminal("-c", ALL_HELP, NO_COLOR="1")
+    # Bold is no colour.
+    assert set(COLOUR.findall(seen.raw)) <= {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[3m"}
+    wrong = at_terminal(MANAGE, "ap", NO_COLOR="1")
+    assert "\x1b" not in wrong.raw
+    assert at_terminal(MANAGE, "ap").raw.startswith("\x1b[1;31mmanage.py:\x1b[0m ")
+    assert "\x1b" not in at_terminal(MANAGE, "ap", TERM="dumb").raw
+
+
+@pytest.mark.parametrize("leaf", [pytest.param(one, id=one.prog) for one in LEAVES])
+def test_every_command_has_examples_that_it_takes_and_a_function(leaf: Parser) -> None:
+    assert leaf.examples
+    for example in leaf.examples:
+        words = shlex.split(example)
+        assert f"latchkey {' '.join(words)}".startswith(leaf.prog)
+        found = build_parser("latchkey").parse_args(words)
+        assert found.run == leaf.get_default("run")
+    assert callable(named(leaf.get_default("run")))
+
+
+def test_help_of_a_command_shows_its_own_flags_and_settings_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        manage.main(["app", "create", "--help"], {})
+    assert ended.value.code == 0
+    short = capsys.readouterr().out
+    assert "\nUsage: manage.py app create --name N --redirect-uri U --scopes S [options]\n" in f"\n{short}"
+    assert "--redis-timeout" not in short
+    assert "--data-dir DIR" in short
+    assert "\nExamples:\n  python manage.py app create " in short
+    with pytest.raises(SystemExit) as ended:
+        manage.main(["app", "create", "--help-settings"], {})
+    assert ended.value.code == 0
+    whole = capsys.readouterr().out
+    for item in SETTINGS:
+        shown = item.flag and item.where == "both"
+        assert (f"[{item.environment}]" in whole) is shown
+    assert "--homepage URL" in whole
+
+
+def test_every_command_stands_in_a_section() -> None:
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(build_parser().commands)
+    said = build_parser().format_help()
+    for name in build_parser().commands:
+        assert re.search(rf"^  {name} ", said, re.MULTILINE), name
+
+
+def test_an_example_is_broken_where_a_shell_goes_on() -> None:
+    words = ["latchkey", "app", "create", "--name", "My app", "--scopes", "profile data:read", "--public"]
+    lines = folded(words, 42)
+    assert lines == ['latchkey app create --name "My app" \\', '    --scopes "profile data:read" \\', "    --public"]
+    assert as_a_shell(lines) == words
+    odd = ["a", "it's $5", 'b"c', "", "--x", "`y`"]
+    assert as_a_shell(folded(odd, 14)) == odd
+
+
+def as_a_shell(lines: list[str]) -> list[str]:
+    """The words that a shell makes of what is pasted into it."""
+    program = "words() { printf '%s\\0' \"$@\"; }\nwords " + "\n".join(lines)
+    return subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("app creat", "invalid choice: 'creat': did you mean create? (manage.py app --help explains)"),
+        ("usr list", "invalid choice: 'usr': did you mean user? (manage.py --help explains)"),
+        ("mint", "invalid choice: 'mint': did you mean token mint? (manage.py --help explains)"),
+        ("create", "invalid choice: 'create': did you mean app create or user create? (manage.py --help explains)"),
+        (
+            "token xyzzy",
+            "invalid choice: 'xyzzy': choose from mint (manage.py token --help explains)",
+        ),
+        (
+            "app create --nmae Web --scopes profile",
+            "there is no flag --nmae: did you mean --name? (manage.py app create --help explains)",
+        ),
+        (
+            "app list --dta-dir=x",
+            "there is no flag --dta-dir: did you mean --data-dir? (manage.py app list --help expl",
+        ),
+        ("app list --xyzzy", "there is no flag --xyzzy (manage.py app list --help explains)"),
+        ("--jsn app list", "there is no flag --jsn: did you mean --json? (manage.py --help explains)"),
+        ("app list more", "too many words: more (manage.py --help explains)"),
+        ("completion fsh", "argument SHELL: invalid choice: 'fsh': did you mean zsh?"),
+        ("--data-dir=x serve", "`serve` comes first: manage.py serve [settings]"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_was_meant(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert manage.main(shlex.split(words), {}) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"manage.py: {told}")
+    assert said.err.count("\n") == 1
+
+
+def test_secrets_are_not_suggested_as_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    assert manage.main(["app", "list", "--secret-key", "1:x"], {}) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+def test_the_server_answers_a_mistake_in_one_line() -> None:
+    for program, words in (("server.py", ["server.py"]), ("manage.py serve", ["manage.py", "serve"])):
+        done = subprocess.run(
+            [sys.executable, *words, "--prot", "1"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=30
+        )
+        told = f"{program}: there is no flag --prot: did you mean --port? ({program} --help explains)\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+
+
+def test_what_is_typed_is_what_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert manage.main(["app", "list", "--redis-url", "redis://x"], {}, program="latchkey") == 2
+    said = capsys.readouterr().err
+    assert said.startswith("latchkey: ")
+    assert "`latchkey keys generate`" in said
+
+
+def test_without_a_command_a_person_is_shown_help_and_a_script_is_told() -> None:
+    for words, usage in (([], "Usage: manage.py COMMAND [ACTION] [options]"), (["app"], "Usage: manage.py app ACTION")):
+        seen = at_terminal(MANAGE, *words)
+        assert seen.status == 2
+        assert seen.lines[0].startswith(usage)
+        done = subprocess.run([sys.executable, MANAGE, *words], capture_output=True, text=True, check=False, timeout=30)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_the_version() -> None:
+    done = subprocess.run([sys.executable, MANAGE, "--version"], capture_output=True, text=True, check=True, timeout=30)
+    assert re.fullmatch(r"latchkey \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_help_and_mistakes_wait_for_nothing_that_commands_work_with() -> None:
+    program = (
+        "import sys, manage\n"
+        "assert manage.main(['app', 'creat'], {}) == 2\n"
+        "assert manage.build_parser().parse_args(['app', 'list']).run == 'apps.list_apps'\n"
+        "print(sorted({'rich.console', 'rich.table', 'shtab', 'store', 'redis', 'tornado'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_the_shell_completes_commands_and_flags(tmp_path: Path) -> None:
+    script = child(tmp_path, "completion", "bash").out
+    (tmp_path / "completion").write_text(script)
+    function = re.search(r"complete .*-F (\w+) latchkey", script)
+    assert function
+    program = f"""
+    source completion
+    words() {{
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMPREPLY=()
+        {function[1]}
+        echo "${{COMPREPLY[@]}}"
+    }}
+    words latchkey us
+    words latchkey app rot
+    words latchkey user create --password-s
+    words latchkey serve --trus
+    """
+    done = subprocess.run(
+        ["bash", "--norc", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=30
+    )
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["user"],
+        ["rotate-secret", "rotate-webhook-secret"],
+        ["--password-stdin"],
+        ["--trusted-proxies"],
+    ]
+
+
+@pytest.mark.parametrize("words", ["keys list", "completion bash"])
+def test_whoever_reads_no_further_hears_nothing(tmp_path: Path, words: str) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [sys.executable, MANAGE, "--data-dir", tmp_path / "data", *words.split()]
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, env=clean_environment(), check=False)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, MANAGE, "--data-dir", tmp_path / "data", "keys", "list"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=clean_environment(), check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"manage.py: [Errno 28]")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("shell", ["zsh", "tcsh"])
+def test_other_shells_get_a_script(tmp_path: Path, shell: str) -> None:
+    said = child(tmp_path, "completion", shell).out
+    assert "latchkey" in said
+    assert "rotate-secret" in said
+
+
+def test_ctrl_c_at_a_question_leaves_a_clean_line(home: Home) -> None:
+    home.app("web")
+    words = (MANAGE, "--data-dir", str(home.data_dir), "app", "delete", "web")
+    seen = at_terminal(*words, typed=[("[yes/no] ", "^C")])
+    assert seen.status == 130
+    assert seen.lines[-2:] == [
+        "Delete the app web, every token of it and, in 30 days, every document it keeps? "
+        "This cannot be undone. [yes/no] ",
+        "Interrupted.",
+    ]
+    seen = at_terminal(*words, typed=[("[yes/no] ", "\x04")])
+    assert (seen.status, seen.lines[-1]) == (1, "manage.py: Nothing was deleted.")
+    assert len(home.json("app", "list")["apps"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("again", "status", "told"),
+    [
+        pytest.param("correct horse battery", 0, "email_verified  yes", id="the same twice"),
+        pytest.param("correct horse batterie", 1, "manage.py: The two passwords differ.", id="two that differ"),
+    ],
+)
+def test_a_password_is_asked_for_twice_and_not_shown(home: Home, again: str, status: int, told: str) -> None:
+    words = ("--data-dir", str(home.data_dir), "user", "create", "--email", "ada@example.com", "--name", "Ada")
+    typed = [("it is not shown", "correct horse battery\n"), ("once more", f"{again}\n")]
+    seen = at_terminal(MANAGE, *words, "--password-stdin", typed=typed, LATCHKEY_PASSWORD_MEMORY="8192")
+    assert seen.status == status
+    assert told in seen.text
+    assert "correct horse" not in seen.raw
+
+
+def test_long_work_shows_how_far_it_is_to_people_alone(home: Home, tmp_path: Path) -> None:
+    user = home.user("ada@example.com")["sub"]
+    words = ("--data-dir", str(home.data_dir), "user")
+    seen = at_terminal(MANAGE, *words, "export", user, "--output", tmp_path / "ada.zip")
+    assert "\r\x1b[K0 documents, 0.0 MB" in seen.raw
+    assert "\n" not in seen.raw.partition("documents, ")[2].partition("\r\x1b[K")[0]
+    piped = home.words("user", "export", user, "--output", str(tmp_path / "again.zip"))
+    assert (piped.status, piped.err) == (0, "")
+    seen = at_terminal(MANAGE, *words, "delete", user, "--yes")
+    assert "\r\x1b[K0 apps disconnected\r\x1b[K" in seen.raw
+    home.app("web")
+    home.user("bob@example.com")
+    home.json("token", "mint", "--user", "bob@example.com", "--client-id", "web", "--scopes", "profile")
+    seen = at_terminal(MANAGE, "--data-dir", str(home.data_dir), "app", "delete", "web", "--purge", "--yes")
+    assert "\r\x1b[Kwaiting until every server has heard of it\r\x1b[K" in seen.raw
+    assert re.search(r"\r\x1b\[K\[[#.]{24}\] +\d+%  [\d,]+ of [\d,]+", seen.raw)
+    assert seen.raw.rpartition("\x1b[K")[2].count("\n") == 3
+
+
+def test_ctrl_c_in_long_work_leaves_a_clean_line(home: Home) -> None:
+    home.app("web")
+    words = ("--data-dir", str(home.data_dir), "app", "delete", "web", "--purge", "--yes")
+    seen = at_terminal(MANAGE, *words, typed=[("has heard of it", "^C")])
+    assert seen.status == 130
+    assert seen.raw.endswith("\r\x1b[K\nInterrupted.\n")
+
+
+def test_the_widest_help_can_be_read() -> None:
+    assert HelpFormatter("latchkey", width=500).width == 100
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "status", "said"),
+    [
+        pytest.param("app list", ">&-", 0, "", id="no output"),
+        pytest.param("app list", "2>&-", 0, "", id="no errors"),
+        pytest.param("app show none", "2>&-", 1, "", id="nobody to complain to"),
+        pytest.param("app delete web", "<&-", 1, "give --yes", id="nobody to ask"),
+        pytest.param("user create --email a@b.example --name A --password-stdin", "<&-", 2, "empty", id="no password"),
+        pytest.param("app list", "<&- >&- 2>&-", 0, "", id="nothing"),
+    ],
+)
+def test_streams_may_be_closed(home: Home, words: str, closed: str, status: int, said: str) -> None:
+    """A traceback ends with status 1, and says so where it can."""
+    home.app("web")
+    command = f"exec {sys.executable} {MANAGE} --data-dir {home.data_dir} {words} {closed}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=clean_environment())
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    assert said in done.stderr
+
+
+def test_with_json_every_line_of_standard_error_is_json() -> None:
+    with valkey() as engine:
+        with engine.client() as client:
+            client.config_set("lazyfree-lazy-expire", "no")
+        command = [sys.executable, MANAGE, "--json", "--redis-url", engine.url, "app", "delete", "none", "--yes"]
+        environment = {**clean_environment(), "LATCHKEY_SECRET_KEYS": KeyRing.generate(1)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    warned, failed = map(json.loads, done.stderr.splitlines())
+    assert (warned["level"], failed["error"]) == ("warning", "not_found")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_with_json_a_warning_and_a_defect_are_json_too(tmp_path: Path) -> None:
+    program = """
+import sys, warnings
+import manage
+from cli import run
+def fails(settings, args):
+    warnings.warn("careful")
+    raise RuntimeError("a defect")
+run.named = lambda text: fails
+sys.exit(manage.start(["--json", "keys", "generate"]))
+"""
+    command = [sys.executable, "-c", program]
+    environment = {**clean_environment(), "LATCHKEY_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (done.returncode, done.stdout, len(lines)) == (1, "", 2)
+    assert "careful" in lines[0]["message"]
+    assert lines[1]["error"] == "RuntimeError"

@@ -1,0 +1,147 @@
+"""`manage.py fsck`: what it prints, how it ends, and that it runs beside a server on every kind of store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store import keys
+from store.fsck.invariants import INVARIANTS
+from store.wiring import Store
+from tests.support.processes.operating import Home, Said, child
+from tests.support.processes.processes import QUICK, Server
+from tests.support.store.holding import connect_app, numbered, stock
+
+
+def put(home: Home) -> str:
+    """A person whose app keeps documents."""
+    home.app("an-app")
+    user: str = home.user("ada@example.com")["sub"]
+
+    async def fill(store: Store) -> None:
+        app = await store.apps.find("an-app")
+        assert app is not None
+        await connect_app(store, user, app)
+        await stock(store, user, "an-app", numbered(9, 40))
+
+    home.with_store(fill)
+    return user
+
+
+def found(said: Said) -> dict[str, tuple[int, int]]:
+    """What was found and mended by invariant."""
+    return {row["invariant"]: (row["found"], row["mended"]) for row in told(said)["invariants"] if row["found"]}
+
+
+def told(said: Said) -> Any:
+    """The object, whatever the exit status."""
+    return Said(0, said.out, said.err).json
+
+
+def test_a_sound_store(home: Home) -> None:
+    put(home)
+    record = home.json("fsck", "--deep")
+    assert (record["clean"], record["errors"], record["notes"], record["mended"]) == (True, 0, 0, 0)
+    assert (record["people"], record["apps"], record["documents"], record["unsettled"]) == (1, 1, 9, 0)
+    assert record["keys"] > 10
+    assert record["findings"] == []
+    assert [row["invariant"] for row in record["invariants"]] == [one.name for one in INVARIANTS]
+    said = home.words("fsck")
+    assert (said.status, said.err) == (0, "")
+    assert said.out.splitlines()[0].split() == ["clean", "yes"]
+    assert said.out.endswith("\n\nEvery invariant holds.\n")
+
+
+def test_a_fault_is_named_mended_and_gone(home: Home) -> None:
+    user = put(home)
+    usage = keys.hosted(user, "an-app")["usage"]
+    with home.client() as client:
+        client.hincrby(usage, "documents", 3)
+        client.set("a key of nobody", "1")
+    said = home.words("fsck")
+    assert said.status == 1
+    assert "usage is a recount of the documents" in said.out
+    assert f"{usage}  it says documents 12 for 9" in said.out
+    assert "With --repair, where it can be derived from the rest:\n  usage: counts again\n" in said.out
+    assert "To be looked into, since nothing tells what it should be: key." in said.out
+    mended = home.words("fsck", "--repair", "--json")
+    assert (mended.status, found(mended)) == (1, {"key": (1, 0), "usage": (1, 1)})
+    assert told(mended)["findings"] == [
+        {
+            "invariant": "key",
+            "severity": "error",
+            "mended": False,
+            "key": "a key of nobody",
+            "what": "nothing that Latchkey makes is called so",
+        },
+        {
+            "invariant": "usage",
+            "severity": "error",
+            "mended": True,
+            "key": usage,
+            "what": "it says documents 12 for 9",
+        },
+    ]
+    with home.client() as client:
+        client.delete("a key of nobody")
+    assert home.json("fsck")["clean"] is True
+
+
+def test_what_was_mended_is_no_fault_any_more(home: Home) -> None:
+    user = put(home)
+    with home.client() as client:
+        client.hdel(keys.hosted(user, "an-app")["usage"], "documents")
+    said = home.words("fsck", "--repair")
+    assert said.status == 0
+    assert said.out.endswith(
+        "\n\nNo fault is left. Notes are left behind by design: they go by themselves, or harm nobody.\n"
+    )
+
+
+def test_notes_alone_are_no_fault(home: Home) -> None:
+    user = put(home)
+    with home.client() as client:
+        client.zadd(keys.person(user)["sessions"], {"A" * 22: 1})
+    record = home.json("fsck")
+    assert (record["clean"], record["notes"]) == (True, 1)
+
+
+def test_addresses_are_shown_only_when_they_are_asked_for(home: Home) -> None:
+    put(home)
+    with home.client() as client:
+        client.hset(keys.email("secret@example.com"), "x", "y")
+        client.set(keys.window("signin-account", "typed@example.com"), "nonsense", ex=60)
+    plain = [home.words("fsck"), home.words("fsck", "--json"), home.words("fsck", "--limit", "1")]
+    assert {said.status for said in plain} == {1}
+    assert not [said for said in plain if "example.com" in said.out]
+    assert "{email:#" in plain[0].out
+    openly = home.words("fsck", "-v").out
+    assert keys.email("secret@example.com") in openly
+    assert "typed@example.com" in openly
+
+
+def test_the_limit_is_of_examples_and_not_of_what_is_counted(home: Home) -> None:
+    with home.client() as client:
+        for number in range(7):
+            client.set(f"nonsense:{number}", "1")
+    record = told(home.words("fsck", "--limit", "2", "--json"))
+    assert (record["errors"], len(record["findings"])) == (7, 2)
+    assert home.error("fsck", "--limit", "0")[:2] == (2, "invalid_request")
+
+
+def test_it_refuses_a_store_that_lives_in_a_server(tmp_path: Path) -> None:
+    said = child(tmp_path, "--json", "fsck", "--redis-url", "memory")
+    assert said.error[:2] == (2, "invalid_request")
+
+
+@pytest.mark.parametrize("options", [pytest.param((), id="one"), pytest.param(("--workers", "2"), id="workers")])
+def test_it_runs_beside_a_server_and_without_one(options: tuple[str, ...]) -> None:
+    with Server("--demo", *options, *QUICK) as server:
+        server.ready()
+        beside = child(server.data_dir, "fsck", "--deep", "--json")
+        assert (beside.json["clean"], beside.json["people"], beside.json["findings"]) == (True, 1, [])
+        server.stop()
+        alone = child(server.data_dir, "fsck", "--json").json
+        assert (alone["clean"], alone["findings"], alone["keys"]) == (True, [], beside.json["keys"])

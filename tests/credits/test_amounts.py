@@ -1,0 +1,177 @@
+"""Amounts of money in words, in fields and in requests: exact to the micro-dollar, everything else refused."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handlers.core.amounts import DOLLARS_PATTERN, dollars, spend_limit, typed_limit
+from handlers.core.format import MINUS, money, money_field, until
+from handlers.core.params import Params
+from store.credits.credits import MAX_AMOUNT
+from store.refused import Refused
+from tests.support.browser.pages import NOW
+
+
+@pytest.mark.parametrize(
+    ("micro", "words"),
+    [
+        (0, "$0.00"),
+        (1, "$0.000001"),
+        (150, "$0.00015"),
+        (10_000, "$0.01"),
+        (100_000, "$0.10"),
+        (1_230_000, "$1.23"),
+        (1_234_000, "$1.234"),
+        (4_990_000, "$4.99"),
+        (999_999_999, "$999.999999"),
+        (1_250_000_000, "$1,250.00"),
+        (10**15 - 1, "$999,999,999.999999"),
+        (-150, f"{MINUS}$0.00015"),
+        (-1_250_000_000, f"{MINUS}$1,250.00"),
+    ],
+)
+def test_money(micro: int, words: str) -> None:
+    assert money(micro) == words
+
+
+@given(st.integers(0, MAX_AMOUNT))
+def test_what_a_field_shows_means_the_same_when_it_is_sent_back(micro: int) -> None:
+    shown = money_field(micro)
+    assert dollars(shown) == micro
+    assert re.fullmatch(DOLLARS_PATTERN, shown)
+    assert money(micro).replace(",", "") == f"${shown}"
+
+
+def test_a_field_without_a_limit_is_empty() -> None:
+    assert money_field(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "micro"),
+    [
+        ("5", 5_000_000),
+        ("5.", 5_000_000),
+        ("5.00", 5_000_000),
+        (" 5.5 ", 5_500_000),
+        ("$5", 5_000_000),
+        ("$ 5.25", 5_250_000),
+        (".5", 500_000),
+        ("0", 0),
+        ("0.000001", 1),
+        ("0.1", 100_000),
+        ("0.29", 290_000),
+        ("1000000", MAX_AMOUNT),
+        ("0005", 5_000_000),
+    ],
+)
+def test_typed_dollars(text: str, micro: int) -> None:
+    assert dollars(text) == micro
+    assert re.fullmatch(DOLLARS_PATTERN, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("1,50", id="a comma for the point"),
+        pytest.param("1,000", id="thousands"),
+        pytest.param("-5", id="below zero"),
+        pytest.param("+5", id="a sign"),
+        pytest.param("0.0000001", id="a seventh decimal"),
+        pytest.param("1000000.000001", id="more than a million"),
+        pytest.param("9" * 5000, id="far more"),
+        pytest.param("1e3", id="an exponent"),
+        pytest.param("0x10", id="hexadecimal"),
+        pytest.param("five", id="a word"),
+        pytest.param("NaN", id="no number"),
+        pytest.param("Infinity", id="without end"),
+        pytest.param(".", id="a point"),
+        pytest.param("$", id="a sign of money"),
+        pytest.param("5 5", id="two numbers"),
+        pytest.param("5.0.0", id="two points"),
+        pytest.param("\N{ARABIC-INDIC DIGIT FIVE}", id="digits of another script"),
+        pytest.param("5\n6", id="two lines"),
+        pytest.param("5€", id="another currency"),
+    ],
+)
+def test_other_text_is_no_amount(text: str) -> None:
+    with pytest.raises(Refused, match="invalid_request") as refused:
+        dollars(text)
+    assert "such as 5 or 5.00" in refused.value.description
+
+
+def test_an_empty_field_is_no_limit_and_a_missing_one_a_mistake() -> None:
+    assert typed_limit(Params({"dollars": ""}), "dollars") is None
+    assert typed_limit(Params({"dollars": " "}), "dollars") is None
+    assert typed_limit(Params({"dollars": "0"}), "dollars") == 0
+    for values in ({}, {"dollars": 5}):
+        with pytest.raises(Refused, match="invalid_request"):
+            typed_limit(Params(values), "dollars")
+
+
+# `spend_limit` of a program and what it means.
+LIMITS: list[tuple[Any, Any]] = [
+    (5_000_000, 5_000_000),
+    (0, 0),
+    ("5000000", 5_000_000),
+    ("0", 0),
+    (MAX_AMOUNT, MAX_AMOUNT),
+    (str(MAX_AMOUNT), MAX_AMOUNT),
+    (None, "none"),
+    ("", ""),
+]
+NO_LIMITS = [
+    pytest.param(-1, id="below zero"),
+    pytest.param("-1", id="below zero as text"),
+    pytest.param(MAX_AMOUNT + 1, id="too much"),
+    pytest.param(str(MAX_AMOUNT + 1), id="too much as text"),
+    pytest.param("9" * 5000, id="far too much"),
+    pytest.param(5.0, id="a float"),
+    pytest.param(1e3, id="a float with an exponent"),
+    pytest.param("5.0", id="a decimal point"),
+    pytest.param("1e3", id="an exponent"),
+    pytest.param("$5", id="dollars"),
+    pytest.param(" 5", id="a space"),
+    pytest.param("5\n", id="a line break"),
+    pytest.param("0x10", id="hexadecimal"),
+    pytest.param("\N{ARABIC-INDIC DIGIT FIVE}", id="digits of another script"),
+    pytest.param("none", id="a word"),
+    pytest.param(True, id="true"),
+    pytest.param(False, id="false"),
+    pytest.param([5], id="a list"),
+    pytest.param({"amount": 5}, id="an object"),
+]
+
+
+@pytest.mark.parametrize(("sent", "meant"), LIMITS)
+def test_spend_limit_of_a_program(sent: Any, meant: Any) -> None:
+    found = spend_limit(Params({"spend_limit": sent}))
+    assert (found, type(found)) == (meant, type(meant))
+
+
+def test_a_spend_limit_that_is_not_sent_changes_nothing() -> None:
+    assert spend_limit(Params({})) == ""
+
+
+@pytest.mark.parametrize("sent", NO_LIMITS)
+def test_anything_else_is_no_spend_limit(sent: Any) -> None:
+    with pytest.raises(Refused, match="invalid_request"):
+        spend_limit(Params({"spend_limit": sent}))
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words"),
+    [
+        (timedelta(minutes=9, seconds=59), "in 9 minutes"),
+        (timedelta(seconds=45), "in 1 minute"),
+        (timedelta(seconds=44), "in a moment"),
+        (-timedelta(minutes=9), "in a moment"),
+    ],
+)
+def test_until(ahead: timedelta, words: str) -> None:
+    assert until(NOW + ahead, NOW) == words

@@ -1,0 +1,113 @@
+"""A check of the whole store: nothing is found where nothing is wrong, and what is broken on purpose is."""
+
+from __future__ import annotations
+
+import pytest
+from redis.asyncio import Redis
+
+from store import keys
+from store.fsck.invariants import ERROR, INVARIANTS, NAMED
+from store.fsck.kinds import KINDS
+from store.wiring import Store
+from tests.support.breaking.cases import Break, Proof
+from tests.support.breaking.data import (
+    DATA,
+    credits_agree,
+    etag_beyond,
+    index_beside,
+    lists_all,
+    no_hold,
+    of_another_size,
+    reply_uncounted,
+    revoked_for_ever,
+    without_metadata,
+)
+from tests.support.breaking.people import (
+    PEOPLE,
+    family_gone,
+    not_in_the_list,
+    not_in_the_row,
+    session_unlisted,
+    shows_the_app,
+)
+from tests.support.store import checking
+from tests.support.store.checking import DOCUMENTS, Furnished, broken, checked, findings, unmended
+from tests.support.store.world import every_key
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+CASES = [*PEOPLE, *DATA]
+
+few_shards, one_store = checking.few_shards, checking.one_store
+
+
+async def held(client: Redis) -> dict[bytes, object]:
+    """All keys with what they hold; a hash as its fields, whose order in a dump changes while its table grows."""
+    found: dict[bytes, object] = {}
+    for key in await every_key(client):
+        is_hash = await client.type(key) == b"hash"
+        found[key] = await client.hgetall(key) if is_hash else await client.dump(key)
+    return found
+
+
+async def test_a_store_with_something_of_everything_in_it_is_sound(store: Store) -> None:
+    await Furnished.make(store)
+    there = [keys.read(key.decode()) for key in await every_key(store.client)]
+    assert None not in there
+    seldom = {"leaving", "all-leaving"}
+    assert {at.kind for at in there if at} == KINDS.keys() - seldom
+    report = await checked(store, deep=True)
+    assert findings(report) == []
+    assert report.clean
+    assert (report.seen, report.people, report.busy) == (len(there), 2, 0)
+    assert (report.apps, report.documents) == (4, len(DOCUMENTS) + 1)
+
+
+@pytest.mark.parametrize(("does", "found", "left", "proof", "options"), CASES)
+async def test_what_is_broken_on_purpose_is_found_named_and_put_right(
+    one_store: Store, does: Break, found: set[str], left: set[str], proof: Proof, options: dict[str, bool]
+) -> None:
+    f = await Furnished.make(one_store)
+    await does(f)
+    before = await held(f.client)
+    report = await checked(f.store, **options)
+    assert broken(report) == found, findings(report)
+    assert report.clean == (not any(NAMED[name].severity == ERROR for name in found))
+    assert await held(f.client) == before, "a check changes nothing"
+    mended = await checked(f.store, repair=True, **options)
+    assert broken(mended) >= found
+    assert unmended(mended) == left, findings(mended)
+    again = await checked(f.store, **options)
+    assert broken(again) == left, findings(again)
+    await proof(f)
+
+
+def test_every_invariant_is_broken_by_a_case() -> None:
+    cases = [case.values for case in CASES]
+    assert {name for values in cases for name in values[1]} == NAMED.keys()
+    derived = {name for _, found, left, _, _ in cases for name in found - left}
+    assert {one.name for one in INVARIANTS if one.mends} == derived, "what says that it is mended is"
+
+
+async def test_all_is_found_in_one_walk_and_put_right_on_every_engine(store: Store) -> None:
+    f = await Furnished.make(store)
+    far = await Furnished.make(store)
+    for does in (session_unlisted, not_in_the_row, without_metadata, etag_beyond, no_hold, reply_uncounted):
+        await does(f)
+    for does in (revoked_for_ever, index_beside, of_another_size, not_in_the_list, family_gone):
+        await does(far)
+    await store.client.delete(keys.email(far.world.email))
+    await store.client.set(keys.email("old@example.com"), far.world.user)
+    await store.client.zrem(keys.APPS, far.own_app)
+    await store.client.hincrby(far.grant, "spent", 1000)
+    names = {"sessions", "connected", "documents", "usage", "idempotency", "replies", "grace", "family", "address"}
+    names |= {"address-left", "registration", "spending"}
+    assert broken(await checked(store)) - {"etags"} == names
+    mended = await checked(store, repair=True)
+    assert unmended(mended) == set()
+    report = await checked(store, deep=True)
+    assert findings(report) == []
+    for one in (f, far):
+        await lists_all(one)
+        await credits_agree(one)
+        await shows_the_app(one)

@@ -1,0 +1,137 @@
+"""A check of the whole store goes to its end: what is large, under way, in motion or garbage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from store import keys
+from store.fsck import walk
+from store.fsck.reading import Reader
+from store.wiring import Store
+from tests.support.store import checking
+from tests.support.store.checking import Furnished, broken, checked, findings
+from tests.support.store.world import World, every_key
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+few_shards, one_store = checking.few_shards, checking.one_store
+
+
+async def test_a_mend_does_nothing_where_it_is_not_as_it_was_found(store: Store) -> None:
+    f = await Furnished.make(store)
+    await f.client.zrem(f.hosted["index"], "notes/n2")
+    (finding,) = await f.store.fsck.check(f.grant)
+    await f.client.hdel(f.hosted["docs"], "notes/n2")
+    await f.client.hdel(f.hosted["meta"], "notes/n2")
+    assert finding.mend is not None
+    await finding.mend()
+    assert await f.client.zscore(f.hosted["index"], "notes/n2") is None
+
+
+async def test_what_is_larger_than_a_page_is_read_whole(store: Store) -> None:
+    store.fsck.settle = 0
+    f = await World.make(store)
+    furnished = await Furnished.make(store)
+    await furnished.client.delete(*furnished.hosted.values())
+    await furnished.keeper.fill(470, collections=7)
+    for number in range(600):
+        await store.credits.grant(furnished.world.user, 1 + number)
+    report = await checked(store, deep=True)
+    assert findings(report) == []
+    assert report.documents == 471
+    await store.client.hdel(furnished.hosted["meta"], "c0003/d00304")
+    await store.client.hdel(furnished.hosted["docs"], "c0006/d00398")
+    await store.client.zrem(furnished.hosted["index"], "c0000/d00007", "c0006/d00398")
+    await store.client.hincrby(keys.person(furnished.world.user)["balance"], "paid", 1)
+    report = await checked(store)
+    assert broken(report) == {"documents", "usage", "balance"}
+    assert report.tallies["documents"].found == 3
+    assert f.user != furnished.world.user
+
+
+async def test_what_was_under_way_has_its_time_before_it_is_looked_at_again(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f = await Furnished.make(memory_store)
+    await f.client.delete(entry := keys.email(f.world.email))
+    sleep, slept = walk.asyncio.sleep, []
+
+    async def ends_meanwhile(seconds: float, *result: Any) -> Any:
+        if seconds == walk.SETTLE:
+            slept.append(seconds)
+            await f.client.set(entry, f.world.user)
+        else:
+            await sleep(seconds, *result)
+
+    monkeypatch.setattr(walk.asyncio, "sleep", ends_meanwhile)
+    f.store.fsck.settle = walk.SETTLE
+    report = await checked(f.store, repair=True)
+    assert findings(report) == []
+    assert slept == [walk.SETTLE]
+
+
+async def test_what_keeps_changing_is_said_to_be_unsettled(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f = await Furnished.make(memory_store)
+    await f.client.delete(*f.hosted.values())
+    await f.keeper.fill(401)
+    look = Reader.look_at_pair
+
+    async def and_write(reader: Reader, user: str, client: str, after: bytes) -> Any:
+        if user == f.world.user:
+            await f.keeper.put("c0000/d00001")
+        return await look(reader, user, client, after)
+
+    monkeypatch.setattr(Reader, "look_at_pair", and_write)
+    report = await checked(memory_store)
+    assert (report.busy, broken(report)) == (1, set())
+
+
+async def test_no_more_is_kept_to_be_shown_than_was_asked_for(memory_store: Store) -> None:
+    for number in range(30):
+        await memory_store.client.set(f"nonsense:{number}", "1")
+    report = await checked(memory_store, most=4)
+    assert report.tallies["key"].found == 30
+    assert len(findings(report)) == 4
+    assert walk.NAMED == 20
+
+
+GARBAGE = (b"", b"\xff\xfe", b"9" * 400, b"-1", b"garbage", b"1 2 3 4 5 6", b"{}", b"app:")
+
+
+async def spoil(client: Any, key: bytes, garbage: bytes) -> None:
+    """Puts what nobody writes into a key, and leaves its type and its expiry as they are."""
+    kind = await client.type(key)
+    if kind == b"string":
+        await client.set(key, garbage, keepttl=True)
+    elif kind == b"hash":
+        names = await client.hkeys(key)
+        await client.hset(key, mapping={**dict.fromkeys(names, garbage), garbage: garbage, b"app:" + garbage: b"1"})
+    elif kind == b"zset":
+        await client.zadd(key, {garbage: float("inf"), garbage + b" x": -1.5})
+    elif kind == b"set":
+        await client.sadd(key, garbage)
+    else:
+        await client.xadd(key, {b"kind": b"charge", b"amount": garbage, b"paid": garbage, b"client": garbage})
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=ascii)
+async def test_whatever_lies_in_the_store_the_check_goes_to_its_end(one_store: Store, garbage: bytes) -> None:
+    f = await Furnished.make(one_store)
+    everything = sorted(await every_key(f.client))
+    for key in everything:
+        copy, left = await f.client.dump(key), await f.client.pttl(key)
+        if copy is None:
+            continue  # it has ended
+        await spoil(f.client, key, garbage)
+        await f.store.fsck.check(key.decode())
+        await f.client.restore(key, max(left, 0), copy, replace=True)
+    assert findings(await checked(f.store, deep=True)) == []
+    for key in everything:
+        await spoil(f.client, key, garbage)
+    report = await checked(f.store, deep=True, repair=True)
+    assert not report.clean
+    assert len(broken(report)) > 5

@@ -1,0 +1,104 @@
+"""The secret keys a store was written with: a server with others refuses to start, and a key retires when unused."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from outbound.ai.models import Models
+from runtime import processes
+from runtime.process_state import Runtime
+from settings.declared import Settings
+from store import keys as spell
+from store.crypto.keyring import KeyFile, KeyRing, Keys
+from store.crypto.passwords import PasswordHasher
+from store.errors import StartupError
+from store.refused import Refused
+from store.wiring import Store
+from tests.support.processes.engines import Engine, FakeClock
+
+
+def rings(*texts: str) -> list[KeyRing]:
+    return [KeyRing.parse(text) for text in texts]
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(38)
+async def test_a_server_with_other_keys_refuses_to_start(valkey_engine: Engine) -> None:
+    with valkey_engine.client() as client:
+        client.flushall()
+    first, second = KeyRing.generate(1), KeyRing.generate(2)
+
+    async def start(text: str) -> None:
+        store = await Store.open(
+            valkey_engine.url,
+            Keys(KeyRing.parse(text)),
+            PasswordHasher(64, 1),
+            timeout=2.0,
+            connections=4,
+            session_idle=60,
+            session_lifetime=60,
+        )
+        await store.close()
+
+    await start(first)
+    with pytest.raises(StartupError, match="none of the configured secret keys"):
+        await start(second)
+    with pytest.raises(StartupError, match="id 1 is not the one"):
+        await start(KeyRing.generate(1))
+    with pytest.raises(StartupError, match="id 1 is not the one"):
+        await start(f"{second},{KeyRing.generate(1)}")
+    await start(f"{second},{first}")
+    await start(second)
+    with pytest.raises(StartupError, match="id 2 is not the one"):
+        await start(f"{first},{KeyRing.generate(2)}")
+
+
+@pytest.mark.gen_test
+async def test_a_key_is_retired_31_days_after_it_sealed_last(clock: FakeClock, memory_store: Store) -> None:
+    state = memory_store.key_state
+    old, new = KeyRing.generate(1), KeyRing.generate(2)
+    both, turned, only = rings(f"{old},{new}", f"{new},{old}", new)
+    await state.check(both)
+    assert await state.known() == {1, 2}
+    clock.advance(40 * 86_400)
+    await state.check(both)
+    clock.advance(30 * 86_400)
+    await state.check(turned)
+    for key_id in (1, 2):
+        with pytest.raises(Refused, match="invalid_request"):
+            await state.retire(key_id)
+    clock.advance(86_400 + 1)
+    await state.record_reencryption(2, await state.note_sealing(2))
+    await state.retire(1)
+    assert await state.known() == {2}
+    with pytest.raises(Refused, match="invalid_request"):
+        await state.retire(2)
+    await state.check(only)
+    with pytest.raises(StartupError, match="none of"):
+        await state.check(rings(old)[0])
+
+
+@pytest.mark.gen_test
+async def test_a_key_that_never_sealed_is_retired_at_once(memory_store: Store) -> None:
+    first, second = KeyRing.generate(1), KeyRing.generate(2)
+    await memory_store.key_state.check(rings(f"{first},{second}")[0])
+    await memory_store.key_state.retire(2)
+    assert await memory_store.key_state.known() == {1}
+
+
+@pytest.mark.gen_test
+async def test_a_server_that_cannot_read_its_key_file_goes_on_noting_what_it_seals_with(
+    memory_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "KEY_FILE_SECONDS", 0.01)
+    monkeypatch.setattr(processes, "KEY_CHECK_SECONDS", 0.0)
+    file = KeyFile.open_or_create(tmp_path / "keys")
+    file.path.write_text("unreadable")
+    runtime = Runtime(Settings(), "memory", Keys(file), [], "", "", None, Models(()))
+    watch = asyncio.ensure_future(processes.watch_over(runtime, memory_store, asyncio.Event()))
+    while not await memory_store.client.hexists(spell.KEYRING, "sealed_at:1"):
+        await asyncio.sleep(0.01)
+    watch.cancel()

@@ -1,0 +1,416 @@
+"""A copy that is made while people write, laid into another place: all as it was at that moment, and nothing half."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import stat
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev.lab.ports import HOST
+from store import keys as spell
+from store.crypto.keyring import KeyFile, KeyRing, Keys
+from store.crypto.seal import Kind
+from store.documents.documents import Conditions
+from store.engine.connect import connect, unix_url
+from store.engine.datadir import Lock
+from store.engine.embedded import EmbeddedStore, running_socket
+from store.wiring import Store
+from tests.support.http.driver import send
+from tests.support.processes.clusters import Cluster
+from tests.support.processes.engines import redis_server, valkey
+from tests.support.processes.operating import Said, child
+from tests.support.processes.processes import QUICK, Server, opened, wait_until
+from tests.support.store.holding import check_usage
+from tests.support.store.losing import store_on
+from tests.support.store.world import PASSWORD, World, every_key, refusal_of
+
+WRITERS = 6
+MOST = 55
+PAUSE = 0.02  # seconds by which a write is later than the one before, since the window is 60 a minute
+
+
+@dataclass
+class Writer:
+    """A person and an app that writes documents one after the other, and is credited a micro-dollar for each."""
+
+    world: World
+    access: str
+    refresh: str
+    written: int = 0  # that were answered
+    rotated: list[str] = field(default_factory=list)  # refresh tokens, the newest last
+
+    @classmethod
+    async def make(cls, store: Store) -> Writer:
+        world = await World.make(store)
+        tokens = await world.tokens()
+        return cls(world, tokens.access_token, tokens.refresh_token)
+
+    async def write(self) -> None:
+        """One round: a document, a credit, and a rotation now and then."""
+        store, caller = self.world.store, self.world.caller(self.access)
+        name, content = f"n{self.written:05d}", b'"%05d"' % self.written
+        await store.documents.write(caller, "data:write", "notes", name, content, Conditions())
+        await store.credits.grant(self.world.user, 1, reason=name)
+        if self.written % 5 == 0:
+            tokens = await self.world.refresh((self.rotated or [self.refresh])[-1])
+            self.rotated.append(tokens.refresh_token)
+        self.written += 1
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set() and self.written < MOST:
+            await self.write()
+            await asyncio.sleep(PAUSE * self.written)
+
+
+@contextlib.asynccontextmanager
+async def load(writers: list[Writer]) -> AsyncIterator[None]:
+    """The writers at work around the block."""
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(writer.run(stop)) for writer in writers]
+    while any(writer.written < 3 for writer in writers):
+        await asyncio.sleep(0.01)
+    yield
+    before = [writer.written for writer in writers]
+    assert max(before) < MOST, "they had stopped before the block ended"
+    while not all(writer.written > begun for writer, begun in zip(writers, before, strict=True)):
+        await asyncio.sleep(0.01)
+    stop.set()
+    await asyncio.gather(*tasks)
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was so when the copy was begun, and what had been written when it was done."""
+
+    least: list[int]
+    most: list[int]
+    ends: dict[str, int]
+
+
+async def ends_of(store: Store, writers: list[Writer]) -> dict[str, int]:
+    """When, in epoch ms, what hangs on each writer's first token and session ends."""
+    rows = [writer.world.rows(writer.refresh)["access"] for writer in writers]
+    rows += [spell.session(writer.world.user, writer.world.session.session_id) for writer in writers]
+    return {row: int(await store.client.execute_command("PEXPIRETIME", row)) for row in rows}
+
+
+async def check_restored(store: Store, writers: list[Writer], before: Before) -> None:
+    """Everything is as it was at one moment while the copy was made."""
+    assert await ends_of(store, writers) == before.ends
+    for writer, least, most in zip(writers, before.least, before.most, strict=True):
+        user, client = writer.world.user, writer.world.app.client_id
+        documents = await check_usage(store, user, client)
+        account = await store.credits.show(user)
+        assert account.paid == account.opening + sum(entry.amount for entry in account.entries)
+        # What one writer does comes one after the other, so a moment is a number of documents and as many credits, or
+        # one less while it was between the two.
+        assert least <= documents <= most + 1
+        assert account.paid in (documents, documents - 1)
+        names = await store.client.zrange(spell.hosted(user, client)["index"], 0, -1)
+        assert names == [b"notes/n%05d" % number for number in range(documents)]
+        caller = writer.world.caller(writer.access)
+        for number in (0, documents - 1):
+            _, content, _ = await store.documents.read(caller, "data:read", "notes", f"n{number:05d}")
+            assert content == b'"%05d"' % number
+    await check_tokens(store, writers)
+
+
+async def check_tokens(store: Store, writers: list[Writer]) -> None:
+    """Sessions and tokens of then live; a refresh token given since rotates, and one used up before is a replay."""
+    for place, writer in enumerate(writers):
+        world, app = writer.world, await store.apps.active(writer.world.app.client_id)
+        assert app is not None
+        assert (await store.sessions.profile(world.session)).email == world.email
+        assert await store.people.verify(world.email, PASSWORD) is not None
+        newest = writer.rotated[-1]
+        row = world.rows(newest)["family"]
+        # Redis-py types both clients at once.
+        generation = int(await store.client.hget(row, "generation"))  # type: ignore[misc, arg-type]
+        presented = world.opened(Kind.REFRESH, newest).generation
+        assert presented >= generation, "the copy is not younger than what came after it"
+        if place % 2 == 0:
+            tokens = await store.tokens.refresh(app, newest, ())
+            # Redis-py types both clients at once.
+            assert int(await store.client.hget(row, "generation")) == presented + 1  # type: ignore[misc, arg-type]
+            assert store.tokens.open_access(tokens.access_token) is not None
+        else:
+            assert await refusal_of(store.tokens.refresh(app, writer.refresh, ())) == "invalid_grant"
+            assert await refusal_of(store.identity.read(world.caller(writer.access), "profile")) == "invalid_token"
+
+
+def moved(writers: list[Writer], store: Store) -> list[Writer]:
+    """The writers as people of another store."""
+    for writer in writers:
+        writer.world.store = store
+    return writers
+
+
+@pytest.mark.gen_test(timeout=90)
+async def test_the_embedded_store_under_load(tmp_path: Path) -> None:
+    copy, keys = tmp_path / "store.rdb", tmp_path / "store.keys"
+    with Server(*QUICK) as server:
+        server.ready()
+        ring = Keys(KeyFile(server.data_dir / "keys"))
+        path = running_socket(server.data_dir)
+        assert path is not None
+        async with opened(unix_url(path), ring) as store:
+            writers = [await Writer.make(store) for _ in range(WRITERS)]
+            ends = await ends_of(store, writers)
+            async with load(writers):
+                least = [writer.written for writer in writers]
+                said = await asyncio.to_thread(
+                    child, server.data_dir, "store", "backup", str(copy), "--keys", str(keys), "--json"
+                )
+                most = [writer.written for writer in writers]
+            kill_all(server)
+    made = said.json
+    assert (made["output"], made["keys"], made["bytes"]) == (str(copy), str(keys), copy.stat().st_size)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (copy, keys)] == [0o600, 0o600]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store.keys", "store.rdb"], "no draft is left"
+
+    said = child(tmp_path / "other", "store", "restore", str(copy), "--keys", str(keys), "--keep-tokens", "--json")
+    assert 100 < said.json["rows"] <= made["rows"], "what had expired meanwhile is gone"
+    with Server(*QUICK, data_dir=tmp_path / "other") as server:
+        server.ready()
+        path = running_socket(tmp_path / "other")
+        assert path is not None
+        async with opened(unix_url(path), Keys(KeyFile(tmp_path / "other" / "keys"))) as store:
+            bearer = {"Authorization": f"Bearer {writers[0].access}"}
+            found = await send(f"{server.here}/api/v1/data/notes/n00000", headers=bearer)
+            assert (found.code, found.body) == (200, b'"00000"')
+            await check_restored(store, moved(writers, store), Before(least, most, ends))
+        assert server.stop() == 0
+
+
+def kill_all(server: Server) -> None:
+    """kill -9 of server and store."""
+    store = int((server.data_dir / "store.pid").read_text())
+    server.kill()
+    subprocess.run(["kill", "-9", str(store)], check=True)
+
+
+@pytest.fixture
+def running(data_dir: Path) -> Iterator[Path]:
+    """A data directory with a key file and a store that runs, in which there is one row."""
+    store = EmbeddedStore.start(data_dir, "server")
+    KeyFile.open_or_create(data_dir / "keys")
+    yield data_dir
+    store.stop()
+
+
+def refusal(said: Said) -> str:
+    assert said.status == 1
+    assert said.out == ""
+    return said.err
+
+
+def test_a_copy_overwrites_nothing_and_says_what_is_not_in_it(running: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "store.rdb"
+    said = child(running, "store", "backup", str(copy))
+    assert said.status == 0, said.err
+    assert "SECRET KEYS ARE NOT IN IT" in said.out
+    assert str(running / "keys") in said.out
+    before = copy.read_bytes()
+    assert "exists" in refusal(child(running, "store", "backup", str(copy)))
+    assert copy.read_bytes() == before
+    assert not (running / "store" / "dump.rdb").exists(), "no second copy lies about"
+
+
+def test_a_copy_that_fails_leaves_nothing(running: Path, tmp_path: Path) -> None:
+    (running / "store" / "dump.rdb").mkdir()  # the engine cannot put its snapshot there
+    (running / "store" / "dump.rdb" / "in-the-way").touch()
+    said = refusal(child(running, "store", "backup", str(tmp_path / "store.rdb")))
+    assert "snapshot" in said
+    assert not (tmp_path / "store.rdb").exists()
+
+
+def test_of_two_at_once_one_is_refused(running: Path, tmp_path: Path) -> None:
+    lock = Lock.take(running / "backup.lock")
+    assert lock is not None
+    assert "Another backup" in refusal(child(running, "store", "backup", str(tmp_path / "store.rdb")))
+    lock.release()
+
+
+def test_without_a_server_the_store_runs_for_the_copy(data_dir: Path, tmp_path: Path) -> None:
+    copy, other = tmp_path / "store.rdb", tmp_path / "other"
+    made = child(data_dir, "user", "create", "--email", "a@example.com", "--name", "Ada", "--json")
+    assert child(data_dir, "store", "backup", str(copy), "--keys", str(tmp_path / "keys"), "--json").json["rows"] > 2
+    assert running_socket(data_dir) is None
+    assert child(other, "store", "restore", str(copy), "--keys", str(tmp_path / "keys")).status == 0
+    assert stat.S_IMODE((other / "keys").stat().st_mode) == 0o600
+    assert child(other, "user", "show", "a@example.com", "--json").json["sub"] == made.json["sub"]
+    assert running_socket(other) is None
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("keep", [False, True], ids=["as a rule", "with --keep-tokens"])
+async def test_a_restore_ends_what_gives_access_and_nothing_else(tmp_path: Path, keep: bool) -> None:
+    copy, keys, home, other = (tmp_path / name for name in ("store.rdb", "store.keys", "home", "other"))
+    ring = Keys(KeyFile.open_or_create(keys))
+    home.mkdir(mode=0o700)
+    (home / "keys").write_bytes(keys.read_bytes())
+    (home / "keys").chmod(0o600)
+    engine = EmbeddedStore.start(home, "server")
+    async with opened(unix_url(engine.socket_path), ring) as store:
+        world = await World.make(store)
+        tokens = await world.tokens()
+        said = await asyncio.to_thread(child, home, "store", "backup", str(copy))
+        assert said.status == 0, said.err
+    engine.stop()
+    flags = ("--keep-tokens",) if keep else ()
+    said = await asyncio.to_thread(child, other, "store", "restore", str(copy), "--keys", str(keys), "--json", *flags)
+    assert (said.json["ended"] == 0) is keep
+    engine = EmbeddedStore.start(other, "server")
+    async with opened(unix_url(engine.socket_path), ring) as store:
+        world.store = store
+        assert await world.lives(tokens.access_token) is keep
+        assert (await refusal_of(world.refresh(tokens.refresh_token)) is None) is keep
+        assert await store.people.verify(world.email, PASSWORD) is not None
+    engine.stop()
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> tuple[Path, Path]:
+    """A copy and its keys."""
+    copy, keys, home = tmp_path / "store.rdb", tmp_path / "its.keys", tmp_path / "home"
+    assert child(home, "store", "backup", str(copy), "--keys", str(keys)).status == 0
+    return copy, keys
+
+
+def test_a_restore_wants_an_empty_directory_and_the_right_keys(copied: tuple[Path, Path], tmp_path: Path) -> None:
+    copy, keys = copied
+    other = tmp_path / "other"
+    assert "worthless without" in refusal(child(other, "store", "restore", str(copy)))
+    wrong = tmp_path / "wrong.keys"
+    wrong.touch(mode=0o600)
+    wrong.write_text(KeyRing.generate(7))
+    for given in ({"LATCHKEY_SECRET_KEYS": KeyRing.generate(8)}, {}):
+        words = () if given else ("--keys", str(wrong))
+        said = child(other, "store", "restore", str(copy), *words, **given)
+        assert "none of the configured secret keys" in refusal(said)
+        assert list((other / "store").iterdir()) == []
+        assert not (other / "keys").exists()
+    assert child(other, "store", "restore", str(copy), "--keys", str(keys)).status == 0
+    assert "key file already" in refusal(child(other, "store", "restore", str(copy), "--keys", str(keys)))
+    assert "holds a store already" in refusal(child(other, "store", "restore", str(copy)))
+    with contextlib.closing(Stopping(EmbeddedStore.start(other, "server"))):
+        assert "in use" in refusal(child(other, "store", "restore", str(copy)))
+
+
+class Stopping:
+    """A store that `closing` stops."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self.close = store.stop
+
+
+def test_what_is_no_whole_copy_is_not_restored(copied: tuple[Path, Path], tmp_path: Path) -> None:
+    copy, keys = copied
+    whole = copy.read_bytes()
+    other = tmp_path / "other"
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 1
+    for broken in (whole[: len(whole) // 2], bytes(damaged), b"", b"no copy at all"):
+        copy.write_bytes(broken)
+        said = child(other, "store", "restore", str(copy), "--keys", str(keys))
+        assert "no whole copy" in refusal(said)
+        assert not (other / "keys").exists()
+    assert "No such file" in refusal(child(other, "store", "restore", str(tmp_path / "none"), "--keys", str(keys)))
+
+
+def test_another_store_is_copied_by_its_own_means(tmp_path: Path) -> None:
+    ring = KeyRing.generate(1)
+    with valkey() as engine:
+        words = ("--redis-url", engine.url, "store")
+        for verb in ("backup", "restore"):
+            said = child(tmp_path / "data", *words, verb, str(tmp_path / "copy"), LATCHKEY_SECRET_KEYS=ring)
+            assert "docs/operations.md" in refusal(said)
+
+
+def redis_cli() -> str:
+    found = shutil.which("redis-cli")
+    if found is None:
+        pytest.skip("there is no redis-cli on the PATH")
+    return found
+
+
+@pytest.mark.gen_test(timeout=90)
+async def test_a_redis_under_load_by_its_own_means(keys: Keys, tmp_path: Path) -> None:
+    """As docs/operations.md has it: redis-cli writes the copy; a fresh Redis loads it, then turns its log on."""
+    copy = tmp_path / "dump.rdb"
+    with redis_server(append_only=True, options=["--repl-diskless-sync-delay", "0"]) as engine:
+        store = store_on(await connect(engine.url), keys)
+        writers = [await Writer.make(store) for _ in range(WRITERS)]
+        ends = await ends_of(store, writers)
+        async with load(writers):
+            least = [writer.written for writer in writers]
+            await asyncio.to_thread(
+                subprocess.run,
+                [redis_cli(), "-s", engine.socket_path, "--rdb", str(copy)],
+                check=True,
+                capture_output=True,
+            )
+            most = [writer.written for writer in writers]
+        engine.kill()
+        await store.close()
+    with redis_server() as loading:
+        loading.stop()
+        shutil.copy(copy, loading.directory / "dump.rdb")
+        loading.start()
+        with loading.client() as client:
+            client.config_set("appendonly", "yes")
+            wait_until(lambda: logged(client))
+        loading.kill()
+        with redis_server(append_only=True) as fresh:
+            fresh.stop()
+            shutil.rmtree(fresh.directory / "appendonlydir")
+            shutil.copytree(loading.directory / "appendonlydir", fresh.directory / "appendonlydir")
+            fresh.start()
+            store = store_on(await connect(fresh.url), keys)
+            await check_restored(store, moved(writers, store), Before(least, most, ends))
+            await store.close()
+
+
+def logged(client: Any) -> bool:
+    """Whether everything is in the append-only file."""
+    state = client.info("persistence")
+    return bool(state["aof_enabled"] and not state["aof_rewrite_in_progress"] and not state["aof_rewrite_scheduled"])
+
+
+@pytest.mark.gen_test(timeout=90)
+async def test_a_cluster_node_by_node(keys: Keys, tmp_path: Path) -> None:
+    """Each person is on one node, so each is as at one moment."""
+    with Cluster(redis_server) as cluster:
+        store = store_on(await connect(cluster.url), keys)
+        writers = [await Writer.make(store) for _ in range(WRITERS)]
+        ends = await ends_of(store, writers)
+        first = f"{HOST}:{cluster.primaries[0].port}"
+        async with load(writers):
+            least = [writer.written for writer in writers]
+            await asyncio.to_thread(
+                subprocess.run,
+                [redis_cli(), "--cluster", "backup", first, str(tmp_path)],
+                check=True,
+                capture_output=True,
+            )
+            most = [writer.written for writer in writers]
+        copies = [next(tmp_path.glob(f"*-{node.port}-*.rdb")) for node in cluster.primaries]
+        await store.close()
+    with Cluster(redis_server) as fresh:
+        for node, copy in zip(fresh.primaries, copies, strict=True):
+            node.engine.stop()
+            shutil.copy(copy, node.engine.directory / "dump.rdb")
+            node.engine.start()
+        fresh.settle()
+        store = store_on(await connect(fresh.url), keys)
+        await check_restored(store, moved(writers, store), Before(least, most, ends))
+        assert len(await every_key(store.client)) > 50
+        await store.close()

@@ -1,0 +1,233 @@
+"""A store at its `maxmemory`: what ends, frees, pays or only reads goes on; what adds to it is refused and changes
+nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handlers.core.errors import cause_of, refusal_of
+from runtime.memory_watch import RoomWatch
+from runtime.wiring import document_quotas
+from settings.declared import Settings
+from store.crypto.keyring import Keys
+from store.engine.connect import connect
+from store.engine.memory import DOCUMENTS_PART, LEAST_RESERVE, PORTION, Headroom, Room, default_memory, limit_of
+from store.errors import StoreFull
+from store.oauth.tokens import UnknownUser
+from store.refused import Refused
+from store.wiring import Store
+from tests.support.calls.every import CALLS
+from tests.support.processes.engines import Engine
+from tests.support.store.hosted import Keeper
+from tests.support.store.losing import store_on
+from tests.support.store.world import CALLBACK, SCOPES, VISITOR, World
+
+REFUSED = {
+    "apps.create": "a registration",
+    "authorizations.begin": "a pending request",
+    "authorizations.decide": "a grant and a code",
+    "calls.hold": "a hold, and in the end a reply",
+    "documents.write": "a document",
+    "factors.rename_passkey": "a longer name",
+    "links.change": "an entry of the index of addresses",
+    "outbox.relay": "the mark of a sweep; what a process tells of by itself goes on",
+    "owned.give": "an entry in an owner's list",
+    "owned.register": "a registration",
+    "app_sweep.sweep": "what can wait until there is room: it comes again",
+    "people.create": "an account",
+    "people.invite": "an invitation",
+    "profiles.rename": "a longer name",
+    "profiles.save_picture": "a picture",
+    "tokens.exchange": "a family and its tokens",
+    "tokens.mint": "a grant, a family and its tokens",
+    "tokens.refresh": "an access token",
+}
+"""Calls that a full store refuses, each with what it would add."""
+
+
+@contextlib.contextmanager
+def full(engine: Engine) -> Iterator[None]:
+    """While it lasts the store is over its limit."""
+    with engine.client() as direct:
+        direct.config_set("maxmemory", "1")
+        try:
+            yield
+        finally:
+            direct.config_set("maxmemory", "0")
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("engine", ["valkey_engine", "redis_engine"])
+async def test_a_full_store_refuses_what_adds_to_it_and_nothing_else(
+    engine: str, keys: Keys, request: pytest.FixtureRequest
+) -> None:
+    server: Engine = request.getfixturevalue(engine)
+    with server.client() as direct:
+        direct.flushall()
+    store = store_on(await connect(server.url), keys)
+    refused = set()
+    for prepared in CALLS.values():
+        ready = await prepared.prepare(await World.make(store))
+        with full(server):
+            try:
+                await ready()
+            except StoreFull:
+                refused.add(prepared.method)
+    await store.close()
+    assert refused == set(REFUSED)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("engine", ["valkey_engine", "redis_engine"])
+async def test_a_replay_ends_tokens_in_a_full_store_too(
+    engine: str, keys: Keys, request: pytest.FixtureRequest
+) -> None:
+    server: Engine = request.getfixturevalue(engine)
+    with server.client() as direct:
+        direct.flushall()
+    world = await World.make(store_on(await connect(server.url), keys))
+    code = await world.code()
+    first, other = await world.exchange(code), await world.tokens()
+    second = await world.refresh(first.refresh_token)
+    with full(server):
+        with pytest.raises((Refused, UnknownUser), match="invalid_grant"):
+            await world.exchange(code)
+        assert not await world.lives(second.access_token)
+        with pytest.raises((Refused, UnknownUser), match="invalid_grant"):
+            await world.refresh(first.refresh_token)
+        assert not await world.lives(other.access_token), "of the same person and app"
+    await world.store.close()
+
+
+def test_a_full_store_is_503_with_a_cause_of_its_own() -> None:
+    refusal = refusal_of(500, StoreFull("store: OOM"))
+    assert (refusal.code, refusal.retry_after) == ("temporarily_unavailable", 30)
+    assert cause_of(StoreFull("store: OOM")) == "full"
+
+
+@pytest.mark.parametrize(
+    ("files", "own", "most"),
+    [
+        pytest.param(
+            {"a/b/memory.max": "max", "a/memory.max": "4000"}, "0::/a/b", 3000, id="the group above has a limit"
+        ),
+        pytest.param({"memory.max": "8000"}, "0::/docker/of/the/host", 6000, id="a container sees its own group only"),
+        pytest.param({"memory/x/memory.limit_in_bytes": "400"}, "3:cpu:/x\n4:memory:/x", 300, id="version 1"),
+    ],
+)
+def test_the_default_fits_the_control_group(tmp_path: Path, files: dict[str, str], own: str, most: int) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    (tmp_path / "own").write_text(own + "\n")
+    assert default_memory(tmp_path, tmp_path / "own") == most
+    assert default_memory(tmp_path, tmp_path / "none") > 2**20, "of the machine"
+
+
+def test_a_reserve_is_kept_of_every_store() -> None:
+    assert limit_of(2**30) == 2**30 - 2**26
+    assert limit_of(2**26) == 2**26 - LEAST_RESERVE
+
+
+def test_the_log_says_once_that_a_store_fills_up(caplog: pytest.LogCaptureFixture) -> None:
+    watch = RoomWatch()
+    with caplog.at_level(logging.INFO, "latchkey.store"):
+        for used in (10, 71, 69, 80, 76, 100, 120, 99, 82, 79, 74, 66, 64, 10):
+            watch.note(Room(used << 20, 100 << 20))
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "the store is nearly full",
+        "the store is too full for documents",
+        "the store is full",
+        "the store is too full for documents",
+        "the store is nearly full",
+        "the store is well",
+    ]
+    assert watch.seen == Room(10 << 20, 100 << 20)
+
+
+def test_documents_end_before_the_store_does() -> None:
+    headroom = Headroom()
+    assert not headroom.low, "nothing is known"
+    headroom.note(Room(500 << 20, 0))
+    headroom.grew(1 << 30)
+    assert not headroom.low, "a store without a limit"
+    line = int(6400 * DOCUMENTS_PART)
+    headroom.note(Room(line - 10, 6400))
+    headroom.grew(9)
+    assert not headroom.low
+    headroom.grew(1)
+    assert headroom.low
+    with pytest.raises(StoreFull):
+        headroom.require()
+    assert not headroom.wanted.is_set()
+    headroom.grew(6400 // PORTION - 9)
+    assert headroom.wanted.is_set(), "this process alone has written a part that counts"
+    headroom.note(Room(line - 1, 6400))
+    assert not headroom.low
+
+
+@pytest.mark.gen_test
+async def test_above_the_line_only_what_grows_is_refused(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    keeper = await Keeper.make(world)
+    await keeper.put("a/1", b"12345")
+    await world.store.profiles.save_picture(world.session, b"image", VISITOR)
+    world.store.headroom.note(Room(90, 100))
+    for name, content in (("a/2", b"1"), ("a/1", b"123456")):
+        with pytest.raises(Refused, match="quota_exceeded") as refused:
+            await keeper.put(name, content)
+        assert refused.value.description == "All apps of this server together keep as much as they may."
+        assert refused.value.window is not None
+    for content in (b"54321", b"1"):
+        await keeper.put("a/1", content)
+    await keeper.delete("a/1")
+    with pytest.raises(StoreFull):
+        await world.store.profiles.save_picture(world.session, b"another", VISITOR)
+    await world.store.profiles.save_picture(world.session, b"", VISITOR)
+    facts: dict[str, Any] = {"name": "An App", "redirect_uris": (CALLBACK,), "scopes": SCOPES}
+    with pytest.raises(StoreFull):
+        await world.store.owned.register(world.session, "nonce", VISITOR, most=20, **facts)
+    world.store.headroom.note(Room(79, 100))
+    await world.store.owned.register(world.session, "nonce", VISITOR, most=20, **facts)
+    await keeper.put("a/2", b"1")
+
+
+@pytest.mark.gen_test
+async def test_a_watch_looks_again_when_much_was_written(redis_engine: Engine, keys: Keys) -> None:
+    store = store_on(await connect(redis_engine.url), keys)
+    with redis_engine.client() as direct:
+        direct.config_set("maxmemory", "100000000")
+    watching = asyncio.ensure_future(RoomWatch(tells=False).watch(store))
+    try:
+        async with asyncio.timeout(5):
+            while not store.headroom.seen.limit:
+                await asyncio.sleep(0.01)
+            with redis_engine.client() as direct:
+                direct.config_set("maxmemory", "90000000")
+            store.headroom.grew(100_000_000 // PORTION + 1)
+            while store.headroom.seen.limit != 90_000_000:
+                await asyncio.sleep(0.01)
+    finally:
+        watching.cancel()
+        with redis_engine.client() as direct:
+            direct.config_set("maxmemory", "0")
+        await store.close()
+
+
+def test_one_person_gets_a_part_of_a_small_store(memory_store: Store) -> None:
+    documents, headroom = memory_store.documents, memory_store.headroom
+    documents.quotas = document_quotas(Settings())
+    assert documents.person_bytes == 256 << 20, "nothing is known of the store"
+    for limit, most in ((2**40, 256 << 20), (2**32, 64 << 20), (2**26, 4 << 20)):
+        headroom.note(Room(0, limit))
+        assert documents.person_bytes == most
+    documents.quotas = document_quotas(Settings(person_storage_limit=2**30))
+    headroom.note(Room(0, 2**26))
+    assert documents.person_bytes == 2**30, "what the operator says counts"

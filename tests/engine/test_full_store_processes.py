@@ -1,0 +1,81 @@
+"""Documents cannot fill a store so far that nobody gets into an app any more: two servers on a store with a limit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from tornado.httpclient import HTTPResponse
+from tornado.ioloop import IOLoop
+
+from outbound.ai.echo import ECHO
+from store.engine.memory import room_of
+from tests.support.http.driver import ALL_SCOPES, PASSWORD, App, Service, json_of, send
+from tests.support.processes.processes import Pair, driven, pair
+from tests.support.store.spender import NATIVE
+
+LIMIT = 40 * 2**20
+LARGEST = b'"%b"' % (b"x" * (256 * 2**10 - 2))
+PEOPLE = 16
+"""Each may keep 4 MiB: all together more than the store has."""
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Pair]:
+    limits = ("--maxmemory", str(LIMIT), "--maxmemory-policy", "noeviction")
+    with pair("--ai-calls-per-person", "1", store=limits) as servers:
+        yield servers
+
+
+@pytest.fixture
+def service(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
+    with driven(io_loop, two) as service:
+        yield service
+
+
+async def put(app: App, token: str, name: str, content: bytes) -> HTTPResponse:
+    """Writes a document."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    return await send(f"{app.base_url}/api/v1/data/{name}", "PUT", body=content, headers=headers)
+
+
+async def fill(service: Service, two: Pair) -> list[tuple[str, str]]:
+    """Lets people keep documents through both servers, each until it is refused. Returns tokens and what was said."""
+    registration = await service.store.apps.find(service.web.client_id)
+    assert registration is not None
+    said = []
+    for number in range(PEOPLE):
+        user = await service.add_person(f"keeper-{number}@example.com")
+        token = (await service.store.tokens.mint(user, registration, ("data:write",))).access_token
+        for place in range(40):
+            app = two.split(service.web)[place % 2]
+            answer = await put(app, token, f"notes/{place}", LARGEST)
+            if answer.code != 201:
+                said.append((token, str(json_of(answer).get("error_description"))))
+                assert (answer.code, json_of(answer)["error"]) == (507, "quota_exceeded"), answer.body
+                break
+    return said
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_whoever_fills_the_store_with_documents_keeps_nobody_out_of_apps(service: Service, two: Pair) -> None:
+    said = await fill(service, two)
+    assert len(said) == PEOPLE
+    assert said[0][1] == "All apps together keep as many bytes for this person as they may."
+    assert said[-1][1] == "All apps of this server together keep as much as they may."
+    room = await room_of(service.store.client)
+    assert room is not None
+    assert 0.75 < room.part < 0.9
+    assert (await put(service.web, said[0][0], "notes/0", LARGEST)).code == 200, "as large as before"
+
+    two.forget_addresses()
+    await service.store.credits.grant(await service.add_person("new@example.com"), 1_000_000)
+    browser = await service.signed_in("new@example.com", PASSWORD)
+    tokens = await service.tokens(browser=browser, scope=" ".join(ALL_SCOPES))
+    refreshed = json_of(await service.web.refresh(tokens["refresh_token"]))
+    assert (await service.web.userinfo(refreshed["access_token"])).code == 200
+    call = {"model": ECHO, "max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}
+    headers = {"Authorization": f"Bearer {refreshed['access_token']}", "Content-Type": "application/json"}
+    answer = await send(service.base_url + NATIVE, "POST", body=json.dumps(call), headers=headers)
+    assert answer.code == 200, answer.body

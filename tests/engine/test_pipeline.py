@@ -1,0 +1,243 @@
+"""Scripts on few connections: calls of one turn travel together, losses and limits of time, calls that went away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import InvalidResponse, NoScriptError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from store.engine import pipeline
+from store.engine.connect import connect
+from store.engine.pipeline import Lane
+from tests.support.processes.engines import DroppingProxy, Engine, valkey
+
+ECHO = "return ARGV[1]"
+COUNT = "return redis.call('INCR', KEYS[1])"
+
+
+@pytest.fixture
+def mortal() -> Iterator[Engine]:
+    """A Valkey of the test's own, which may be stopped and frozen."""
+    with valkey() as engine:
+        yield engine
+
+
+@contextlib.asynccontextmanager
+async def lane_to(url: str, timeout: float = 5.0) -> AsyncIterator[Lane]:
+    client = await connect(url)
+    lane = Lane(client.connection_pool.make_connection, timeout)
+    try:
+        yield lane
+    finally:
+        await lane.close()
+        await client.aclose()
+
+
+async def connections(engine: Engine) -> int:
+    """How many connections named as ours the server has."""
+    with engine.client() as direct:
+        return sum(client["name"] == "latchkey" for client in direct.client_list())
+
+
+@pytest.mark.gen_test
+async def test_each_call_gets_its_own_answer(valkey_engine: Engine) -> None:
+    async with lane_to(valkey_engine.url) as lane:
+        answers = await asyncio.gather(*(lane.call(b"EVAL", ECHO, 0, f"{n}") for n in range(500)))
+        assert answers == [b"%d" % n for n in range(500)]
+        assert await connections(valkey_engine) == 1
+
+
+class Noted:
+    """A transport, and what is written on it. uvloop's take no method of ours."""
+
+    def __init__(self, transport: asyncio.Transport | None) -> None:
+        self.transport = transport
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Notes and writes."""
+        self.written.append(data)
+        assert self.transport is not None
+        self.transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+
+@pytest.mark.gen_test
+async def test_the_calls_of_one_turn_are_one_write(valkey_engine: Engine) -> None:
+    async with lane_to(valkey_engine.url) as lane:
+        await lane.call(b"PING")
+        noted: Any = Noted(lane._transport)
+        lane._transport = noted
+        await asyncio.gather(*(lane.call(b"EVAL", ECHO, 0, "x") for _ in range(50)))
+        assert len(noted.written) == 1
+
+
+@pytest.mark.gen_test
+async def test_an_answer_larger_than_one_read_is_put_together(valkey_engine: Engine) -> None:
+    async with lane_to(valkey_engine.url) as lane:
+        large = b"\x00\xff" * 2**20
+        assert await asyncio.gather(lane.call(b"EVAL", ECHO, 0, large), lane.call(b"PING")) == [large, b"PONG"]
+
+
+@pytest.mark.gen_test
+async def test_what_the_server_refuses_is_told_to_the_call_alone(valkey_engine: Engine) -> None:
+    async with lane_to(valkey_engine.url) as lane:
+        found = await asyncio.gather(
+            lane.call(b"EVALSHA", "0" * 40, 0), lane.call(b"NONSENSE"), lane.call(b"PING"), return_exceptions=True
+        )
+        assert [type(answer) for answer in found] == [NoScriptError, ResponseError, bytes]
+
+
+@pytest.mark.gen_test
+async def test_a_call_that_went_away_takes_no_other_answer(valkey_engine: Engine) -> None:
+    async with lane_to(valkey_engine.url) as lane:
+        waiting = [asyncio.ensure_future(lane.call(b"EVAL", ECHO, 0, f"{n}")) for n in range(10)]
+        for gone in waiting[::2]:
+            gone.cancel()
+        assert await asyncio.gather(*waiting[1::2]) == [b"%d" % n for n in range(1, 10, 2)]
+        assert await lane.call(b"PING") == b"PONG"
+
+
+@pytest.mark.gen_test
+async def test_what_was_sent_on_a_connection_that_broke_fails_and_is_not_sent_again(valkey_engine: Engine) -> None:
+    with valkey_engine.client() as direct, DroppingProxy(valkey_engine) as proxy:
+        direct.flushall()
+        async with lane_to(proxy.url) as lane:
+            await lane.call(b"PING")
+            proxy.drop_reply("EVAL")
+            with pytest.raises(RedisConnectionError):
+                await lane.call(b"EVAL", COUNT, 1, "n")
+            assert direct.get("n") == b"1"
+            assert await lane.call(b"EVAL", COUNT, 1, "n") == 2
+
+
+@pytest.mark.gen_test
+async def test_a_call_made_while_the_connection_breaks_goes_over_the_next(valkey_engine: Engine) -> None:
+    with DroppingProxy(valkey_engine) as proxy:
+        async with lane_to(proxy.url) as lane:
+            await lane.call(b"PING")
+            proxy.drop_request("EVAL")
+            lost = asyncio.ensure_future(lane.call(b"EVAL", ECHO, 0, "lost"))
+            made: list[asyncio.Future[bytes]] = []
+            lost.add_done_callback(lambda _: made.append(asyncio.ensure_future(lane.call(b"EVAL", ECHO, 0, "made"))))
+            with pytest.raises(RedisConnectionError):
+                await lost
+            assert await made[0] == b"made"
+
+
+@pytest.mark.gen_test
+async def test_a_restart_of_an_idle_store_costs_no_call(mortal: Engine) -> None:
+    async with lane_to(mortal.url) as lane:
+        await lane.call(b"PING")
+        mortal.restart()
+        assert await lane.call(b"PING") == b"PONG"
+
+
+@pytest.mark.gen_test
+async def test_while_the_store_is_away_calls_fail_at_once_and_work_when_it_is_back(mortal: Engine) -> None:
+    async with lane_to(mortal.url) as lane:
+        mortal.stop()
+        for _ in range(3):
+            with pytest.raises((RedisConnectionError, OSError)):
+                await lane.call(b"PING")
+        mortal.start()
+        assert await lane.call(b"PING") == b"PONG"
+
+
+@pytest.mark.gen_test
+async def test_a_store_that_does_not_answer_fails_every_call_in_time(mortal: Engine) -> None:
+    async with lane_to(mortal.url, timeout=0.2) as lane:
+        await lane.call(b"PING")
+        mortal.pause()
+        calls = [lane.call(b"PING") for _ in range(5)]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(error) for error in found] == [RedisTimeoutError] * 5
+        # The kernel takes the next connection; nobody behind it answers.
+        with pytest.raises(RedisTimeoutError):
+            await lane.call(b"PING")
+        mortal.resume()
+        assert await lane.call(b"PING") == b"PONG"
+
+
+@pytest.mark.gen_test
+async def test_a_steady_stream_of_answers_is_never_cut_off(valkey_engine: Engine) -> None:
+    async with lane_to(valkey_engine.url, timeout=0.15) as lane:
+        ends = asyncio.get_running_loop().time() + 0.5
+        while asyncio.get_running_loop().time() < ends:
+            assert await lane.call(b"PING") == b"PONG"
+        assert await connections(valkey_engine) == 1
+
+
+@pytest.mark.gen_test
+async def test_a_lane_takes_so_many_calls_and_no_more(mortal: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "MOST_CALLS", 3)
+    async with lane_to(mortal.url) as lane:
+        found = await asyncio.gather(*(lane.call(b"PING") for _ in range(5)), return_exceptions=True)
+        assert found[:3] == [b"PONG"] * 3
+        assert [type(error) for error in found[3:]] == [RedisConnectionError] * 2
+
+
+@pytest.mark.gen_test
+async def test_what_is_no_answer_ends_the_connection() -> None:
+    ended = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while await reader.read(1000):
+                writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+        ended.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with lane_to(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=1) as lane:
+        with pytest.raises((RedisConnectionError, InvalidResponse)):
+            await lane.call(b"PING")
+    await ended.wait()
+    server.close()
+    await server.wait_closed()
+
+
+@pytest.mark.gen_test
+async def test_a_server_that_hangs_up_after_the_greeting_fails_the_call() -> None:
+    greeted = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal greeted
+        greeted += 1
+        asked = b""
+        while b"LIB-VER" not in asked:  # the end of what redis-py says first
+            asked += await reader.read(1000)
+            writer.write(b"+OK\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with lane_to(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=1) as lane:
+        with pytest.raises((RedisConnectionError, InvalidResponse)):
+            await asyncio.wait_for(lane.call(b"PING"), 2)
+    assert greeted == 1
+    server.close()
+    await server.wait_closed()
+
+
+@pytest.mark.gen_test
+async def test_closing_fails_what_still_waits(mortal: Engine) -> None:
+    client: Redis = await connect(mortal.url)
+    lane = Lane(client.connection_pool.make_connection, 5.0)
+    await lane.call(b"PING")
+    mortal.pause()
+    waiting = lane.call(b"PING")
+    await asyncio.sleep(0)
+    await lane.close()
+    with pytest.raises(RedisConnectionError):
+        await waiting
+    mortal.resume()
+    await client.aclose()

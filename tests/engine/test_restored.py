@@ -1,0 +1,44 @@
+"""After a restore nothing gives access that may have ended since the copy was made."""
+
+from __future__ import annotations
+
+import pytest
+
+from store import keys
+from store.engine.restored import ACCESS, end_access
+from store.refused import SignedOut
+from store.wiring import Store
+from tests.support.store.hosted import Keeper
+from tests.support.store.world import PASSWORD, VISITOR, World, every_key, refusal_of
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+
+async def test_what_gives_access_ends_and_the_rest_stays(store: Store) -> None:
+    world = await World.make(store)
+    keeper = await Keeper.make(world)
+    await keeper.put("notes/n1", b"1")
+    tokens, code, pending = await world.tokens(), await world.code(), await world.pending()
+    used = await world.tokens()
+    newest = await world.refresh(used.refresh_token)
+    before = {name: keys.read(name.decode()) for name in await every_key(store.client)}
+    doomed = {name for name, spelt in before.items() if spelt is not None and spelt.kind in ACCESS}
+
+    assert await end_access(store.client) == len(doomed) > 6
+    assert set(await every_key(store.client)) == before.keys() - doomed
+    for access in (tokens, used, newest):
+        assert not await world.lives(access.access_token)
+        assert await refusal_of(world.refresh(access.refresh_token)) == "invalid_grant"
+    assert await refusal_of(world.exchange(code)) == "invalid_grant"
+    with pytest.raises(SignedOut):
+        await store.sessions.profile(world.session)
+    assert await end_access(store.client) == 0
+
+    # The person signs in with the same password, the grant is there, and the old tokens end nothing of the new ones.
+    world.session = await world.sign_in(password=PASSWORD)
+    assert world.app.client_id in {grant.client for grant in (await store.grants.list(world.session)).grants}
+    again = await world.tokens()
+    assert await refusal_of(world.refresh(newest.refresh_token)) == "invalid_grant"
+    assert await world.lives(again.access_token)
+    assert pending != await world.pending()
+    assert VISITOR.address in {device.address for device in await store.sessions.live(world.session)}

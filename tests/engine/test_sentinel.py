@@ -1,0 +1,152 @@
+"""A replicated set that sentinels watch: the server finds its primary, and the next one after a failover."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from dev.lab.ports import HOST
+from handlers.core.site import Site
+from store.crypto.keyring import Keys
+from store.engine.connect import check_store, connect
+from store.engine.sentinel import Sentinels
+from store.errors import StartupError, StoreUnavailable, wrapped
+from tests.apps.test_app_cache import until
+from tests.conftest import OpenStore
+from tests.support.http.driver import Service
+from tests.support.processes.clusters import SERVICE, Replicated
+from tests.support.processes.whole import check_server_and_commands
+from tests.support.store.load import acknowledged, at_work, check_survival, employ, until_each
+from tests.support.store.losing import store_on
+
+INCR = "return redis.call('INCR', KEYS[1])"
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+
+@pytest.fixture
+def site(watched: Replicated, open_store: OpenStore, base_url: str) -> Site:
+    watched.primary().empty()
+    return Site(open_store(watched.url, timeout=1.0), base_url)
+
+
+@pytest.mark.parametrize("how", ["by command", "killed", "frozen"])
+async def test_after_a_failover_the_server_goes_on_by_itself(
+    service: Service, watched: Replicated, keys: Keys, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """What may be missing is what was acknowledged between the confirmation of the replica and the moment from which
+    nobody of ours spoke with the old primary: see tests/engine/test_failover.py."""
+    workers = await employ(service, monkeypatch, refresh_retry_seconds=60)
+    other = store_on(await connect(watched.url, socket_timeout=1.0), keys)
+    old, new = watched.primary(), watched.replica()
+    async with other.apps.following(), at_work(workers):
+        await until_each(workers, 2)
+        safe = acknowledged(workers)
+        await asyncio.to_thread(watched.confirm, old)
+        await until_each(workers, 1)
+        await asyncio.to_thread({"by command": watched.fail_over, "killed": old.kill, "frozen": old.pause}[how])
+        await asyncio.to_thread(watched.wait_for_primary, new)
+        if how == "by command":
+            # The old one stays a primary for some ten seconds more, and would take whatever it is sent.
+            await asyncio.to_thread(watched.wait_for_departure, old)
+        open_to_loss = acknowledged(workers)
+        await until_each(workers, 2)
+        # The former primary comes back: at first it believes that it still is one.
+        await asyncio.to_thread({"by command": old.resume, "killed": old.start, "frozen": old.resume}[how])
+        await until_each(workers, 1)
+        await asyncio.to_thread(watched.restore, old)
+        await until_each(workers, 1)
+        assert await other.apps.find("worker") is not None
+        await service.store.apps.update("worker", name="Renamed")
+        await until(lambda: "worker" not in other.apps._cached)
+    await other.close()
+    await check_survival(workers, safe, open_to_loss)
+
+
+async def test_a_sentinel_that_hangs_costs_time_and_no_more(watched: Replicated) -> None:
+    watched.sentinels[0].pause()
+    try:
+        client = await connect(watched.url, socket_timeout=2.0)
+        await check_store(client, watched.url)
+        assert await client.eval(INCR, 1, "n") == 1
+        await client.aclose()
+    finally:
+        watched.sentinels[0].resume()
+
+
+class Asked:
+    """What redis-py asks at a sentinel, which takes a while to say where the primary is, or does not know."""
+
+    def __init__(self, *, knows: bool) -> None:
+        self.knows = knows
+
+    async def sentinel_masters(self) -> dict[str, dict[str, object]]:
+        """The primaries, by service."""
+        await asyncio.sleep(0.01)
+        if not self.knows:
+            raise RedisConnectionError("away")
+        healthy = {"is_master": True, "is_sdown": False, "is_odown": False, "num-other-sentinels": 2}
+        return {SERVICE: {"ip": HOST, "port": 7000, **healthy}}
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+async def test_no_sentinel_is_forgotten_however_many_ask_at_once(at_once: int) -> None:
+    manager: Any = Sentinels([])  # type: ignore[no-untyped-call]  # what it inherits has no types
+    asked = [Asked(knows=False), Asked(knows=True), Asked(knows=True)]
+    manager.sentinels = list(asked)
+    found = await asyncio.gather(*(manager.discover_master(SERVICE) for _ in range(at_once)))
+    assert found == [(HOST, 7000)] * at_once
+    assert manager.sentinels[0] is asked[1], "who knew is asked first"
+    assert set(manager.sentinels) == set(asked)
+
+
+async def test_a_replica_refuses_a_write_and_its_connection_is_left(watched: Replicated) -> None:
+    client = await connect(watched.replica().url)
+    with pytest.raises(StoreUnavailable), wrapped():
+        await client.eval(INCR, 1, "n")
+    assert not client.lane.is_open  # type: ignore[attr-defined]  # a client with a lane
+    await client.aclose()
+
+
+@pytest.mark.trap(24)
+@pytest.mark.parametrize(
+    ("user", "options", "service", "reason"),
+    [
+        pytest.param("app:pw", "sentinel_username=guard&sentinel_password=gw", SERVICE, None, id="both let it in"),
+        pytest.param("app:pw", "", SERVICE, None, id="sentinels that ask for no name"),
+        pytest.param("app:no", "", SERVICE, "cannot be reached", id="the primary does not"),
+        pytest.param("app:pw", "sentinel_username=guard&sentinel_password=no", SERVICE, "No master", id="they do not"),
+        pytest.param("app:pw", "", "another", "No master found for 'another'", id="a set that they do not know"),
+    ],
+)
+async def test_names_and_passwords(
+    watched: Replicated, user: str, options: str, service: str, reason: str | None
+) -> None:
+    for servers, name, password in ((watched.servers, "app", "pw"), (watched.sentinels, "guard", "gw")):
+        for one in servers:
+            with one.client() as admin:
+                admin.execute_command("ACL", "SETUSER", name, "reset", "on", f">{password}", "~*", "&*", "+@all")
+    hosts = ",".join(f"{HOST}:{one.port}" for one in watched.sentinels)
+    url = f"redis+sentinel://{user}@{hosts}/{service}?{options}"
+    client = await connect(url, socket_timeout=2.0)
+    try:
+        if reason is None:
+            await check_store(client, url)
+        else:
+            with pytest.raises(StartupError, match=reason) as refused:
+                await check_store(client, url)
+            assert "pw" not in str(refused.value)
+            assert "no@" not in str(refused.value)
+    finally:
+        await client.aclose()
+
+
+async def test_the_server_and_its_commands_take_a_replicated_set_for_any_store(
+    watched: Replicated, tmp_path: Path
+) -> None:
+    watched.primary().empty()
+    await check_server_and_commands(watched.url, tmp_path)

@@ -1,0 +1,230 @@
+"""The store goes away, loses answers or runs full: nothing is done twice or by half, and nothing is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from store import keys as spell
+from store.crypto.keyring import Keys
+from store.engine.connect import connect
+from store.errors import StoreUnavailable
+from tests.support.calls.every import CALLS
+from tests.support.calls.prepared import Call, Prepared, methods_of
+from tests.support.processes.engines import Engine, valkey
+from tests.support.store.losing import SCRIPTS, Armed, losing, store_on
+from tests.support.store.world import VISITOR, World, refusal_of
+
+# One call for each script: the first of the table that runs it.
+RUNNING: dict[str, Prepared] = {name: prepared for prepared in [*CALLS.values()][::-1] for name in prepared.scripts}
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Engine]:
+    """A Valkey that keeps its data, for tests that stop it."""
+    with valkey(append_only=True) as engine:
+        yield engine
+
+
+async def outcome_of(call: Call) -> str:
+    try:
+        await call()
+    except Exception as error:
+        return type(error).__name__
+    return "success"
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(12)
+async def test_every_method_fails_cleanly_while_the_store_is_away_and_works_when_it_is_back(
+    mortal: Engine, keys: Keys
+) -> None:
+    store = store_on(await connect(mortal.url), keys)
+    assert set(CALLS) == methods_of(store)
+    # Each in a world of its own, so that the calls do not disturb each other.
+    ready = {name: await prepared.prepare(await World.make(store)) for name, prepared in CALLS.items()}
+    mortal.stop()
+    assert {name: await outcome_of(call) for name, call in ready.items()} == dict.fromkeys(ready, "StoreUnavailable")
+    with pytest.raises(StoreUnavailable):
+        await store.ping()
+    mortal.start()
+    await store.ping()
+    assert {name: await outcome_of(call) for name, call in ready.items()} == dict.fromkeys(ready, "success")
+    await store.close()
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(12)
+async def test_a_store_that_stops_answering_is_unavailable(mortal: Engine, keys: Keys) -> None:
+    store = store_on(await connect(mortal.url, socket_timeout=0.2), keys)
+    world = await World.make(store)
+    tokens = await world.tokens()
+    mortal.pause()
+    try:
+        with pytest.raises(StoreUnavailable):
+            await store.tokens.revoke(None, tokens.refresh_token)
+    finally:
+        mortal.resume()
+    assert await refusal_of(world.refresh(tokens.refresh_token)) in (None, "invalid_grant")
+    await store.close()
+
+
+def runs(engine: Engine) -> int:
+    """How many scripts the engine was sent since the statistics were reset."""
+    with engine.client() as direct:
+        stats = direct.info("commandstats")
+        return sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("evalsha", "eval"))
+
+
+writing = pytest.mark.parametrize("name", [name for name, script in SCRIPTS.items() if not script.idempotent])
+idempotent = pytest.mark.parametrize("name", [name for name, script in SCRIPTS.items() if script.idempotent])
+
+
+async def until_lost(ready: Call, name: str, engine: Engine, armed: Armed, times: int) -> tuple[str, int]:
+    """The outcome of a call during which answers to one script are lost, and how often that script was sent."""
+    sent = 0
+    original = armed._client.evalsha
+
+    async def counting(sha: str, *words: Any) -> Any:
+        nonlocal sent
+        sent += sha == SCRIPTS[name].sha
+        return await original(sha, *words)
+
+    armed._client.evalsha = counting  # type: ignore[assignment,method-assign]  # counts on the way
+    armed.arm(name, times)
+    with engine.client() as direct:
+        direct.config_resetstat()
+    return await outcome_of(ready), sent
+
+
+@writing
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(32)
+async def test_a_writing_script_whose_answer_is_lost_ran_once_and_is_not_sent_again(
+    valkey_engine: Engine, keys: Keys, name: str
+) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        prepared = RUNNING[name]
+        ready = await prepared.prepare(world)
+        outcome, sent = await until_lost(ready, name, valkey_engine, armed, 1)
+        assert (outcome, sent) == ("StoreUnavailable", 1)
+        assert armed._proxy.dropped == 1
+        # The scripts of the method that come before this one ran too, and none after it.
+        assert runs(valkey_engine) == prepared.scripts.index(name) + 1
+
+
+@idempotent
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(32)
+async def test_an_idempotent_script_is_sent_once_more_and_no_more(
+    valkey_engine: Engine, keys: Keys, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        # Whoever walks all shards sends no more scripts than needed.
+        own = world.user[:3]
+        monkeypatch.setattr(spell, "SHARDS", (own, *(shard for shard in spell.SHARDS[:8] if shard != own))[:8])
+        ready = await RUNNING[name].prepare(world)
+        outcome, sent = await until_lost(ready, name, valkey_engine, armed, 1)
+        assert outcome == "success"
+        assert armed._proxy.dropped == 1
+        # Some run once for each of the three documents that are held, or of two events.
+        others = {"reseal_document": 2, "enqueue_delivery": 1}
+        assert sent == 2 + others.get(name, 0)
+    async with losing(valkey_engine, keys) as (world, armed):
+        monkeypatch.setattr(spell, "SHARDS", (world.user[:3], *spell.SHARDS[1:]))
+        ready = await RUNNING[name].prepare(world)
+        assert await until_lost(ready, name, valkey_engine, armed, 9) == ("StoreUnavailable", 2)
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(32)
+async def test_a_rotation_whose_answer_was_lost_went_one_generation_on(valkey_engine: Engine, keys: Keys) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        tokens = await world.tokens()
+        armed.arm("rotate_refresh")
+        with pytest.raises(StoreUnavailable):
+            await world.refresh(tokens.refresh_token)
+        family = world.rows(tokens.refresh_token)["family"]
+        assert await world.store.client.hget(family, "generation") == b"1"
+        assert await world.lives(tokens.access_token), "the pair lives: nothing was sent a second time"
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(32)
+async def test_with_a_retry_window_the_lost_answer_can_be_had_after_all(valkey_engine: Engine, keys: Keys) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        world.app = await world.store.apps.update(world.app.client_id, refresh_retry_seconds=30)
+        tokens = await world.tokens()
+        armed.arm("rotate_refresh")
+        with pytest.raises(StoreUnavailable):
+            await world.refresh(tokens.refresh_token)
+        assert await world.lives((await world.refresh(tokens.refresh_token)).access_token)
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(32)
+async def test_a_script_that_was_loaded_on_the_way_is_not_sent_again_either(valkey_engine: Engine, keys: Keys) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        tokens = await world.tokens()
+        await world.store.client.script_flush()
+        armed._proxy.drop_reply("EVAL")
+        with pytest.raises(StoreUnavailable):
+            await world.refresh(tokens.refresh_token)
+        assert armed._proxy.seen["EVAL"] == 1
+        assert await world.store.client.hget(world.rows(tokens.refresh_token)["family"], "generation") == b"1"
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.trap(12)
+@pytest.mark.parametrize("lost", ["request", "reply"])
+async def test_a_revocation_is_never_acknowledged_that_may_not_have_happened(
+    valkey_engine: Engine, keys: Keys, lost: str
+) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        tokens = await world.tokens()
+        armed.lose_request = lost == "request"
+        armed.arm("revoke_token")
+        with pytest.raises(StoreUnavailable):
+            await world.store.tokens.revoke(None, tokens.refresh_token)
+        assert await world.lives(tokens.access_token) == (lost == "request")
+        await world.store.tokens.revoke(None, tokens.refresh_token)
+        assert not await world.lives(tokens.access_token)
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_a_full_store_refuses_changes_and_stays_as_it_was(valkey_engine: Engine, keys: Keys) -> None:
+    with valkey_engine.client() as direct:
+        direct.flushall()
+        store = store_on(await connect(valkey_engine.url), keys)
+        world = await World.make(store)
+        code, tokens, request_id = await world.code(), await world.tokens(), await world.pending()
+        before = contents(direct)
+        direct.config_set("maxmemory", "1")
+        try:
+            calls: list[Call] = [
+                lambda: world.exchange(code),
+                lambda: world.refresh(tokens.refresh_token),
+                lambda: store.authorizations.decide(
+                    world.session, world.app, request_id, allow=True, scopes=None, visitor=VISITOR
+                ),
+                lambda: world.person("new@example.com"),
+            ]
+            assert [await outcome_of(call) for call in calls] == ["StoreFull"] * len(calls)
+        finally:
+            direct.config_set("maxmemory", "0")
+        assert contents(direct) == before
+        assert await world.lives(tokens.access_token)
+        assert await world.lives((await world.exchange(code)).access_token)
+        await store.close()
+
+
+def contents(direct: redis.Redis) -> dict[bytes, Any]:
+    found: Any = direct.keys("*")
+    return {key: (direct.dump(key), direct.pexpiretime(key)) for key in found}
+
+
+def test_every_script_is_run_by_a_call_of_the_table() -> None:
+    assert set(RUNNING) == set(SCRIPTS)

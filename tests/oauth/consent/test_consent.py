@@ -1,0 +1,363 @@
+"""The consent page and POST /api/oauth/authorize over HTTP. SPEC 1, 4.2."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from tests.support.http.deciding import DECIDE, decide_as_json
+from tests.support.http.driver import CALLBACK, EMAIL, NAME, Service, answer_of, fields_of, json_of, send
+from tests.support.processes.engines import FakeClock
+
+TEN_MINUTES = 600
+
+
+@pytest.mark.gen_test
+async def test_page_says_who_asks_for_what_and_where_the_person_goes(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url(scope="profile credits:spend"))
+    text = page.body.decode()
+    for words in ("Web App", "app.example", EMAIL, NAME, "See who you are", "Spend from your balance", "Take care"):
+        assert words in text
+    assert "Store documents" not in text
+    assert "a-state" not in fields_of(page, DECIDE).values()
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(18)
+@pytest.mark.spec("4.2")
+async def test_form_decision_redirects_with_303(service: Service) -> None:
+    browser = await service.signed_in()
+    for decision, expected in (("allow", "code"), ("deny", "error")):
+        page = await browser.get(service.web.authorize_url(prompt="consent"))
+        response = await browser.submit(page, DECIDE, decision=decision)
+        assert response.code == 303
+        assert response.headers["Location"].startswith(CALLBACK + "?")
+        assert answer_of(response)["state"] == "a-state"
+        assert expected in answer_of(response)
+    assert answer_of(response) == {"error": "access_denied", "state": "a-state", "iss": service.base_url}
+
+
+@pytest.mark.gen_test
+@pytest.mark.spec("4.2")
+@pytest.mark.spec("1")
+async def test_json_decision_is_told_where_to_go(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    response = await decide_as_json(browser, page)
+    assert response.code == 200
+    assert set(json_of(response)) == {"redirect_to"}
+    assert response.headers["Content-Type"] == "application/json"
+    url = json_of(response)["redirect_to"]
+    assert url.startswith(CALLBACK + "?code=lk_ac_")
+    code = re.search("code=([^&]+)", url)
+    assert code
+    assert (await service.web.exchange(code[1])).code == 200
+    page = await browser.get(service.web.authorize_url(prompt="consent"))
+    denied = await decide_as_json(browser, page, decision="deny")
+    assert "error=access_denied" in json_of(denied)["redirect_to"]
+
+
+@pytest.mark.gen_test
+async def test_what_is_unticked_is_not_granted_and_a_later_decision_replaces_it(service: Service) -> None:
+    browser = await service.signed_in()
+    redirect = await browser.consent(service.web.authorize_url(), untick=("data:write",))
+    tokens = json_of(await service.web.exchange(answer_of(redirect)["code"]))
+    assert tokens["scope"] == "profile data:read"
+    # Asking again for all of them asks the person again, and shows what stands.
+    page = await browser.get(service.web.authorize_url())
+    assert page.code == 200
+    assert page.body.count(b"Already allowed") == 2
+    response = await decide_as_json(browser, page, scopes=["data:write"])
+    assert "code=" in json_of(response)["redirect_to"]
+    # The scopes that were left out are gone from tokens given out before.
+    assert (await service.web.userinfo(tokens["access_token"])).code == 403
+    refreshed = await service.web.refresh(tokens["refresh_token"])
+    assert refreshed.code == 400
+    assert json_of(refreshed)["error"] == "invalid_grant"
+
+
+@pytest.mark.gen_test
+async def test_all_unticked_is_refused_and_the_request_still_stands(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    form = {name: value for name, value in fields_of(page, DECIDE).items() if not name.startswith("scope:")}
+    refused = await browser.send(DECIDE, "POST", form={**form, "decision": "allow"})
+    assert refused.code == 400
+    assert "Location" not in refused.headers
+    assert b"at least one" in refused.body
+    assert (await browser.submit(page, DECIDE, decision="allow")).code == 303
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("scopes", "error"),
+    [
+        pytest.param([], "invalid_scope", id="none"),
+        pytest.param([""], "invalid_scope", id="an empty name"),
+        pytest.param([" "], "invalid_scope", id="a space"),
+        pytest.param(["", ""], "invalid_scope", id="two empty names"),
+        pytest.param(["apps:read"], "invalid_scope", id="one the app did not ask for"),
+        pytest.param(["profile", "credits:spend"], "invalid_scope", id="one too many"),
+        pytest.param(["everything"], "invalid_scope", id="one that does not exist"),
+        pytest.param(["profile data:read"], "invalid_scope", id="two in one"),
+        pytest.param(["\ud800"], "invalid_scope", id="a lone surrogate"),
+        pytest.param(["pro\0file"], "invalid_scope", id="a NUL"),
+        pytest.param("profile", "invalid_request", id="no list"),
+        pytest.param(7, "invalid_request", id="a number"),
+        pytest.param([7], "invalid_request", id="a list of numbers"),
+        pytest.param({"profile": True}, "invalid_request", id="an object"),
+        pytest.param(["profile", "profile"], None, id="one named twice"),
+        pytest.param('["profile"]', None, id="JSON text of a list, as forms send it"),
+    ],
+)
+async def test_chosen_scopes_must_be_among_those_asked_for(service: Service, scopes: Any, error: str | None) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    response = await decide_as_json(browser, page, scopes=scopes)
+    assert response.code == (400 if error else 200)
+    assert json_of(response).get("error") == error
+    if error:  # nothing was granted
+        assert b"No app is connected" in (await browser.get("/account/apps")).body
+
+
+@pytest.mark.gen_test
+async def test_a_request_is_used_up_by_its_decision(service: Service) -> None:
+    browser = await service.signed_in()
+    for decision in ("allow", "deny"):
+        page = await browser.get(service.web.authorize_url(prompt="consent"))
+        assert (await browser.submit(page, DECIDE, decision=decision)).code == 303
+        for again in ("allow", "deny"):
+            response = await browser.submit(page, DECIDE, decision=again)
+            assert response.code == 400
+            assert "Location" not in response.headers
+
+
+@pytest.mark.gen_test
+async def test_a_request_lives_ten_minutes(service: Service, clock: FakeClock) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    clock.advance(TEN_MINUTES - 1)
+    assert (await browser.submit(page, DECIDE, decision="allow")).code == 303
+    page = await browser.get(service.web.authorize_url(prompt="consent"))
+    clock.advance(TEN_MINUTES)
+    response = await browser.submit(page, DECIDE, decision="allow")
+    assert response.code == 400
+    assert "Location" not in response.headers
+
+
+@pytest.mark.gen_test
+async def test_nobody_answers_the_request_of_another(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    await service.add_person("eve@example.com", "Eve")
+    eve = await service.signed_in("eve@example.com")
+    own = await eve.get(service.web.authorize_url())
+    for decision in ("allow", "deny"):
+        response = await decide_as_json(eve, own, request_id=fields_of(page, DECIDE)["request_id"], decision=decision)
+        assert response.code == 400
+        assert json_of(response)["error"] == "invalid_request"
+    assert (await browser.submit(page, DECIDE, decision="allow")).code == 303
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"decision": None}, id="no decision"),
+        pytest.param({"decision": "yes"}, id="another word"),
+        pytest.param({"decision": "ALLOW"}, id="another case"),
+        pytest.param({"decision": True}, id="no text"),
+        pytest.param({"request_id": None}, id="no request"),
+        pytest.param({"request_id": "lk_rq_invented"}, id="an invented request"),
+        pytest.param({"request_id": ["a"]}, id="a list for the request"),
+    ],
+)
+async def test_malformed_decisions_decide_nothing(service: Service, changes: dict[str, Any]) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    response = await decide_as_json(browser, page, **changes)
+    assert response.code == 400
+    assert json_of(response)["error"] == "invalid_request"
+    assert (await browser.submit(page, DECIDE, decision="allow")).code == 303
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(5)
+async def test_a_code_or_a_session_is_no_request(service: Service) -> None:
+    browser = await service.signed_in()
+    code = await service.code(browser=browser)
+    page = await browser.get(service.web.authorize_url(prompt="consent"))
+    for other in (code, browser.cookies["latchkey_session"]):
+        response = await decide_as_json(browser, page, request_id=other)
+        assert response.code == 400
+        assert json_of(response)["error"] == "invalid_request"
+
+
+# What each does to the request that would otherwise decide, or revoke.
+FORGERIES = [
+    pytest.param({"_xsrf": None}, {}, id="no token"),
+    pytest.param({"_xsrf": "2|aaaaaaaa|bbbbbbbb|1"}, {}, id="an invented token"),
+    pytest.param({"_xsrf": ""}, {}, id="an empty token"),
+    pytest.param({"_xsrf": None}, {"Sec-Fetch-Mode": "navigate"}, id="said to be a navigation"),
+    pytest.param({"_xsrf": None}, {"Sec-Fetch-Mode": "no-cors"}, id="said to be no-cors"),
+    pytest.param({"_xsrf": None}, {"Sec-Fetch-Mode": "same-origin"}, id="said to be same-origin"),
+    pytest.param(
+        {"_xsrf": None}, {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, id="said to come from the page"
+    ),
+    pytest.param({"_xsrf": None}, {"X-Requested-With": "XMLHttpRequest"}, id="said to be a script"),
+    pytest.param({}, {"Origin": "https://evil.test"}, id="a token, from another origin"),
+    pytest.param({}, {"Origin": "null"}, id="a token, from a sandbox"),
+    pytest.param({}, {"Origin": "https://localhost"}, id="a token, from the origin over TLS"),
+]
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(22)
+@pytest.mark.parametrize(("fields", "headers"), FORGERIES)
+async def test_forged_forms_do_nothing(
+    service: Service, fields: dict[str, str | None], headers: dict[str, str]
+) -> None:
+    browser = await service.signed_in()
+    await browser.consent(service.web.authorize_url(scope="profile data:read credits:spend"))
+    consent = await browser.get(service.web.authorize_url(prompt="consent"))
+    apps = await browser.get("/account/apps")
+    security = await browser.get("/account/security")
+    passwords = {"current_password": "correct horse battery", "new_password": "another horse battery"}
+    for page, action, values in (
+        (consent, DECIDE, {"decision": "deny"}),
+        (apps, "/account/apps/web-app/revoke", {}),
+        (apps, "/account/apps/web-app/limit", {"dollars": "9"}),
+        (security, "/account/security", passwords),
+        (security, "/signout", {}),
+    ):
+        form = {**fields_of(page, action), **values, **fields}
+        kept = {name: value for name, value in form.items() if value is not None}
+        response = await browser.send(action, "POST", form=kept, headers=headers)
+        assert response.code == 403, action
+    # Everything is as it was, and the same forms work when the page sends them.
+    apps_now = await browser.get("/account/apps")
+    assert b"Disconnect <bdi>Web App" in apps_now.body
+    assert b"There is no limit" in apps_now.body
+    assert (await browser.submit(consent, DECIDE, decision="deny")).code == 303
+    assert (await browser.submit(security, "/account/security", **passwords)).code == 303
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(22)
+async def test_the_token_of_another_browser_does_not_count(service: Service) -> None:
+    browser, other = await service.signed_in(), await service.signed_in()
+    page, foreign = await browser.get("/account/apps"), await other.get("/account/apps")
+    assert fields_of(page, "/signout")["_xsrf"]
+    response = await browser.send("/signout", "POST", form={"_xsrf": fields_of(foreign, "/signout")["_xsrf"]})
+    assert response.code == 403
+
+
+@pytest.mark.gen_test
+@pytest.mark.trap(27)
+async def test_xsrf_is_asked_before_the_body_is_looked_at_and_only_of_pages(service: Service) -> None:
+    browser = await service.signed_in()
+    for path in (
+        DECIDE,
+        "/signin",
+        "/signup",
+        "/signout",
+        "/account/apps/web-app/revoke",
+        "/account/apps/web-app/limit",
+        "/account/security",
+    ):
+        too_large = await browser.send(path, "POST", form={"x": "y" * 100_000})
+        assert too_large.code == 403, path
+    tokens = await service.tokens(browser=browser)
+    # The cookies ride along; the API asks for no XSRF token and gives no authority for them either.
+    form = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"], "client_id": "web-app"}
+    refreshed = await browser.send("/api/oauth/token", "POST", form={**form, "client_secret": service.web.secret or ""})
+    assert refreshed.code == 200
+    assert (await browser.send("/api/oauth/revoke", "POST", form={"token": "x"})).code == 200
+    assert (await browser.send("/api/oauth/userinfo", "POST")).code == 401
+
+
+@pytest.mark.gen_test
+async def test_signed_out_decision_is_refused_and_leads_back_to_the_request(service: Service) -> None:
+    browser = await service.signed_in()
+    asked = service.web.authorize_url()
+    page = await browser.get(asked)
+    session = browser.cookies.pop("latchkey_session")
+    response = await browser.submit(page, DECIDE, decision="allow")
+    assert response.code == 303
+    assert response.headers["Location"] == f"/signin?next={quote(asked, safe='')}"
+    for evil in ("https://evil.example/", "//evil.example", "/\\evil.example"):
+        response = await browser.send(DECIDE, "POST", form={**fields_of(page, DECIDE), "next": evil})
+        assert response.headers["Location"] == "/signin?next=%2F"
+    as_json = await decide_as_json(browser, page)
+    assert as_json.code == 401
+    assert json_of(as_json)["error"] == "login_required"
+    browser.cookies["latchkey_session"] = session
+    await service.store.operator.set_status(EMAIL, "disabled")
+    assert (await decide_as_json(browser, page)).code == 401
+
+
+@pytest.mark.gen_test
+async def test_decision_must_come_from_the_browser_that_has_the_session(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    form = {**fields_of(page, DECIDE), "decision": "allow"}
+    response = await send(service.base_url + DECIDE, "POST", form=form)
+    assert response.code == 403
+    bearer = {"Authorization": f"Bearer {(await service.tokens())['access_token']}"}
+    assert (await send(service.base_url + DECIDE, "POST", form=form, headers=bearer)).code == 403
+
+
+@pytest.mark.gen_test
+async def test_use_another_account_leads_back_to_the_request(service: Service) -> None:
+    browser = await service.signed_in()
+    url = service.web.authorize_url()
+    page = await browser.get(url)
+    target = re.search(r'name="next" value="([^"]*)"', page.body.decode())
+    assert target
+    response = await browser.submit(page, "/signout", next=html.unescape(target[1]))
+    assert response.code == 303
+    assert response.headers["Location"] == url
+    assert (await browser.get(url)).headers["Location"].startswith("/signin?next=")
+
+
+@pytest.mark.gen_test
+async def test_hostile_names_are_shown_as_text(service: Service) -> None:
+    name = "<img src=x onerror=alert(1)>\"'&amp;</bdi>"
+    await service.add_person("mallory@example.com", name)
+    app = await service.add_app("hostile", name=name, homepage="https://app.example/?<script>")
+    browser = await service.signed_in("mallory@example.com")
+    pages = [await browser.get(app.authorize_url())]
+    await browser.submit(pages[0], DECIDE, decision="allow")
+    pages += [
+        await browser.get(path) for path in ("/account", "/account/apps", "/account/credits", "/account/security", "/")
+    ]
+    for page in pages:
+        text = page.body.decode()
+        assert page.code == 200
+        assert "<img src=x" not in text
+        assert not re.search(r"<script(?! src=\"/static/)", text)
+        assert "onerror=alert(1)>" not in text
+        assert "&lt;img src=x onerror=alert(1)&gt;&quot;" in text
+    refused = await browser.get(app.authorize_url(redirect_uri="https://evil.test/<b>"))
+    assert b"<img src=x" not in refused.body
+    assert b"<b>" not in refused.body
+
+
+@pytest.mark.gen_test
+async def test_decision_by_a_form_with_parameters_given_twice_is_refused(service: Service) -> None:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    form = list({**fields_of(page, DECIDE), "decision": "deny"}.items())
+    response = await browser.send(
+        DECIDE,
+        "POST",
+        body=urlencode([*form, ("decision", "allow")]),
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    assert response.code == 400
+    assert b"No app is connected" in (await browser.get("/account/apps")).body

@@ -1,0 +1,124 @@
+"""A decision decides what was asked: the grant keeps its other scopes, and so do the tokens given out before."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from store import keys, names
+from store.engine.script_source import load_scripts
+from store.oauth.authorizations import Pending
+from store.oauth.tokens import TokenResponse
+from store.wiring import Store
+from tests.support.http.deciding import DECIDE
+from tests.support.http.driver import Service, answer_of, json_of
+from tests.support.store.world import CALLBACK, VISITOR, World, refusal_of
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+ALL = names.SCOPES
+SECOND = "https://app.example/second"
+
+
+async def a_world(store: Store) -> World:
+    return await World.make(store, scopes=ALL, redirect_uris=(CALLBACK, SECOND))
+
+
+async def granted(world: World) -> tuple[str, ...]:
+    (grant,) = (await world.store.grants.list(world.session)).grants
+    return grant.scopes
+
+
+async def may(world: World, tokens: TokenResponse) -> tuple[str, ...]:
+    """The scopes that an access token is good for at this moment."""
+    caller = world.caller(tokens.access_token)
+    return tuple([scope for scope in ALL if await refusal_of(world.store.identity.read(caller, scope)) is None])
+
+
+async def by_consent(world: World, *scopes: str) -> None:
+    await world.code(scopes)
+
+
+async def by_mint(world: World, *scopes: str) -> None:
+    await world.store.tokens.mint(world.user, world.app, scopes)
+
+
+either_way = pytest.mark.parametrize("gives", [by_consent, by_mint])
+
+
+@pytest.mark.trap(43)
+@pytest.mark.spec("4.2")
+@either_way
+async def test_one_more_scope_takes_none_away(store: Store, gives: Callable[..., Awaitable[None]]) -> None:
+    world = await a_world(store)
+    tokens = await world.tokens(("profile", "data:read"))
+    await gives(world, "credits:read")
+    assert await may(world, tokens) == ("profile", "data:read")
+    assert (await world.refresh(tokens.refresh_token)).scope == "profile data:read"
+    assert await granted(world) == ("profile", "credits:read", "data:read"), "in the order of the documentation"
+
+
+async def test_a_narrower_request_at_a_second_redirect_uri_leaves_what_the_first_one_got(service: Service) -> None:
+    app = await service.add_app("two-places", redirect_uris=(CALLBACK, SECOND))
+    browser = await service.signed_in()
+    first = await service.tokens(app, browser, scope="profile data:read")
+    back = await browser.consent(app.authorize_url(redirect_uri=SECOND, scope="profile"))
+    second = json_of(await replace(app, redirect_uri=SECOND).exchange(answer_of(back)["code"]))
+    assert second["scope"] == "profile", "a token carries at most what was ticked for it"
+    refreshed = json_of(await app.refresh(first["refresh_token"]))
+    assert refreshed["scope"] == "profile data:read"
+    for token in (first["access_token"], refreshed["access_token"]):
+        assert (await app.userinfo(token)).code == 200
+    silent = await browser.get(app.authorize_url(scope="profile data:read"))
+    assert silent.code == 303, "the first one's consent is remembered too"
+
+
+async def test_the_page_names_what_stays_allowed_though_it_is_not_asked_about(service: Service) -> None:
+    browser = await service.signed_in()
+    first = await browser.get(service.web.authorize_url(scope="data:read credits:read"))
+    assert b"stays allowed" not in first.body
+    await browser.submit(first, DECIDE, decision="allow")
+    page = (await browser.get(service.web.authorize_url(scope="profile data:read"))).body.decode()
+    assert "stays allowed too: See your credit balance.</p>" in page
+
+
+async def test_what_is_asked_for_and_unticked_is_withdrawn_and_nothing_else(store: Store) -> None:
+    world = await a_world(store)
+    tokens = await world.tokens(("profile", "data:read", "data:write"))
+    narrow = await world.exchange(await world.code(("data:read", "data:write", "apps:read"), ticked=("data:read",)))
+    assert await may(world, tokens) == ("profile", "data:read")
+    assert (await world.refresh(tokens.refresh_token)).scope == "profile data:read"
+    assert (narrow.scope, await may(world, narrow)) == ("data:read", ("data:read",))
+    assert await granted(world) == ("profile", "data:read")
+
+
+@pytest.mark.trap(43)
+@either_way
+async def test_what_a_revoked_grant_had_does_not_come_back(store: Store, gives: Callable[..., Awaitable[None]]) -> None:
+    world = await a_world(store)
+    await world.code(("profile", "data:read"))
+    await world.revoke_app()
+    await gives(world, "credits:read")
+    assert await granted(world) == ("credits:read",)
+
+
+async def test_a_grant_of_the_release_before_keeps_all_six_scopes(store: Store) -> None:
+    """It remembers no redirect URI, so the next request of its app meets the page, whatever it asks for."""
+    world = await a_world(store)
+    tokens = await world.tokens(ALL)
+    row = keys.grant(world.user, world.app.client_id)
+    await store.client.hdel(row, world.app.place(CALLBACK))
+    begun = await store.authorizations.begin(world.session, world.request(("profile",)), always_ask=False)
+    assert isinstance(begun, Pending)
+    await store.authorizations.decide(
+        world.session, world.app, begun.request_id, allow=True, scopes=None, visitor=VISITOR
+    )
+    assert await granted(world) == await may(world, tokens) == ALL
+    assert (await world.refresh(tokens.refresh_token)).scope == " ".join(ALL)
+    assert not await store.client.hexists(row, "grown_at"), "nothing grew"
+
+
+def test_scripts_know_the_scopes_in_their_order() -> None:
+    assert f"local ALL_SCOPES = '{' '.join(ALL)}'\n" in load_scripts()["decide_authorization"].source

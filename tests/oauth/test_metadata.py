@@ -1,0 +1,88 @@
+"""What clients discover, and that it is true; the operations' addresses. RFC 8414, SPEC 4."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.support.http.driver import ALL_SCOPES, CALLBACK, Service, answer_of, json_of, query_of, send
+
+ADDRESS = "/.well-known/oauth-authorization-server"
+
+
+@pytest.mark.gen_test
+@pytest.mark.spec("2.4")
+@pytest.mark.spec("5.2")
+async def test_the_document_says_what_rfc_8414_asks_for(service: Service) -> None:
+    response = await send(service.base_url + ADDRESS)
+    assert response.code == 200
+    assert response.headers["Content-Type"] == "application/json"
+    document = json_of(response)
+    assert document["issuer"] == service.base_url
+    assert document["scopes_supported"] == list(ALL_SCOPES)
+    assert document["response_types_supported"] == ["code"]
+    assert document["grant_types_supported"] == ["authorization_code", "refresh_token"]
+    assert document["code_challenge_methods_supported"] == ["S256"]
+    assert document["authorization_response_iss_parameter_supported"] is True
+    methods = {"client_secret_basic", "client_secret_post", "none"}
+    assert set(document["token_endpoint_auth_methods_supported"]) == methods
+    assert set(document["revocation_endpoint_auth_methods_supported"]) == methods
+
+
+@pytest.mark.gen_test
+@pytest.mark.spec("4.1")
+@pytest.mark.spec("4.3")
+@pytest.mark.spec("4.4")
+@pytest.mark.spec("4.5")
+@pytest.mark.spec("9")
+async def test_a_client_that_knows_only_the_document_gets_through(service: Service) -> None:
+    document = json_of(await send(service.base_url + ADDRESS))
+    browser = await service.signed_in()
+    url = document["authorization_endpoint"] + "?" + urlencode(query_of(service.web.authorize_url()), doseq=True)
+    answer = answer_of(await browser.consent(url))
+    assert answer["iss"] == document["issuer"]
+    form = {"client_id": "web-app", "client_secret": service.web.secret or ""}
+    exchange = {"grant_type": "authorization_code", "code": answer["code"], "redirect_uri": CALLBACK}
+    tokens = json_of(
+        await send(document["token_endpoint"], "POST", form={**form, **exchange, "code_verifier": "v" * 43})
+    )
+    headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+    assert json_of(await send(document["userinfo_endpoint"], headers=headers))["sub"] == service.ada
+    assert (await send(document["revocation_endpoint"], "POST", form={"token": tokens["access_token"]})).code == 200
+    assert (await send(document["userinfo_endpoint"], headers=headers)).code == 401
+    for name, value in document.items():
+        if name.endswith("_endpoint"):
+            assert value.startswith(service.base_url + "/")
+            assert "/v1/" not in value
+
+
+@pytest.mark.gen_test
+async def test_there_is_no_document_of_an_openid_provider(service: Service) -> None:
+    """Clients that look there first go on after a 404, and stop at a document without keys."""
+    response = await send(service.base_url + "/.well-known/openid-configuration")
+    assert response.code == 404
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_operations_are_told_that_all_is_well(service: Service, path: str) -> None:
+    response = await send(service.base_url + path)
+    assert response.code == 200
+    assert json_of(response) == {"status": "ok"}
+    assert response.headers["Cache-Control"] == "no-store"
+    head = await send(service.base_url + path, "HEAD")
+    assert head.code == 200
+    assert head.body == b""
+
+
+@pytest.mark.gen_test
+async def test_the_stylesheet_is_cached_by_its_version(service: Service) -> None:
+    page = (await service.browser().get("/")).body.decode()
+    address = page.split('rel="stylesheet" href="')[1].split('"')[0]
+    assert address.startswith("/static/latchkey.css?v=")
+    response = await send(service.base_url + address)
+    assert response.code == 200
+    assert response.headers["Content-Type"].startswith("text/css")
+    assert "max-age=" in response.headers["Cache-Control"]
+    assert response.headers["X-Content-Type-Options"] == "nosniff"

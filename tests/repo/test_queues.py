@@ -1,0 +1,72 @@
+"""Whatever runs in a thread or waits for a place: how much of it one person, owner or stranger can take."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from handlers.core.image_upload import Studio
+from store.refused import Refused
+
+HERE = Path(__file__).resolve().parent.parent.parent
+MAKERS = {"ThreadPoolExecutor", "Threads", "Places", "Readers", "Semaphore", "Fair", "Turns", "Queue", "to_thread"}
+FOLDERS = ("handlers", "observability", "outbound", "runtime", "store")
+
+BOUNDS = {
+    "handlers/core/site.py Places": "for one person, by the settings: test_overload_ai.py, test_overload.py",
+    "runtime/processes.py Places": "the same",
+    "runtime/demo.py to_thread": "nobody's: the demo app starts once",
+    "handlers/core/reading.py Places": "for one person: test_reading.py",
+    "handlers/core/reading.py Threads": "one body of a person: test_reading.py",
+    "handlers/core/image_upload.py ThreadPoolExecutor": "one picture of a person: here",
+    "handlers/ai/call.py to_thread": "AI calls of a person under way, by the settings: test_overload_ai.py",
+    "outbound/ai/meter.py to_thread": "the same",
+    "handlers/ops/metrics.py ThreadPoolExecutor": "nobody's: the operator's own port",
+    "store/crypto/passwords.py ThreadPoolExecutor": "by address and account: test_passwords.py, test_known_devices.py",
+    "store/wiring.py Threads": "by address before: test_passkeys_hostile.py",
+    "store/limits.py Turns": "one form of a person that verifies a password: test_own_passwords.py",
+    "store/engine/turns.py Turns": "one passkey answer of a person: test_passkeys_hostile.py",
+    "store/threads.py ThreadPoolExecutor": "by whoever makes one",
+    "outbound/fetching.py Fair": "a share for each person: test_fetching.py",
+    "outbound/mail/mailer.py Semaphore": "by address and account before: test_mailed_passwords.py",
+    "outbound/mail/mailer.py to_thread": "the same",
+    "outbound/address_policy.py Fair": "a share for each owner: test_webhook_fairness.py",
+    "outbound/keyed_semaphore.py Fair": "by whoever makes one: test_turns.py",
+    "outbound/webhooks/poster.py Fair": "a share for each owner: test_webhook_fairness.py",
+    "outbound/webhooks/poster.py Turns": "each app; each host, a share for each owner: test_webhook_fairness.py",
+    "handlers/core/reading.py Turns": "one body of a person: test_reading.py",
+}
+"""Each place where one is made, with what bounds one person's part of it, and the test of that."""
+
+
+def made() -> set[str]:
+    """Where one is made: the file and what it calls."""
+    found = set()
+    for folder in FOLDERS:
+        for file in sorted((HERE / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call):
+                    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                    if name in MAKERS:
+                        found.add(f"{file.relative_to(HERE)} {name}")
+    return found
+
+
+def test_of_everything_that_waits_it_is_said_what_bounds_one_person() -> None:
+    assert made() == set(BOUNDS)
+
+
+def test_what_is_named_as_its_test_exists() -> None:
+    known = {path.name for path in (HERE / "tests").rglob("test_*.py")}
+    named = {word for words in BOUNDS.values() for word in words.replace(",", " ").split() if word.endswith(".py")}
+    assert named - known == set()
+
+
+def test_a_person_has_one_picture_at_work() -> None:
+    studio = Studio()
+    studio.enter("ada")
+    with pytest.raises(Refused):
+        studio.enter("ada")
+    studio.enter("bea")

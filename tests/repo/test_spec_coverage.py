@@ -1,0 +1,60 @@
+"""Every clause of the specification and every known trap has a test that names it, and no test names another."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.lists.spec_clauses import CLAUSES, TRAPS, Clause
+
+HERE = Path(__file__).parent.parent
+
+
+def marked() -> Iterator[tuple[str, object, str]]:
+    """Each `pytest.mark.spec(...)` and `pytest.mark.trap(...)` of the suite: which, what it names and where."""
+    for path in sorted(HERE.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("pytest.mark.spec", "pytest.mark.trap"):
+                where = f"{path.name}:{node.lineno}"
+                assert len(node.args) == 1, f"{where}: one clause each"
+                assert isinstance(node.args[0], ast.Constant), f"{where}: a literal"
+                yield ast.unparse(node.func).rpartition(".")[2], node.args[0].value, where
+
+
+@pytest.fixture(scope="module")
+def places() -> Mapping[str, Mapping[object, list[str]]]:
+    """Where the suite names each clause and each trap."""
+    found: dict[str, dict[object, list[str]]] = {"spec": defaultdict(list), "trap": defaultdict(list)}
+    for marker, named, where in marked():
+        found[marker][named].append(where)
+    return found
+
+
+def each(clauses: Mapping[str, Clause] | Mapping[int, Clause]) -> list[object]:
+    return [pytest.param(name, clause, id=f"{name} {clause.summary}") for name, clause in clauses.items()]
+
+
+def check(name: object, clause: Clause, places: Mapping[object, list[str]]) -> None:
+    if clause.later:
+        assert name not in places, f"{name} is tested now: take `later` out of tests/support/lists/spec_clauses.py"
+    else:
+        assert name in places, f"no test is marked for {name}: {clause.summary}"
+
+
+@pytest.mark.parametrize(("name", "clause"), each(CLAUSES))
+def test_a_clause_has_a_test(places: Mapping[str, Mapping[object, list[str]]], name: str, clause: Clause) -> None:
+    check(name, clause, places["spec"])
+
+
+@pytest.mark.parametrize(("name", "clause"), each(TRAPS))
+def test_a_trap_has_a_test(places: Mapping[str, Mapping[object, list[str]]], name: int, clause: Clause) -> None:
+    check(name, clause, places["trap"])
+
+
+def test_no_test_names_what_is_no_clause_and_no_trap(places: Mapping[str, Mapping[object, list[str]]]) -> None:
+    assert {name: where for name, where in places["spec"].items() if name not in CLAUSES} == {}
+    assert {name: where for name, where in places["trap"].items() if name not in TRAPS} == {}

@@ -1,0 +1,60 @@
+"""The targets of `make` that run tests leave none out: each test has one, and `.ci/run` calls all."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import APART
+
+ROOT = Path(__file__).parent.parent.parent
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+TARGETS = ("test", "test-browser", "test-bench")
+
+
+def expression_of(target: str) -> str:
+    """Which tests a target runs, as pytest is told."""
+    (recipe,) = re.findall(rf"^{target}:.*\n\t(.*)", MAKEFILE, re.MULTILINE)
+    (found,) = re.findall(r'pytest \$\(PARALLEL\) -m (?:"([^"]+)"|(\w+)) \$\(ARGS\)$', recipe)
+    return "".join(found)
+
+
+def test_each_test_has_exactly_one_target() -> None:
+    """Whatever markers of those that the targets know it has."""
+    known = {name for target in TARGETS for name in re.findall(r"\w+", expression_of(target))} - {"not", "and", "or"}
+    assert known == set(APART)
+    for size in (0, 1):
+        for markers in combinations(sorted(known), size):
+            has = {name: name in markers for name in known}
+            # The expressions of pytest are those of Python.
+            taken = [target for target in TARGETS if eval(expression_of(target), {}, has)]  # noqa: S307  # our own file
+            assert len(taken) == 1, f"{markers}: {taken}"
+
+
+def test_no_file_has_two_of_these_markers() -> None:
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        assert sum(path.name.startswith(beginnings) for beginnings in APART.values()) <= 1, path.name
+
+
+def test_everything_a_change_must_pass_includes_them() -> None:
+    called = re.findall(r"^make (\S+)$", (ROOT / ".ci" / "run").read_text("utf-8"), re.MULTILINE)
+    assert set(TARGETS) <= set(called)
+    # Nothing that is set up for all runs of pytest leaves tests out.
+    settings = (ROOT / "setup.cfg").read_text("utf-8").split("[tool:pytest]")[1].split("\n[")[0]
+    (options,) = re.findall(r"^addopts = (.*)$", settings, re.MULTILINE)
+    assert not {"-m", "-k", "--ignore", "--deselect"} & {option.partition("=")[0] for option in options.split()}
+
+
+def test_markers_are_those_of_what_a_file_uses(request: pytest.FixtureRequest) -> None:
+    """Chromium is driven in files that say so by their name; so are the programs that measure."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        text = path.read_text("utf-8")
+        drives = bool(re.search(r"^from tests(?:\.\w+)*\.webdriver import .*\bChromium\b", text, re.MULTILINE))
+        assert drives == path.name.startswith(APART["browser"]), path.name
+        names = {
+            item.name for item in request.session.items if item.path == path and item.get_closest_marker("browser")
+        }
+        assert drives or not names

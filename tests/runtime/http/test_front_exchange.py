@@ -1,0 +1,399 @@
+"""Requests and answers on the fast HTTP server, over raw sockets; what Tornado's own does too is asked of both."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+from tornado.httputil import HTTPHeaders, HTTPMessageDelegate, HTTPServerConnectionDelegate, ResponseStartLine
+from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
+
+from tests.support.http.fronts import Answer, joined, request, running, statuses, until, within
+
+both = pytest.mark.parametrize("front", ["fast", "tornado"])
+CLOSE = "Connection: close"
+
+
+class Echo(RequestHandler):
+    """Answers with method, path and body."""
+
+    async def get(self) -> None:
+        if self.get_query_argument("slow", ""):
+            await asyncio.sleep(0)
+        self.finish(f"{self.request.method} {self.request.uri} {self.request.body.decode()}")
+
+    post = head = delete = get
+
+
+class Pieces(RequestHandler):
+    """Writes a piece at a time."""
+
+    async def get(self) -> None:
+        for piece in ("one", "two", "", "three"):
+            self.write(piece)
+            await self.flush()
+
+
+class Empty(RequestHandler):
+    """Answers with a status alone."""
+
+    def get(self, status: str) -> None:
+        self.set_status(int(status))
+
+
+@stream_request_body
+class Counting(RequestHandler):
+    """Takes a body a piece at a time, each in a turn of the loop of its own."""
+
+    def prepare(self) -> None:
+        self.lengths: list[int] = []
+        if limit := self.get_query_argument("limit", ""):
+            self.request.connection.set_max_body_size(int(limit))
+        if self.get_query_argument("refuse", ""):
+            raise HTTPError(403)
+
+    async def data_received(self, chunk: bytes) -> None:
+        self.lengths.append(len(chunk))
+        await asyncio.sleep(0)
+
+    def post(self) -> None:
+        self.finish({"total": sum(self.lengths), "most": max(self.lengths, default=0)})
+
+
+APP = Application(
+    [("/pieces", Pieces), (r"/empty/(\d+)", Empty), ("/counting", Counting), ("/.*", Echo)],
+    log_function=lambda handler: None,
+)
+
+
+async def asked(front: str, *sent: bytes, head: bool = False, **options: Any) -> list[Answer]:
+    """The answers to requests sent in one piece on one connection."""
+    async with running(APP, front, **options) as server, await server.connect() as client:
+        client.write(joined(sent))
+        return [await client.answer(head=head) for _ in sent]
+
+
+@pytest.mark.gen_test
+@both
+async def test_a_connection_is_kept(front: str) -> None:
+    async with running(APP, front) as server, await server.connect() as client:
+        for number in range(3):
+            client.write(request("POST", f"/{number}", body=b"x" * number))
+            assert (await client.answer()).body == f"POST /{number} {'x' * number}".encode()
+
+
+@pytest.mark.gen_test
+@both
+async def test_pipelined_requests_are_answered_in_order(front: str) -> None:
+    sent = [request("POST", f"/{number}?slow={number % 2}", body=b"b" * number) for number in range(1, 20)]
+    answers = await asked(front, *sent)
+    assert [answer.body.split()[1] for answer in answers] == [f"/{n}?slow={n % 2}".encode() for n in range(1, 20)]
+
+
+@pytest.mark.gen_test
+@both
+async def test_one_request_at_a_time_is_with_the_application(front: str) -> None:
+    begun: list[str] = []
+    go_on = asyncio.Event()
+
+    class Held(RequestHandler):
+        async def get(self) -> None:
+            begun.append(self.request.path)
+            await go_on.wait()
+
+    app = Application([("/.*", Held)], log_function=lambda handler: None)
+    async with running(app, front) as server, await server.connect() as client:
+        client.write(request("GET", "/first") + request("GET", "/second"))
+        await until(lambda: bool(begun))
+        async with await server.connect() as other:  # a whole round of the loop later
+            other.write(request("GET", "/other"))
+            await until(lambda: "/other" in begun)
+        assert begun == ["/first", "/other"]
+        go_on.set()
+        assert [(await client.answer()).status for _ in range(2)] == [200, 200]
+        assert begun == ["/first", "/other", "/second"]
+
+
+@pytest.mark.gen_test
+async def test_however_a_request_is_cut_it_is_the_same() -> None:
+    sent = (
+        request("POST", "/a", "Transfer-Encoding: chunked") + b"5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n"
+        b"\r\n" + request("POST", "/b", body=b"hello") + request("GET", "/c")
+    )
+    for size in (1, 2, 3, 7, 50):
+        async with running(APP) as server, await server.connect() as client:
+            for at in range(0, len(sent), size):
+                client.write(sent[at : at + size])
+                await asyncio.sleep(0)
+            bodies = [(await client.answer()).body for _ in range(3)]
+            assert bodies == [b"POST /a hello!", b"POST /b hello", b"GET /c "]
+
+
+@pytest.mark.gen_test
+@both
+async def test_an_answer_of_unknown_length_goes_out_in_chunks(front: str) -> None:
+    async with running(APP, front) as server, await server.connect() as client:
+        client.write(request("GET", "/pieces"))
+        head = await within(client.reader.readuntil(b"\r\n\r\n"))
+        assert b"Transfer-Encoding: chunked\r\n" in head
+        assert b"Content-Length" not in head
+        assert await client.chunks() == [b"one", b"two", b"three"]
+
+
+@pytest.mark.gen_test
+@both
+async def test_http_1_0_gets_no_chunks_and_the_end_of_the_connection(front: str) -> None:
+    async with running(APP, front) as server:
+        received = await server.ask(request("GET", "/pieces", version="1.0"))
+    assert received.endswith(b"\r\n\r\nonetwothree")
+    assert b"chunked" not in received
+
+
+@pytest.mark.gen_test
+async def test_http_1_0_is_not_kept_where_only_the_end_tells_the_length() -> None:
+    async with running(APP) as server:
+        received = await server.ask(request("GET", "/pieces", "Connection: keep-alive", version="1.0"))
+    assert b"Keep-Alive" not in received
+
+
+@pytest.mark.gen_test
+@both
+async def test_http_1_0_is_kept_where_it_is_asked_for(front: str) -> None:
+    kept = request("GET", "/", "Connection: keep-alive", version="1.0")
+    first, second = await asked(front, kept, kept)
+    assert first.fields["connection"] == second.fields["connection"] == "Keep-Alive"
+
+
+@pytest.mark.gen_test
+@both
+@pytest.mark.parametrize(
+    ("sent", "options"),
+    [
+        pytest.param(request("GET", "/", CLOSE), {}, id="asked to"),
+        pytest.param(request("GET", "/"), {"no_keep_alive": True}, id="no_keep_alive"),
+    ],
+)
+async def test_a_connection_that_ends_says_so(front: str, sent: bytes, options: dict[str, Any]) -> None:
+    async with running(APP, front, **options) as server:
+        received = await server.ask(sent + request("GET", "/ignored"))
+    assert statuses(received) == (200,)
+    assert b"Connection: close\r\n" in received
+
+
+@pytest.mark.gen_test
+@both
+async def test_head_has_the_length_and_no_body(front: str) -> None:
+    answers = await asked(front, request("HEAD", "/a"), request("HEAD", "/b"), head=True)
+    assert [answer.fields["content-length"] for answer in answers] == ["8", "8"]
+
+
+@pytest.mark.gen_test
+@both
+@pytest.mark.parametrize("status", [204, 304])
+async def test_without_a_body(front: str, status: int) -> None:
+    empty, after = await asked(front, request("GET", f"/empty/{status}"), request("GET", "/after"))
+    assert empty.status == status
+    assert "transfer-encoding" not in empty.fields
+    assert after.body == b"GET /after "
+
+
+@pytest.mark.gen_test
+@both
+async def test_who_expects_continue_is_told_before_the_body(front: str) -> None:
+    async with running(APP, front) as server, await server.connect() as client:
+        client.write(request("POST", "/", "Expect: 100-continue", "Content-Length: 5"))
+        assert (await client.answer()).status == 100
+        client.write(b"hello")
+        assert (await client.answer()).body == b"POST / hello"
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(request("POST", "/", "Expect: 100-continue", CLOSE, body=b"hello"), id="the body is there"),
+        pytest.param(request("GET", "/", "Expect: 100-continue", CLOSE), id="no body"),
+        pytest.param(request("POST", "/", "Expect: 100-continue", body=b"hi", version="1.0"), id="HTTP/1.0"),
+        pytest.param(request("POST", "/", "Expect: a miracle", CLOSE, body=b"hello"), id="something else"),
+    ],
+)
+async def test_nobody_else_is_told_to_continue(sent: bytes) -> None:
+    async with running(APP) as server:
+        assert statuses(await server.ask(sent)) == (200,)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        pytest.param(request("POST", "/", "Expect: 100-continue", "Content-Length: 101"), 400, id="too large"),
+        pytest.param(
+            request("POST", "/counting?refuse=1", "Expect: 100-continue", "Content-Length: 9"), 403, id="refused"
+        ),
+    ],
+)
+async def test_a_body_that_is_refused_is_not_asked_for(sent: bytes, expected: int) -> None:
+    async with running(APP, max_body_size=100) as server:
+        assert statuses(await server.ask(sent)) == (expected,)
+
+
+@pytest.mark.gen_test
+@both
+async def test_a_large_body_is_streamed_in_pieces(front: str) -> None:
+    body = b"x" * 300_000
+    (answer,) = await asked(front, request("POST", "/counting", body=body))
+    assert b'"total": 300000' in answer.body
+    most = int(answer.body.rpartition(b": ")[2].rstrip(b"}"))
+    assert most <= 65_536
+
+
+@pytest.mark.gen_test
+@both
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(("limit", "status"), [(2000, 200), (1000, 400)])
+async def test_a_handler_sets_the_limit_of_its_body(front: str, chunked: bool, limit: int, status: int) -> None:
+    target, body = f"/counting?limit={limit}", b"x" * 1500
+    sent = request("POST", target, CLOSE, body=body)
+    if chunked:
+        sent = request("POST", target, CLOSE, "Transfer-Encoding: chunked") + b"5dc\r\n" + body + b"\r\n0\r\n\r\n"
+    async with running(APP, front, max_body_size=100) as server:
+        assert statuses(await server.ask(sent)) == (status,)
+
+
+@pytest.mark.gen_test
+async def test_an_answer_before_the_end_of_the_body_arrives_though_the_client_goes_on_sending() -> None:
+    async with running(APP) as server, await server.connect() as client:
+        client.write(request("POST", "/counting?refuse=1", body=b"x" * 500_000) + request())
+        received = await within(client.reader.read())  # no reset, which can overtake an answer
+    assert statuses(received) == (403,)
+    assert received.endswith(b"</html>")
+
+
+class Delegate(HTTPMessageDelegate):
+    """What a bare application does: `steps` says when it answers, and how."""
+
+    def __init__(self, connection: Any, steps: Any) -> None:
+        self.connection = connection
+        self.steps = steps
+
+    def headers_received(self, start_line: Any, headers: HTTPHeaders) -> Awaitable[None] | None:
+        if "early" in self.steps:
+            self.answer()
+        return asyncio.sleep(0) if "later" in self.steps else None
+
+    def finish(self) -> None:
+        if "early" not in self.steps:
+            self.answer()
+
+    def answer(self) -> None:
+        head = HTTPHeaders({"Content-Length": "5"}) if "sized" in self.steps else HTTPHeaders()
+        if "raw" in self.steps:
+            self.connection.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+        else:
+            reason = "O\nK" if "odd reason" in self.steps else "OK"
+            if "odd header" in self.steps:
+                head = HTTPHeaders()
+                head["X-A"] = "a\r\nX-B: b"
+            self.connection.write_headers(ResponseStartLine("", 200, reason), head)
+        self.connection.write(b"hel" if "short" in self.steps else b"hello")
+        if "long" in self.steps:
+            self.connection.write(b"!")
+        self.connection.finish()
+
+
+class Bare(HTTPServerConnectionDelegate):
+    """An application that is none of Tornado's."""
+
+    def __init__(self, *steps: str) -> None:
+        self.steps = steps
+        self.closed: list[object] = []
+
+    def start_request(self, server_conn: object, request_conn: Any) -> HTTPMessageDelegate:
+        self.connection = server_conn
+        return Delegate(request_conn, self.steps)
+
+    def on_close(self, server_conn: object) -> None:
+        self.closed.append(server_conn)
+
+
+@pytest.mark.gen_test
+async def test_a_delegate_of_ones_own() -> None:
+    app = Bare()
+    async with running(app) as server:
+        async with await server.connect() as client:
+            client.write(request() + request())
+            assert [(await client.answer()).body for _ in range(2)] == [b"hello", b"hello"]
+        await until(lambda: app.closed == [app.connection])
+
+
+@pytest.mark.gen_test
+async def test_no_number_of_requests_that_are_answered_at_once_is_too_large() -> None:
+    async with running(Bare("sized")) as server:
+        received = await server.ask(request() * 2000 + request("GET", "/", CLOSE))
+    assert len(statuses(received)) == 2001
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "sent", [b"GET / HTTP/1.1\r\n\r\n", request("GET", "/", "Host: elsewhere"), b"GET / HTTP/1.1\n"]
+)
+async def test_a_delegate_of_ones_own_sees_nothing_odd_either(sent: bytes) -> None:
+    async with running(Bare("sized")) as server:
+        assert statuses(await server.ask(sent)) == (400,)
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "steps", [("early", "sized"), ("early", "later", "sized"), ("later", "sized"), ("raw",), ("sized",)]
+)
+async def test_ways_to_answer(steps: tuple[str, ...]) -> None:
+    async with running(Bare(*steps)) as server, await server.connect() as client:
+        client.write(request() + request())
+        assert [(await client.answer()).body for _ in range(2)] == [b"hello", b"hello"]
+
+
+@pytest.mark.gen_test
+@both
+@pytest.mark.parametrize(
+    ("steps", "sent"),
+    [
+        pytest.param(("sized", "short"), b"\r\n\r\nhel", id="shorter than its Content-Length"),
+        pytest.param(("sized", "long"), b"\r\n\r\nhello", id="longer than its Content-Length"),
+        pytest.param(("odd header",), b"", id="a header of two lines"),
+        pytest.param(("odd reason",), b"", id="a reason of two lines"),
+    ],
+)
+async def test_an_answer_that_cannot_be_ends_the_connection(
+    front: str, steps: tuple[str, ...], sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(Bare(*steps), front) as server:
+        received = await server.ask(request() + request())
+    assert len(statuses(received)) <= 1
+    assert b"X-B" not in received
+    assert received.endswith(sent)
+    assert "Uncaught exception" in caplog.text
+
+
+@pytest.mark.gen_test
+async def test_a_request_leaves_no_cycle_in_memory() -> None:
+    async with running(APP) as server, await server.connect() as client:
+        client.write(request())
+        await client.answer()
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            client.write(request("POST", "/a", body=b"x") + request("GET", "/b"))
+            assert [(await client.answer()).status for _ in range(2)] == [200, 200]
+            gc.collect()
+            left = {
+                type(one).__name__ for one in gc.garbage if type(one).__module__.startswith(("runtime.http", "tornado"))
+            }
+            assert left == set()
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()

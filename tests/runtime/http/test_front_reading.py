@@ -1,0 +1,130 @@
+"""Whatever bytes come: what the fast HTTP server takes for a request, Tornado's parser takes for the same request."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tornado.httputil import HTTPHeaders, HTTPInputError, parse_request_start_line
+
+from runtime.http import fields
+from runtime.http.body import BYTES_EACH, MOST_CHUNKS, Chunked
+from runtime.http.head import CHUNKED, check_beginning, read_head
+
+LINES = [
+    b"GET / HTTP/1.1", b"POST /a?b=c HTTP/1.1", b"OPTIONS * HTTP/1.1", b"FROB / HTTP/1.0", b"Host: localhost",
+    b"host: a", b"Content-Length: 5", b"content-length: 6", b"Transfer-Encoding: chunked",
+    b"Transfer-Encoding: gzip, chunked", b"Connection: close", b"Connection: keep-alive, x", b"Expect: 100-continue",
+    b"X-A: \xe9", b"X-A:", b"X-A: b",
+]  # fmt: skip
+ODD = [
+    b"\r",
+    b"\n",
+    b"\r\n",
+    b" ",
+    b"\t",
+    b"\0",
+    b":",
+    b",",
+    b"\x0b",
+    b"\x7f",
+    b"\xa0",
+    b"5",
+    b"+",
+    b";",
+    b"#",
+    b"HTTP/1.1",
+]
+
+heads = st.lists(st.sampled_from(LINES), min_size=1, max_size=6).map(lambda lines: b"\r\n".join([*lines, b"", b""]))
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A head with something put in, or cut out, here and there."""
+    head = draw(heads)
+    for _ in range(draw(st.integers(0, 3))):
+        at, length = draw(st.integers(0, len(head))), draw(st.sampled_from([0, 0, 1, 2]))
+        head = head[:at] + draw(st.sampled_from([b"", *ODD])) + head[at + length :]
+    return head.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+
+@given(damaged() | st.binary(max_size=60).map(lambda data: data + b"\r\n\r\n"))
+@example(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+@example(b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n")
+def test_what_is_accepted_is_what_tornado_reads(data: bytes) -> None:
+    try:
+        head = read_head(data)
+    except HTTPInputError:
+        return
+    line, _, rest = data.decode("latin-1").removeprefix("\r\n").partition("\r\n")
+    headers = HTTPHeaders.parse(rest)
+    assert head.start_line == parse_request_start_line(line)
+    assert list(head.headers.get_all()) == list(headers.get_all())
+    assert dict(head.headers) == dict(headers)
+    # Read once more in the plainest way: one length, or chunks, or neither.
+    lengths, codings = headers.get_list("Content-Length"), headers.get_list("Transfer-Encoding")
+    assert [*lengths, *codings] == ([] if head.length == 0 and not lengths else [*lengths, *codings][:1])
+    assert head.length == (CHUNKED if codings else int(lengths[0]) if lengths else 0)
+    assert codings in ([], ["chunked"])
+    assert not re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n)", data)
+
+
+@given(damaged(), st.data())
+def test_who_is_cut_short_is_refused_only_for_what_would_be_refused_whole(data: bytes, draw: st.DataObject) -> None:
+    end = draw.draw(st.integers(1, len(data)))
+    since = draw.draw(st.integers(0, end))
+    try:
+        check_beginning(data[:end], since, 1000)
+    except HTTPInputError:
+        with pytest.raises(HTTPInputError):
+            read_head(data)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=20)), st.lists(st.integers(1, 9), min_size=1), st.integers(1, 30))
+def test_chunks_are_one_body_however_they_are_cut(chunks: list[bytes], sizes: list[int], most: int) -> None:
+    sent = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\nthe next"
+    body, buffer, pieces, turn = Chunked(), b"", [], 0
+    while not body.done:
+        piece, buffer = body.read(buffer, most, 10**6)
+        if piece:
+            pieces.append(piece)
+        elif not body.done:
+            assert sent, "more is asked for than there is"
+            size = sizes[turn % len(sizes)]
+            buffer, sent, turn = buffer + sent[:size], sent[size:], turn + 1
+    assert b"".join(pieces) == b"".join(chunks)
+    assert buffer + sent == b"the next"
+    assert all(len(piece) <= most for piece in pieces)
+
+
+def test_headers_are_filled_without_a_second_check() -> None:
+    """The shorter way holds in the Tornado that is installed; the longer one is the same."""
+    lines = {"Host": ["a"], "X-A": ["b", "c"]}
+    assert fields.headers_of is fields._filled
+    assert list(fields._filled(dict(lines)).get_all()) == list(fields._added(lines).get_all())
+
+
+def test_names_of_strangers_fill_no_memory() -> None:
+    for number in range(2 * fields._MOST_SEEN):
+        assert fields.spelled(b"x-%d" % number) == f"X-{number}"
+    assert len(fields._SEEN) <= fields._MOST_SEEN
+    fields._SEEN.clear()
+    assert fields.spelled(b"x" * fields.LONGEST_NAME) == "X" + "x" * (fields.LONGEST_NAME - 1)
+    assert not fields._SEEN
+
+
+@pytest.mark.parametrize("size", [1, BYTES_EACH // 2])
+def test_short_chunks_are_bounded_in_number(size: int) -> None:
+    body, piece = Chunked(), b"%x\r\n%b\r\n" % (size, b"x" * size)
+    with pytest.raises(HTTPInputError, match="too many chunks"):
+        body.read(piece * (2 * MOST_CHUNKS + 1), 2**22, 2**22)
+
+
+@pytest.mark.parametrize(("size", "number"), [(1, MOST_CHUNKS), (BYTES_EACH, 2**20 // BYTES_EACH)])
+def test_chunks_of_some_length_may_be_many(size: int, number: int) -> None:
+    body, piece = Chunked(), b"%x\r\n%b\r\n" % (size, b"x" * size)
+    read, rest = body.read(piece * (number - 1) + b"0\r\n\r\n", 2**22, 2**22)
+    assert (len(read), rest, body.done) == (size * (number - 1), b"", True)

@@ -1,0 +1,32 @@
+"""Forms of parts are read where a picture is uploaded, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from tornado import httputil
+
+from handlers.core.policy import POLICIES
+from handlers.routes import ROUTES
+from tests.support.http.driver import Service, send
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+PAGES = sorted(pattern for pattern, _, name in ROUTES if POLICIES[name].xsrf and name != "account-picture")
+BODY = b'--b\r\nContent-Disposition: form-data; name="_xsrf"\r\n\r\na\r\n--b--\r\n'
+HEADERS = {"Content-Type": "multipart/form-data; boundary=b", "Accept": "text/html"}
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_no_page_but_the_upload_takes_a_form_of_parts_apart(
+    service: Service, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    taken: list[bytes] = []
+    monkeypatch.setattr(httputil, "parse_multipart_form_data", lambda *given, **more: taken.append(given[1]))
+    odd = ["/nowhere", "/static/latchkey.css", "/" + "a" * 5_000, "/healthz"]
+    for pattern in [*PAGES, *odd]:
+        path = pattern.replace("([A-Za-z0-9_-]{1,64})", "web-app").replace("([A-Za-z0-9_-]{22})", "a" * 22)
+        answer = await send(
+            service.base_url + path.replace("([^/]+)", "a"), method, body=BODY, headers=HEADERS, described=False
+        )
+        assert answer.code == 415 or pattern in odd, (path, answer.code)
+        assert answer.code < 500, path
+    assert taken == []

@@ -1,0 +1,220 @@
+"""How servers leave: what has begun is answered, who has connected is served, and one takes the place of another
+without a request lost. On both HTTP servers, with one process and with several."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from dev.lab.engines import wait_until
+from runtime.listening import begin_no_more
+from store.crypto.keyring import KeyRing
+from tests.runtime.test_workers import asked, freeze, workers
+from tests.support.http.fronts import Client, request, statuses
+from tests.support.http.raw_http import all_serve, listens, status_of
+from tests.support.http.steady import HEALTH, Steady, revocation
+from tests.support.processes.engines import Engine, valkey
+from tests.support.processes.processes import QUICK, Server, children, refused
+
+shapes = pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(("--http", which, "--workers", count), id=f"{which}, {count}")
+        for which in ("fast", "tornado")
+        for count in ("1", "2")
+    ],
+)
+two_shapes = pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(("--http", "fast", "--workers", "1"), id="fast, 1"),
+        pytest.param(("--http", "tornado", "--workers", "2"), id="tornado, 2"),
+    ],
+)
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="SO_REUSEPORT spreads connections on Linux alone")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    """A store that several servers share."""
+    with valkey() as running:
+        yield running
+
+
+RING = KeyRing.generate(1)
+
+
+def server_on(engine: Engine, *options: str, port: int = 0) -> Server:
+    """A server on that store."""
+    return Server("--redis-url", engine.url, *QUICK, *options, port=port, environment={"LATCHKEY_SECRET_KEYS": RING})
+
+
+async def ended(server: Server) -> int:
+    """The exit status of a server that was told to stop."""
+    server.process.send_signal(signal.SIGTERM)
+    return await asyncio.to_thread(server.wait)
+
+
+@on_linux
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_a_server_that_does_not_start_takes_no_connection_from_the_one_that_serves(engine: Engine, count: str) -> None:
+    async def fail() -> None:
+        with server_on(engine, "--reuse-port") as old:
+            load = Steady(old.ready().port)
+            async with load.at_work():
+                await load.more(50)
+                other_keys = {"LATCHKEY_SECRET_KEYS": KeyRing.generate(2)}
+                options = ("--redis-url", engine.url, "--workers", count, "--reuse-port", *QUICK)
+                status, log = await asyncio.to_thread(refused, *options, port=old.port, environment=other_keys)
+                assert (status, "none of the configured secret keys" in log) == (1, True)
+                await load.more(100)
+            assert (load.lost, load.refused) == ([], 0)
+
+    asyncio.run(fail())
+
+
+@on_linux
+@shapes
+def test_one_server_takes_the_place_of_another_and_no_request_is_lost(engine: Engine, shape: tuple[str, ...]) -> None:
+    async def replace() -> None:
+        with server_on(engine, *shape, "--reuse-port") as old:
+            load = Steady(old.ready().port, (HEALTH, await revocation(engine.url, RING, old.here)))
+            async with load.at_work():
+                await load.more(200)
+                with server_on(engine, *shape, "--reuse-port", port=old.port) as new:
+                    await asyncio.to_thread(new.ready)
+                    await load.more(100)
+                    assert await ended(old) == 0
+                    await load.more(200)
+                    assert (load.lost, load.refused) == ([], 0)
+                    # And once more, without another one.
+                    load.until_refused = True
+                    assert await ended(new) == 0
+                    said = old.log + new.log
+        assert load.lost == []
+        assert load.refused > 0
+        assert set(load.statuses) == {200}
+        assert load.last
+        assert all(load.last)
+        assert "Traceback" not in said
+        assert "ERROR" not in said
+
+    asyncio.run(replace())
+
+
+@two_shapes
+def test_who_waits_to_be_accepted_is_served_before_the_socket_is_closed(shape: tuple[str, ...]) -> None:
+    with Server(*QUICK, *shape) as server:
+        port = server.ready().port
+        wait_until(lambda: len(children(server.process.pid)) == (3 if shape[-1] == "2" else 1))  # the store is one
+        frozen = workers(server) if shape[-1] == "2" else [server.process.pid]
+        for pid in frozen:
+            freeze(pid)
+        with asked(port) as waiting:
+            server.process.send_signal(signal.SIGTERM)
+            # The supervisor closes its own, which the frozen ones still have.
+            time.sleep(0.3)
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+            assert [connection.getresponse().status for connection in waiting] == [200] * len(waiting)
+            assert server.wait() == 0
+
+
+@two_shapes
+def test_balancers_are_told_first(shape: tuple[str, ...]) -> None:
+    with Server(*QUICK, *shape, "--drain-delay", "1") as server:
+        all_serve(port := server.ready().port)
+        kept = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        kept.request("GET", "/signin")
+        assert kept.getresponse().read()
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: {status_of(port, "/readyz") for _ in range(8)} == {503})
+        # It goes on serving, and connections that were kept end with their next answer.
+        assert status_of(port, "/healthz") == 200
+        assert status_of(port, "/signin") == 200
+        kept.request("GET", "/readyz")
+        last = kept.getresponse()
+        assert (last.status, last.headers["Connection"]) == (503, "close")
+        assert int(last.headers["Retry-After"]) > 0
+        kept.close()
+        assert server.wait() == 0
+        assert 1 <= time.monotonic() - began < 8
+        assert not listens(port)
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_ctrl_c_does_not_wait_for_balancers(count: str) -> None:
+    with Server(*QUICK, "--workers", count, "--drain-delay", "600") as server:
+        port = server.ready().port
+        assert server.stop(signal.SIGINT) == 0
+        assert not listens(port)
+    with Server(*QUICK, "--workers", count, "--drain-delay", "600") as server:
+        all_serve(port := server.ready().port)
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: {status_of(port, "/readyz") for _ in range(8)} == {503})
+        assert server.stop(signal.SIGINT) == 0
+
+
+def test_half_a_head_is_waited_for_a_moment() -> None:
+    async def finish() -> None:
+        with Server(*QUICK, "--redis-url", "memory", "--http", "fast") as server:
+            port, whole = server.ready().port, request("GET", "/healthz")
+            async with Client(*await asyncio.open_connection("127.0.0.1", port)) as client:
+                client.write(whole[:10])
+                assert [status_of(port), status_of(port)] == [200, 200]  # as in SignIn
+                server.process.send_signal(signal.SIGTERM)
+                while listens(port):
+                    await asyncio.sleep(0.01)
+                client.write(whole[10:])
+                assert statuses(await client.rest()) == (200,)
+            assert await asyncio.to_thread(server.wait) == 0
+
+    asyncio.run(finish())
+
+
+def test_idle_connections_do_not_keep_a_server() -> None:
+    with Server(*QUICK, "--redis-url", "memory") as server:
+        kept = http.client.HTTPConnection("127.0.0.1", server.ready().port, timeout=10)
+        kept.request("GET", "/healthz")
+        assert kept.getresponse().read()
+        began = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - began < 5
+        kept.close()
+
+
+@on_linux
+def test_only_servers_that_share_the_port_get_it(engine: Engine) -> None:
+    with server_on(engine, "--reuse-port") as server:
+        port = server.ready().port
+        status, log = refused(*QUICK, "--redis-url", "memory", port=port)
+    assert (status, log) == (1, f"latchkey: cannot listen on localhost:{port}: Address already in use\n")
+
+
+@on_linux
+def test_a_socket_that_begins_no_more_handshakes_still_ends_those_that_have_begun() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        before = socket.create_connection(listening.getsockname())
+        begin_no_more(listening)
+        with socket.socket() as late:
+            late.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                late.connect(listening.getsockname())
+        accepted, _ = listening.accept()
+        before.sendall(b"here")
+        accepted.settimeout(5)
+        assert accepted.recv(10) == b"here"
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+        before.close()
+        accepted.close()

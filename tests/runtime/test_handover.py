@@ -1,0 +1,51 @@
+"""What a supervisor hands to its workers arrives whole, and the last of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from runtime.handover import LARGEST, Handover
+
+
+def test_what_was_given_last_is_taken() -> None:
+    handover = Handover()
+    assert handover.take() is None
+    for content in (b"first", b"the second", b"", b"x" * LARGEST, b"last"):
+        handover.give(content)
+        assert [handover.take(), handover.take()] == [content, content]
+
+
+def test_what_there_is_no_room_for_leaves_what_was_given_before() -> None:
+    handover = Handover()
+    handover.give(b"before")
+    with pytest.raises(ValueError, match="room"):
+        handover.give(b"x" * (LARGEST + 1))
+    assert handover.take() == b"before"
+
+
+def test_nobody_takes_the_half_of_anything() -> None:
+    handover, contents = Handover(), [b"a" * 50_000, b"b" * 70_000, b"c" * 60_000]
+    handover.give(contents[0])
+    child = os.fork()
+    if child == 0:
+        try:
+            while True:
+                for content in contents:
+                    handover.give(content)
+        finally:
+            os._exit(1)
+    taken: set[bytes | None] = set()
+    try:
+        # However late the child comes to work, and whatever share of the processor it has.
+        deadline = time.monotonic() + 30
+        while len(taken) < len(contents) and time.monotonic() < deadline:
+            taken.add(handover.take())
+        taken |= {handover.take() for _ in range(3000)}
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert taken == set(contents)

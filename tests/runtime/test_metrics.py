@@ -1,0 +1,272 @@
+"""What goes wrong is counted by its cause: overload, a store that is away, models that fail, mails that stay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from handlers.core.application import Latchkey
+from handlers.core.concurrency import Places
+from handlers.core.site import Site
+from handlers.routes import make_application
+from observability.metrics.exposition import Exposition
+from observability.metrics.measures import Measures
+from observability.metrics.memory import Memory
+from outbound.mail import mailer as mail_module
+from outbound.mail.mailer import Undelivered
+from tests.conftest import OpenStore
+from tests.support.browser.mailbox import LETTER, Kept, mailer
+from tests.support.http.driver import Service, send
+from tests.support.http.scraping import Samples, parsed
+from tests.support.http.upstream import Plan, ScriptedUpstream, error, events_of, message
+from tests.support.processes.engines import Engine, valkey
+from tests.support.store.spender import MODEL, OpenStream, Spender, at_rest, hurry, question, reached
+
+pytestmark = pytest.mark.gen_test(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    """A Valkey of the module's own, which may be frozen."""
+    with valkey() as made:
+        yield made
+
+
+@pytest.fixture
+def ai_store(open_store: OpenStore, engine: Engine) -> object:
+    engine.empty()
+    return open_store(engine.url, timeout=0.5)
+
+
+@pytest.fixture
+def memory() -> Memory:
+    """Where it is counted."""
+    return Memory()
+
+
+@pytest.fixture
+def site(ai_site: Site, memory: Memory) -> Site:
+    """One that is measured, with a model on the scripted upstream."""
+    return replace(ai_site, measures=Measures(memory.place(0)))
+
+
+@pytest.fixture
+def app(site: Site) -> Latchkey:
+    """One that counts."""
+    made = make_application(site)
+    made.measures = site.measures
+    site.store.watched_by(site.measures.took)
+    site.measures.scripts = site.store.answers
+    return made
+
+
+class Seen:
+    """What is told, since the last look."""
+
+    def __init__(self, memory: Memory, measures: Measures) -> None:
+        self._told, self._measures = Exposition(memory, {}), measures
+        self._before: Samples = {}
+
+    def risen(self, *names: str) -> Samples:
+        """By how much the samples of some metrics have risen."""
+        self._measures.fold()
+        now = parsed(self._told.rendered("")[0].decode())
+        before, self._before = self._before, now
+        return {
+            name: value - before.get(name, 0)
+            for name, value in now.items()
+            if name.partition("{")[0] in names and value != before.get(name, 0)
+        }
+
+
+@pytest.fixture
+def seen(memory: Memory, site: Site) -> Seen:
+    """What is told."""
+    return Seen(memory, site.measures)
+
+
+UNAVAILABLE, ANSWERED, REFUSED = "latchkey_unavailable_total", "latchkey_requests_total", "latchkey_refusals_total"
+
+
+async def test_who_is_sent_away_is_counted_by_route_and_stands_among_no_answers(
+    service: Service, app: Latchkey, seen: Seen
+) -> None:
+    seen.risen()
+    app.bound = 0
+    for path, method in (("/api/oauth/userinfo", "GET"), ("/nothing", "GET"), ("/api/v1/data/a/b", "PUT")):
+        body = "{}" if method == "PUT" else None
+        answer = await send(service.base_url + path, method, body=body, headers={"Content-Type": "application/json"})
+        assert answer.code == 503
+    assert (await send(f"{service.base_url}/healthz")).code == 200
+    assert seen.risen(UNAVAILABLE, ANSWERED) == {
+        "latchkey_unavailable_total{cause=requests,route=userinfo}": 1,
+        "latchkey_unavailable_total{cause=requests,route=unmatched}": 1,
+        "latchkey_unavailable_total{cause=requests,route=document}": 1,
+        "latchkey_requests_total{method=GET,route=healthz,status=200}": 1,
+    }
+
+
+async def test_a_store_that_is_away_is_a_cause_and_an_answer(service: Service, engine: Engine, seen: Seen) -> None:
+    await service.web.revoke("invented")
+    seen.risen()
+    engine.pause()
+    try:
+        assert (await service.web.revoke("invented")).code == 503
+    finally:
+        engine.resume()
+    assert seen.risen(UNAVAILABLE, REFUSED, "latchkey_store_calls_total") == {
+        "latchkey_unavailable_total{cause=store,route=revoke}": 1,
+        "latchkey_refusals_total{code=temporarily_unavailable,route=revoke}": 1,
+        "latchkey_store_calls_total{answer=unavailable,script=take_window}": 1,
+    }
+
+
+async def test_a_hasher_that_takes_no_more_is_a_cause(service: Service, seen: Seen) -> None:
+    browser = service.browser()
+    page = await browser.get("/signin")
+    seen.risen()
+    service.store.hasher.close()
+    assert (await browser.submit(page, "/signin", email="ada@example.com", password="x" * 12)).code == 503
+    assert seen.risen(UNAVAILABLE) == {"latchkey_unavailable_total{cause=passwords,route=signin}": 1}
+
+
+async def test_places_that_are_taken_are_a_cause(service: Service, app: Latchkey, seen: Seen) -> None:
+    spender = await Spender.make(service)
+    app.site = replace(app.site, ai_calls=Places(0))
+    seen.risen()
+    assert (await spender.ask(question())).code == 503
+    assert seen.risen(UNAVAILABLE) == {"latchkey_unavailable_total{cause=places,route=ai-messages}": 1}
+
+
+OVERLOADED = b'{"type": "error", "error": {"type": "overloaded_error", "message": "x"}}'
+OUTCOMES = [
+    pytest.param(Plan(), "ok", "settled", id="answers"),
+    pytest.param(Plan(status=500, body=b"{}"), "upstream_error", "released", id="fails"),
+    pytest.param(Plan(before="cut"), "upstream_error", "released", id="hangs up"),
+    pytest.param(Plan(before="hang"), "upstream_timeout", "released", id="is silent"),
+    pytest.param(Plan(status=529, body=OVERLOADED), "overloaded", "released", id="is overloaded"),
+]
+
+
+@pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
+@pytest.mark.parametrize(("plan", "outcome", "end"), OUTCOMES)
+async def test_a_call_of_a_models_server_is_counted_once_by_its_outcome(
+    service: Service,
+    site: Site,
+    upstream: ScriptedUpstream,
+    seen: Seen,
+    plan: Plan,
+    outcome: str,
+    end: str,
+    stream: bool,
+) -> None:
+    spender = await Spender.make(service)
+    hurry(site)
+    seen.risen()
+    upstream.plan = plan
+    await spender.ask(question(stream=stream or None))
+    labels = f"{{model={MODEL},outcome={outcome},server=scripted}}"
+    names = ("latchkey_upstream_calls_total", "latchkey_holds_total", "latchkey_upstream_seconds_count")
+    assert seen.risen(*names, "latchkey_request_seconds_count") == {
+        f"latchkey_upstream_calls_total{labels}": 1,
+        f"latchkey_upstream_seconds_count{{model={MODEL},server=scripted}}": 1,
+        "latchkey_holds_total{event=placed}": 1,
+        f"latchkey_holds_total{{event={end}}}": 1,
+    }
+
+
+async def test_a_stream_that_fails_in_the_middle_is_a_failure_though_its_status_is_200(
+    service: Service, upstream: ScriptedUpstream, seen: Seen
+) -> None:
+    spender = await Spender.make(service)
+    seen.risen()
+    upstream.plan = Plan(events=[*events_of(message())[:3], error("api_error")])
+    assert (await spender.ask(question(stream=True))).code == 200
+    assert seen.risen("latchkey_upstream_calls_total", ANSWERED) == {
+        f"latchkey_upstream_calls_total{{model={MODEL},outcome=upstream_error,server=scripted}}": 1,
+        "latchkey_requests_total{method=POST,route=ai-messages,status=200}": 1,
+    }
+
+
+async def test_a_call_whose_app_hung_up_was_cut_and_is_charged(
+    service: Service, app: Latchkey, upstream: ScriptedUpstream, seen: Seen
+) -> None:
+    spender = await Spender.make(service)
+    seen.risen()
+    upstream.plan = Plan(gate=asyncio.Semaphore(4))
+    stream = await OpenStream.open(spender)
+    await (await stream.begin()).read(4)
+    await reached(upstream)
+    stream.cut()
+    await at_rest(app)
+    (charged,) = await spender.charged()
+    risen = seen.risen("latchkey_upstream_calls_total", "latchkey_charged_microdollars_total", "latchkey_holds_total")
+    assert risen == {
+        f"latchkey_upstream_calls_total{{model={MODEL},outcome=cut,server=scripted}}": 1,
+        f"latchkey_charged_microdollars_total{{model={MODEL},server=scripted}}": charged,
+        "latchkey_holds_total{event=placed}": 1,
+        "latchkey_holds_total{event=settled}": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("failures", "waiting", "outcome"),
+    [
+        pytest.param([], 1000, "sent", id="sent"),
+        pytest.param([Undelivered("busy", temporary=True)], 1000, "sent", id="sent at the second try"),
+        pytest.param([Undelivered("no", temporary=False)], 1000, "failed", id="refused"),
+        pytest.param([Undelivered("busy", temporary=True)] * 3, 1000, "failed", id="busy for too long"),
+        pytest.param([], 0, "dropped", id="too many wait"),
+    ],
+)
+async def test_a_mail_is_counted_once_by_what_became_of_it(
+    failures: list[Undelivered], waiting: int, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport, told = Kept(), list[tuple[str, str]]()
+    transport.failures = list(failures)
+    sender = mailer(transport)
+    sender.watch = lambda what, became: told.append((what, became))
+    monkeypatch.setattr(mail_module, "MOST_WAITING", waiting)
+    sender.post(LETTER)
+    assert sender.queue == (1 if waiting else 0)
+    while sender.queue:
+        await asyncio.sleep(0.001)
+    assert told == [("reset", outcome)]
+
+
+async def test_a_mail_that_the_end_of_the_server_cuts_is_dropped() -> None:
+    class Hanging:
+        async def send(self, message: object) -> None:
+            await asyncio.Event().wait()
+
+    told = list[tuple[str, str]]()
+    sender = mailer(Hanging())
+    sender.watch = lambda what, became: told.append((what, became))
+    sender.post(LETTER)
+    await asyncio.sleep(0)
+    await sender.close(0.01)
+    assert told == [("reset", "dropped")]
+
+
+async def test_without_a_port_nothing_is_noted(service: Service, app: Latchkey, site: Site, seen: Seen) -> None:
+    app.measures = None
+    site.store.watched_by(None)
+    seen.risen()
+    await service.tokens()
+    assert site.measures._answers == []
+    assert seen.risen(ANSWERED, "latchkey_store_call_seconds_count") == {}
+
+
+async def test_nobody_but_the_app_itself_adds_to_its_requests(service: Service, seen: Seen) -> None:
+    web, called = service.web, "latchkey_app_requests_total"
+    seen.risen()
+    assert (await web.revoke("none", client_id=web.client_id)).code == 200
+    assert seen.risen(called) == {}
+    assert (await web.revoke("none", client_id=web.client_id, client_secret=str(web.secret))).code == 200
+    assert seen.risen(called) == {f"{called}{{client_id={web.client_id}}}": 1}
+    native = service.native
+    assert (await native.revoke("none", client_id=native.client_id)).code == 200
+    assert seen.risen(called) == {f"{called}{{client_id={native.client_id}}}": 1}

@@ -1,0 +1,240 @@
+"""What workers count in common memory: what replaces one goes on, levels end with it, and nothing grows for ever."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from observability.metrics import declared as of
+from observability.metrics import memory as module
+from observability.metrics.declared import KEPT, METRICS, MOST_APPS, OTHER, QUICK, Kept
+from observability.metrics.exposition import Exposition
+from observability.metrics.measures import Measures
+from observability.metrics.memory import Memory
+from store.engine.script_source import load_scripts
+from store.errors import StoreError, StoreUnavailable, Unconfirmed
+from tests.support.http.scraping import Samples, parsed
+
+BUILD = {"version": "1"}
+
+
+def told(memory: Memory) -> Samples:
+    """What a scrape of it says."""
+    return parsed(Exposition(memory, BUILD).rendered("")[0].decode())
+
+
+def test_what_workers_count_is_summed() -> None:
+    memory = Memory(3)
+    for number in range(3):
+        measures = Measures(memory.place(number))
+        for _ in range(number + 1):
+            measures.answered(("userinfo", "GET", 200, False, 0.002, "an-app"))
+        measures.fold()
+    samples = told(memory)
+    assert samples["latchkey_requests_total{method=GET,route=userinfo,status=200}"] == 6
+    assert samples["latchkey_app_requests_total{client_id=an-app}"] == 6
+    assert samples["latchkey_request_seconds_count{route=userinfo}"] == 6
+    assert samples["latchkey_request_seconds_sum{route=userinfo}"] == pytest.approx(0.012)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "least"),
+    [
+        pytest.param(0.0, 0.0005, id="none"),
+        pytest.param(0.0005, 0.0005, id="as much as the bound says"),
+        pytest.param(0.00051, 0.001, id="more than that"),
+        pytest.param(10.0, 10.0, id="the last bound"),
+        pytest.param(11.0, float("inf"), id="beyond"),
+    ],
+)
+def test_a_histogram_counts_up_to_its_bounds(seconds: float, least: float) -> None:
+    memory = Memory()
+    measures = Measures(memory.place(0))
+    measures.took("read_userinfo", seconds)
+    samples = told(memory)
+    for bound in (*QUICK, float("inf")):
+        name = "+Inf" if bound == float("inf") else str(bound)
+        found = samples[f"latchkey_store_call_seconds_bucket{{le={name},script=read_userinfo}}"]
+        assert found == float(bound >= least), name
+    assert samples["latchkey_store_call_seconds_sum{script=read_userinfo}"] == seconds
+
+
+def test_many_observations_at_once_are_those_of_each() -> None:
+    memory, drawn = Memory(2), random.Random(7)
+    measures = [Measures(memory.place(number)) for number in range(2)]
+    seconds = [drawn.choice((*QUICK, -1.0, 0.0, 20.0, 10 ** drawn.uniform(-5, 2))) for _ in range(2000)]
+    for one in seconds:
+        measures[0].answered(("together", "GET", 200, False, one, ""))
+        measures[1].answered(("apart", "GET", 200, False, one, ""))
+        measures[1].fold()
+    measures[0].fold()
+    samples = told(memory)
+    for route in ("together", "apart"):
+        for bound in (*map(str, QUICK), "+Inf"):
+            found = samples[f"latchkey_request_seconds_bucket{{le={bound},route={route}}}"]
+            assert found == sum(one <= float(bound) for one in seconds)
+        total = samples[f"latchkey_request_seconds_sum{{route={route}}}"]
+        assert total == pytest.approx(sum(max(0.0, one) for one in seconds))
+        assert samples[f"latchkey_requests_total{{method=GET,route={route},status=200}}"] == 2000
+
+
+def test_what_scripts_answered_is_counted_once_and_goes_on_in_another_process() -> None:
+    memory, answered = Memory(), [("read_userinfo", "ok", 3)]
+    for expected in (7, 14):
+        measures = Measures(memory.place(0))
+        measures.scripts = lambda: answered
+        answered[:] = [("read_userinfo", "ok", 3)]
+        measures.fold()
+        measures.fold()
+        answered[:] = [("read_userinfo", "ok", 7), ("read_userinfo", "unavailable", 1)]
+        measures.fold()
+        assert told(memory)["latchkey_store_calls_total{answer=ok,script=read_userinfo}"] == expected
+    assert told(memory)["latchkey_store_calls_total{answer=unavailable,script=read_userinfo}"] == 2
+
+
+def test_what_replaces_a_worker_goes_on_with_its_counts_and_not_with_its_levels() -> None:
+    memory = Memory(2)
+    first, second = (Measures(memory.place(number)) for number in range(2))
+    for measures in (first, second):
+        measures.refused("token", "invalid_grant")
+        measures.level(of.CONNECTIONS, 7)
+    memory.leave(0)
+    samples = told(memory)
+    assert samples["latchkey_refusals_total{code=invalid_grant,route=token}"] == 2
+    assert "latchkey_connections{worker=0}" not in samples
+    assert samples["latchkey_connections{worker=1}"] == 7
+    again = Measures(memory.place(0))
+    assert told(memory)["latchkey_connections{worker=0}"] == 0
+    assert told(memory)["latchkey_worker_deaths_total"] == 1
+    again.refused("token", "invalid_grant")
+    again.refused("revoke", "invalid_client")
+    samples = told(memory)
+    assert samples["latchkey_refusals_total{code=invalid_grant,route=token}"] == 3
+    assert samples["latchkey_refusals_total{code=invalid_client,route=revoke}"] == 1
+
+
+def test_a_line_that_was_begun_is_none() -> None:
+    """A writer may be killed in the middle, and another processor may see a line before it is whole."""
+    memory = Memory()
+    Measures(memory.place(0)).mailed("reset", "sent")
+    line = json.dumps([of.MAILED.name, "a very long name of a mail", "sent"]).encode()
+    part = memory._parts[0]
+    end = bytes(part).index(b"\0")
+    part[end : end + len(line)] = line
+    sent = "latchkey_mails_total{outcome=sent,what=reset}"
+    assert {name for name in told(memory) if name.startswith("latchkey_mails")} == {sent}
+    again = Measures(memory.place(0))
+    again.mailed("confirm", "sent")
+    again.mailed("reset", "sent")
+    samples = told(memory)
+    assert samples[sent] == 2
+    assert samples["latchkey_mails_total{outcome=sent,what=confirm}"] == 1
+    assert sum(name.startswith("latchkey_mails") for name in samples) == 2
+
+
+def test_apps_beyond_the_bound_are_counted_together() -> None:
+    memory = Memory()
+    measures = Measures(memory.place(0))
+    for _ in range(2):
+        for number in range(MOST_APPS + 50):
+            measures.answered(("userinfo", "GET", 200, False, 0.001, f"app-{number}"))
+            measures.answered(("ai-messages", "POST", 200, True, 1.0, f"app-{number}"))
+        measures.fold()
+    apps = {name: value for name, value in told(memory).items() if name.startswith("latchkey_app_requests_total")}
+    assert len(apps) == MOST_APPS + 1
+    assert apps.pop(f"latchkey_app_requests_total{{client_id={OTHER}}}") == 200
+    assert set(apps.values()) == {4}
+
+
+def test_apps_stay_bounded_however_many_workers_die() -> None:
+    memory = Memory()
+    for death in range(4):
+        measures = Measures(memory.place(0))
+        for number in range(MOST_APPS):
+            measures.answered(("userinfo", "GET", 200, False, 0.001, f"app-{death}-{number}"))
+        measures.answered(("userinfo", "GET", 200, False, 0.001, "app-0-0"))
+        measures.fold()
+        memory.leave(0)
+    apps = {name: value for name, value in told(memory).items() if name.startswith("latchkey_app_requests_total")}
+    assert len(apps) == MOST_APPS + 1
+    assert apps["latchkey_app_requests_total{client_id=app-0-0}"] == 5
+    assert apps[f"latchkey_app_requests_total{{client_id={OTHER}}}"] == 3 * MOST_APPS
+
+
+def test_methods_that_clients_invent_are_counted_together() -> None:
+    memory = Memory()
+    measures = Measures(memory.place(0))
+    for number in range(100):
+        measures.answered(("userinfo", f"M{number}", 405, False, 0.001, ""))
+    measures.fold()
+    assert told(memory)[f"latchkey_requests_total{{method={OTHER},route=userinfo,status=405}}"] == 100
+
+
+def test_there_is_room_for_everything_at_once_and_what_is_beyond_it_harms_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = Memory()
+    measures = Measures(memory.place(0))
+    for name, script in load_scripts().items():
+        for word in (*script.replies, "unavailable", "unconfirmed", "failed"):
+            measures.took(name, 0.001)
+            measures._count(of.SCRIPTS, name, word)
+    for number in range(MOST_APPS):
+        long = f"an-app-with-a-name-of-sixty-four-characters-as-long-as-any-{number}"
+        measures.answered(("x", "GET", 200, False, 0.001, long))
+    for number in range(800):  # routes by methods and by statuses that they have
+        measures.answered((f"a-route-with-a-long-name-{number}", "POST", 200, False, 0.001, ""))
+    measures.fold()
+    assert "no room" not in caplog.text
+    monkeypatch.setattr(module, "FIGURES", 0)
+    measures.refused("token", "invalid_grant")
+    measures.refused("token", "invalid_client")
+    measures.answered(("another", "GET", 200, False, 0.001, ""))
+    measures.fold()
+    samples = told(memory)
+    assert not [name for name in samples if "latchkey_refusals" in name or "another" in name]
+    assert caplog.text.count("no room") == 1
+
+
+def test_every_row_is_told_and_every_metric_has_labels_of_its_rows() -> None:
+    assert set(KEPT.values()) == {kept for metric in METRICS for kept in metric.kept}
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    for metric in METRICS:
+        kinds = {(kept.labels, kept.level) for kept in metric.kept}
+        assert len(kinds) == 1, metric.name
+        labels, level = kinds.pop()
+        if not metric.only:
+            assert set(metric.labels) <= {*labels, "worker"}, metric.name
+        assert level == (metric.kind == "gauge"), metric.name
+        assert metric.name.endswith("_total") == (metric.kind == "counter"), metric.name
+        assert metric.help.endswith("."), metric.name
+
+
+def test_what_is_told_of_scripts_are_answers_that_they_give() -> None:
+    scripts = load_scripts()
+    named = [(metric, *key) for metric in METRICS if metric.kept == (of.SCRIPTS,) for key in metric.only]
+    assert len(named) > 6
+    for metric, script, word in named:
+        assert word in scripts[script].replies, metric.name
+    # The words that stand for no answer are nobody's answer.
+    words = {error.word for error in (StoreError, StoreUnavailable, Unconfirmed)}
+    assert len(words) == 3
+    assert not [script.name for script in scripts.values() if words & set(script.replies)]
+
+
+def test_a_metric_of_which_nothing_happened_is_there_all_the_same() -> None:
+    """An alert on the rise of a count misses the first event of one that was not there."""
+    samples = told(Memory())
+    assert samples["latchkey_rotations_total"] == 0
+    assert samples["latchkey_replays_total{kind=code}"] == samples["latchkey_replays_total{kind=refresh_token}"] == 0
+    assert samples["latchkey_holds_total{event=expired}"] == 0
+    assert samples["latchkey_build_info{version=1}"] == 1
+
+
+@pytest.mark.parametrize("kept", KEPT.values(), ids=lambda kept: kept.name)
+def test_a_row_is_as_wide_as_its_figures(kept: Kept) -> None:
+    row = [1.0] * kept.width
+    assert kept.count(row) == (kept.width - 1 if kept.bounds else 1)
+    assert list(kept.bounds) == sorted(kept.bounds)

@@ -1,0 +1,300 @@
+"""Settings that are read anew: what changes at once, what needs a new start, and that a mistake changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tornado.httpserver import HTTPServer
+
+from handlers.core.site import Site
+from observability import logs
+from outbound.ai.config import ConfigError
+from outbound.mail.mailer import SmtpServer
+from runtime.reload import read_anew
+from settings.declared import SETTINGS, Settings
+from settings.types import SettingsError
+from store.crypto.keyring import KeyRing, KeyRingError, Keys
+from store.errors import StartupError
+from tests.ai.test_ai_processes import CONFIG
+from tests.support.browser.mailbox import LETTER, Mailbox, mailer, until
+from tests.support.http.driver import Service, send
+from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream
+from tests.support.processes.reloading import NEW_RING, OLD_RING, Reloading, front_limits, sends_to
+from tests.support.store.spender import MODEL, OpenStream, Spender, text_of
+
+LIVE = {item.name for item in SETTINGS if item.live}
+OPERATOR_KEY = "k" * 40
+
+
+@pytest.fixture
+def logging_kept(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """How the log was set up, instead of doing so."""
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(logs, "configure", lambda *form: found.append(form))
+    return found
+
+
+@pytest.fixture
+def reloading(
+    io_loop: Any, site: Site, app: Any, http_server: HTTPServer, keys: Keys, logging_kept: list[Any]
+) -> Iterator[Reloading]:
+    """The service of the other tests."""
+
+    async def make() -> Reloading:
+        return Reloading(site, app, http_server, keys)
+
+    made = io_loop.run_sync(make)
+    yield made
+    io_loop.run_sync(made.reloads.close)
+
+
+PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
+    "trusted_proxies": ((ip_network("10.0.0.0/8"),), lambda r: r.site.trusted_proxies),
+    "hsts_include_subdomains": (True, lambda r: r.site.hsts_subdomains),
+    "connections": (77, lambda r: vars(r.main.server)["_most"] if front_limits(r) else 77),
+    "drain_timeout": (3.0, lambda r: r.runtime.settings.drain_timeout),
+    "drain_delay": (3.0, lambda r: r.runtime.settings.drain_delay),
+    "max_head": (5000, lambda r: r.main.server.conn_params.max_header_size),
+    "max_body": (2**21, lambda r: r.site.max_body),
+    "idle_timeout": (33.0, lambda r: front_limits(r).idle_seconds if front_limits(r) else 33.0),
+    "head_timeout": (3.5, lambda r: front_limits(r).head_seconds if front_limits(r) else 3.5),
+    "body_timeout": (4.5, lambda r: r.main.server.conn_params.body_timeout),
+    "write_timeout": (5.5, lambda r: front_limits(r).stall_seconds if front_limits(r) else 5.5),
+    "slow_memory": (2**21, lambda r: r.main.server.slow.most if front_limits(r) else 2**21),  # type: ignore[attr-defined]  # of the fast one
+    "requests": (9, lambda r: r.main.application.bound),
+    "ai_calls": (8, lambda r: vars(r.site.ai_calls)["_most"]),
+    "ai_calls_per_person": (6, lambda r: min(vars(r.site.ai_calls)["_each"] or 0, r.store.calls.most_each)),
+    "downloads_per_person": (3, lambda r: vars(r.site.downloads)["_each"]),
+    "downloads": (7, lambda r: vars(r.site.downloads)["_most"]),
+    "operator_keys": ((OPERATOR_KEY,), lambda r: (OPERATOR_KEY,) * len(vars(r.ops.application)["keys"])),
+    "signup": ("off", lambda r: r.site.signup),
+    "app_registration": ("operator", lambda r: r.site.app_registration),
+    "require_pkce": (True, lambda r: r.site.require_pkce),
+    "apps_per_person": (6, lambda r: r.site.apps_per_person),
+    "smtp_url": ("smtp://127.0.0.1:1", lambda r: sends_to(r)),
+    "mail_from": ("me@example.org", lambda r: vars(r.site.mail)["_sender"]),
+    "smtp_timeout": (2.5, lambda r: r.runtime.settings.smtp_timeout),
+    "password_ranges": ("http://localhost/range/", lambda r: r.site.breaches.url),
+    "document_size": (4096, lambda r: r.store.documents.quotas.document_bytes),
+    "document_limit": (5, lambda r: r.store.documents.quotas.documents),
+    "collection_limit": (4, lambda r: r.store.documents.quotas.collections),
+    "storage_limit": (4096, lambda r: r.store.documents.quotas.bytes),
+    "person_document_limit": (6, lambda r: r.store.documents.quotas.person_documents),
+    "person_storage_limit": (8192, lambda r: r.store.documents.quotas.person_bytes),
+    "person_grant_limit": (7, lambda r: r.store.bounds.grants),
+    "person_session_limit": (9, lambda r: r.store.bounds.sessions),
+    "person_family_limit": (11, lambda r: r.store.bounds.families),
+    "owner_document_limit": (8, lambda r: r.store.hosting.limits.documents),
+    "owner_storage_limit": (6000, lambda r: r.store.hosting.limits.bytes),
+    "ai_request_size": (2048, lambda r: r.site.max_ai_request),
+}
+"""Another value, and what has it then."""
+ELSEWHERE = {"log_level", "log_format", "secret_keys", "ai_config"}
+"""Settings with tests of their own."""
+
+
+def test_every_setting_that_says_so_is_tried() -> None:
+    assert PROBES.keys() | ELSEWHERE == LIVE
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("name", PROBES)
+async def test_a_setting_is_taken_up(reloading: Reloading, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    value, probe = PROBES[name]
+    caplog.set_level("INFO")
+    before = probe(reloading)
+    assert before == value or not (name == "operator_keys" and before)
+    await reloading.take(**{name: value})
+    assert probe(reloading) == value
+    assert f"others now: {name}" in caplog.text
+    assert "need a new start" not in caplog.text
+    assert (await send(reloading.site.base_url + "/healthz")).code == 200
+
+
+@pytest.mark.gen_test
+async def test_what_is_the_same_stays_the_same(reloading: Reloading, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    mail, models = reloading.site.mail, reloading.site.models
+    await reloading.take()
+    assert (reloading.site.mail, reloading.site.models) == (mail, models)
+    assert "others now: none" in caplog.text
+
+
+@pytest.mark.gen_test(timeout=20)
+async def test_a_mail_that_waits_for_a_server_that_is_away_goes_to_the_one_that_takes_its_place(
+    reloading: Reloading,
+) -> None:
+    mailbox = await Mailbox.open()
+    away = mailer(SmtpServer("smtp://127.0.0.1:1"), retries=(1.0,))
+    reloading.main.application.site = replace(reloading.site, mail=away)
+    away.post(LETTER)
+    await until(lambda: away.queue == 1)
+    await asyncio.sleep(0.2)  # it was tried once
+    await reloading.take(smtp_url=mailbox.url, mail_from="me@example.org")
+    assert (await mailbox.mail())["Subject"] == LETTER.subject
+    reloading.site.mail.post(LETTER)
+    assert (await mailbox.mail(1))["From"].addresses[0].addr_spec == "me@example.org"
+    await reloading.site.mail.close(5)
+    await mailbox.close()
+
+
+@pytest.mark.gen_test
+async def test_the_log_is_set_up_anew(reloading: Reloading, logging_kept: list[tuple[str, str]]) -> None:
+    await reloading.take(log_level="warning", log_format="json")
+    assert logging_kept == [("warning", "json")]
+
+
+@pytest.mark.gen_test
+async def test_what_needs_a_new_start_is_named_and_left(reloading: Reloading, caplog: pytest.LogCaptureFixture) -> None:
+    await reloading.take(port=9, workers=3, redis_url="redis://h", secret_keys=OLD_RING, signup="off")
+    assert "need a new start: port, workers, redis_url, secret_keys" in caplog.text
+    assert (reloading.runtime.settings.port, reloading.runtime.settings.workers) == (8080, 1)
+    assert (reloading.runtime.settings.redis_url, reloading.runtime.settings.secret_keys) == ("embedded", "")
+    assert reloading.site.signup == "off"
+    assert OLD_RING not in caplog.text
+
+
+BEFORE = Settings(ops_port=1, operator_keys=(OPERATOR_KEY,))
+
+
+def fails(error: Exception) -> Callable[[], Settings]:
+    """Settings that cannot be read."""
+
+    def read() -> Settings:
+        raise error
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("reread", "error"),
+    [
+        pytest.param(fails(SettingsError("no")), SettingsError, id="a file that is wrong"),
+        pytest.param(lambda: replace(BEFORE, ai_config=Path("/nowhere")), ConfigError, id="no file of models"),
+        pytest.param(lambda: Settings(redis_url="redis://h"), SettingsError, id="a store for which keys are missing"),
+        pytest.param(lambda: Settings(ops_port=1, operator_keys=()), SettingsError, id="settings that exclude others"),
+    ],
+)
+def test_what_is_wrong_is_refused(reread: Callable[[], Settings], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        read_anew(BEFORE, reread)
+
+
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        pytest.param(Settings(redis_url="memory"), ("trusted_proxies",), id="in the hands of tests"),
+        pytest.param(Settings(), ("trusted_proxies",), id="that posts events to its own machine"),
+        pytest.param(Settings(host="0.0.0.0"), (), id="that others reach"),
+        pytest.param(Settings(trusted_proxies=(ip_network("10.0.0.1"),)), (), id="behind another proxy"),
+    ],
+)
+def test_only_a_server_that_others_reach_comes_behind_a_proxy(before: Settings, kept: tuple[str, ...]) -> None:
+    wanted = replace(before, trusted_proxies=(ip_network("127.0.0.1"),), signup="off")
+    fresh = read_anew(before, lambda: wanted)
+    assert fresh.kept == kept
+    assert set(fresh.changed) == {"signup", "trusted_proxies"} - set(kept)
+    assert (fresh.settings.here_alone, fresh.settings.testable) == (before.here_alone, before.testable)
+
+
+@pytest.mark.gen_test
+async def test_a_server_that_is_here_alone_says_that_a_proxy_needs_a_new_start(
+    reloading: Reloading, caplog: pytest.LogCaptureFixture
+) -> None:
+    reloading.runtime.settings = reloading.wanted = Settings()
+    await reloading.take(trusted_proxies=(ip_network("127.0.0.1"),), signup="off")
+    assert "need a new start: trusted_proxies" in caplog.text
+    assert (reloading.site.here_alone, reloading.site.trusted_proxies) == (True, ())
+    assert reloading.site.signup == "off"
+
+
+def test_keys_that_are_none_are_refused() -> None:
+    before = Settings(redis_url="redis://h", secret_keys=OLD_RING)
+    with pytest.raises(KeyRingError):
+        read_anew(before, lambda: replace(before, secret_keys="1:short"))
+
+
+@pytest.mark.gen_test
+async def test_keys_of_another_store_change_nothing(reloading: Reloading) -> None:
+    ring = reloading.runtime.keys.ring
+    await reloading.store.key_state.check(ring)
+    reloading.runtime.settings = reloading.wanted = replace(Settings(), secret_keys=ring.render())
+    with pytest.raises(StartupError):
+        await reloading.take(secret_keys=NEW_RING, signup="off")
+    assert reloading.runtime.keys.ring is ring
+    assert (reloading.site.signup, reloading.runtime.settings.signup) == ("open", "open")
+
+
+@pytest.mark.gen_test
+async def test_a_key_in_front_seals_from_then_on(reloading: Reloading, service: Service) -> None:
+    old = reloading.runtime.keys.ring.render()
+    tokens = await service.tokens()
+    reloading.runtime.settings = reloading.wanted = replace(Settings(), secret_keys=old)
+    new = KeyRing.generate(9)
+    await reloading.take(secret_keys=f"{new},{old}")
+    assert reloading.runtime.keys.ring.front.id == 9
+    assert (await service.web.userinfo(tokens["access_token"])).code == 200
+    assert (await service.tokens())["access_token"] != tokens["access_token"]
+
+
+class TestModels:
+    """The file of models."""
+
+    @pytest.fixture
+    def site(self, ai_site: Site) -> Site:
+        """The model runs on the scripted upstream."""
+        return ai_site
+
+    @pytest.mark.gen_test(timeout=20)
+    async def test_a_call_under_way_goes_on_and_the_next_has_the_new_file(
+        self, reloading: Reloading, service: Service, upstream: ScriptedUpstream, tmp_path: Path
+    ) -> None:
+        spender = await Spender.make(service)
+        gate = asyncio.Semaphore(4)
+        upstream.plan = Plan(gate=gate)
+        stream = await (await OpenStream.open(spender)).begin()
+        events = await stream.read(3)
+        models = tmp_path / "models.toml"
+        models.write_text(CONFIG.replace("PORT", upstream.url.rpartition(":")[2]).replace(MODEL, "another-model"))
+        await reloading.take(ai_config=models)
+        for _ in range(100):
+            gate.release()
+        events += await stream.rest()
+        assert text_of(events) == TEXT
+        stream.cut()
+        assert (await spender.ask()).code == 404
+        assert [model.model_id for model in reloading.site.models.all()] == ["another-model"]
+        # The same file, which says something else now.
+        models.write_text(models.read_text().replace("another-model", "third-model"))
+        await reloading.take()
+        assert [model.model_id for model in reloading.site.models.all()] == ["third-model"]
+        models.write_text("nonsense")
+        with pytest.raises(ConfigError):
+            await reloading.take()
+        assert [model.model_id for model in reloading.site.models.all()] == ["third-model"]
+
+
+@pytest.mark.gen_test
+async def test_a_defect_leaves_everything_as_it_was_and_the_next_time_is_another_one(
+    reloading: Reloading, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails() -> Settings:
+        raise RuntimeError("secret")
+
+    asked = asyncio.Event()
+    following = asyncio.ensure_future(reloading.reloads.follow(asked))
+    reloading.runtime.reread = fails
+    asked.set()
+    while "nothing was reloaded, everything stays as it was: RuntimeError" not in caplog.text:
+        await asyncio.sleep(0)
+    reloading.runtime.reread = lambda: replace(Settings(), signup="off")
+    asked.set()
+    while reloading.site.signup != "off":
+        await asyncio.sleep(0)
+    following.cancel()

@@ -1,0 +1,239 @@
+"""Several worker processes: all serve, none is missed for long, and none outlives what it needs."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from dev.lab.ports import free_port
+from runtime.listening import bind, for_each_worker
+from runtime.workers import INFANCY_SECONDS, INFANT_DEATHS
+from store.engine.datadir import Files, recorded_socket
+from tests.support.http.raw_http import SignIn, account, listens, seed_file, status_of, store_pid
+from tests.support.processes.operating import clean_environment
+from tests.support.processes.processes import QUICK, ROOT, Server, children, processes, refused, wait_until
+
+
+@pytest.fixture
+def seed(tmp_path: Path) -> str:
+    """A seed file with a person and an app."""
+    return seed_file(tmp_path)
+
+
+def workers(server: Server) -> list[int]:
+    """The processes that serve."""
+    return [pid for pid in children(server.process.pid) if pid != store_pid(server.data_dir)]
+
+
+@contextlib.contextmanager
+def asked(port: int, count: int = 32) -> Iterator[list[http.client.HTTPConnection]]:
+    """Connections with a request on each whose answer was not read."""
+    connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=15) for _ in range(count)]
+    try:
+        for connection in connections:
+            connection.request("GET", "/healthz")
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def readable(connection: http.client.HTTPConnection) -> bool:
+    """Whether an answer, or the end, has come."""
+    return bool(select.select([connection.sock], [], [], 0)[0])
+
+
+def freeze(pid: int) -> None:
+    """Stops the process until it is told to go on."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: shown(pid, "stat").startswith("T"))
+
+
+def waits(pid: int, number: signal.Signals) -> bool:
+    """Whether the signal waits until the process goes on."""
+    return bool(int(shown(pid, "pending"), 16) >> number - 1 & 1)
+
+
+def shown(pid: int, column: str) -> str:
+    """What `ps` says of a process."""
+    return subprocess.check_output(["ps", "-o", f"{column}=", "-p", str(pid)], text=True).strip()
+
+
+def test_workers_that_are_being_started_are_ended_too() -> None:
+    with Server("--workers", "16", *QUICK) as server:
+        wait_until(lambda: len(children(server.process.pid)) > 1)  # the store and a worker
+        family = {*children(server.process.pid), server.process.pid}
+        assert server.stop() == 0
+        assert not family & set(processes())
+        assert "Traceback" not in server.log
+
+
+def test_all_workers_serve_and_what_waits_for_one_that_dies_is_answered_by_the_next() -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        port = server.ready().port
+        store, (one, other) = store_pid(server.data_dir), workers(server)
+        for frozen in (one, other):
+            freeze(frozen)
+            with asked(port) as waiting:
+                wait_until(lambda: any(map(readable, waiting)))  # called here
+                if sys.platform == "linux":  # each has a queue of its own
+                    assert not all(map(readable, waiting))
+                os.kill(frozen, signal.SIGCONT if frozen == one else signal.SIGKILL)
+                assert {connection.getresponse().status for connection in waiting} == {200}
+        assert f"worker {other} ended with status -9" in server.log
+        [new] = set(workers(server)) - {one}
+        assert server.stop() == 0
+        assert not {one, other, new, store} & set(processes())
+
+
+def test_what_nobody_takes_any_more_ends_with_the_server() -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        port, family = server.ready().port, workers(server)
+        for pid in family:
+            freeze(pid)
+        with asked(port) as waiting:
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: all(waits(pid, signal.SIGTERM) for pid in family))
+            for pid in family:
+                os.kill(pid, signal.SIGCONT)
+            assert server.wait() == 0
+            wait_until(lambda: all(map(readable, waiting)))  # answered, closed or reset
+
+
+def test_a_worker_that_does_not_end_is_killed() -> None:
+    with Server("--workers", "2", "--drain-timeout", "0.1", "--redis-timeout", "0.1", *QUICK) as server:
+        one, other = workers(server.ready())
+        freeze(one)
+        assert server.stop() == 1
+        assert f"worker {one} does not end and is killed" in server.log
+        assert not {one, other} & set(processes())
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
+def test_each_worker_listens_on_every_address(host: str, platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if platform == "linux" != sys.platform:
+        pytest.skip("not on Linux")
+    monkeypatch.setattr(sys, "platform", platform)
+    first = bind(host, 0)
+    sets = for_each_worker(first, 3)
+    assert len(sets) == 3
+    addresses = [[one.getsockname() for one in sockets] for sockets in sets]
+    assert addresses[1:] == addresses[:-1]
+    everyone = {one for sockets in sets for one in sockets}
+    assert len(everyone) == len(first) * (3 if platform == "linux" else 1)
+    for one in everyone:
+        one.close()
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_a_port_in_use_by_workers_is_refused(count: str) -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        port = server.ready().port
+        status, log = refused("--workers", count, *QUICK, port=port)
+    assert (status, log) == (1, f"latchkey: cannot listen on localhost:{port}: Address already in use\n")
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_REUSEPORT"), reason="this system has no SO_REUSEPORT")
+def test_a_port_in_use_by_who_would_share_it_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as foreign:
+        port = foreign.getsockname()[1]
+        status, log = refused("--workers", "2", *QUICK, port=port)
+    assert (status, log) == (1, f"latchkey: cannot listen on localhost:{port}: Address already in use\n")
+
+
+def test_without_their_supervisor_workers_end(seed: str) -> None:
+    with Server("--workers", "2", "--seed", seed, *QUICK) as server:
+        cookie = SignIn(server.ready().port).cookie()
+        store = store_pid(server.data_dir)
+        family = set(workers(server))
+        assert len(family) == 2
+        server.kill()
+        wait_until(lambda: not family & set(processes()), 10)
+        assert not listens(server.port)
+        with Server(*QUICK, data_dir=server.data_dir) as again:
+            assert account(again.ready().port, cookie) == 200
+            assert store_pid(again.data_dir) == store
+
+
+def test_workers_whose_supervisor_is_killed_while_they_start_end() -> None:
+    with Server("--workers", "8", *QUICK) as server:
+        wait_until(lambda: len(children(server.process.pid)) == 9)  # the store is one of them
+        family = set(children(server.process.pid))
+        server.kill()
+        wait_until(lambda: family & set(processes()) == {store_pid(server.data_dir)})
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_without_its_embedded_store_the_server_ends_and_says_so(count: str) -> None:
+    with Server("--workers", count, *QUICK) as server:
+        store = store_pid(server.ready().data_dir)
+        family = {*children(server.process.pid), server.process.pid}
+        os.kill(store, signal.SIGKILL)
+        assert server.wait() == 1
+        assert "the embedded store ended" in server.log
+        assert "Traceback" not in server.log
+        assert not family & set(processes())
+
+
+def test_while_the_store_takes_nothing_workers_wait_to_be_started_and_the_others_go_on() -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        port = server.ready().port
+        wait_until(lambda: len(workers(server)) == 2)
+        ready = time.monotonic()
+        wait_until(lambda: time.monotonic() - ready > INFANCY_SECONDS)  # who dies younger did not die of its work
+        store = redis.Redis(unix_socket_path=recorded_socket(Files(server.data_dir.resolve())))
+        with store:
+            store.config_set("min-replicas-to-write", 1)
+            first, second = workers(server)
+            os.kill(first, signal.SIGKILL)
+            wait_until(lambda: server.log.count("a worker cannot start") > INFANT_DEATHS)
+            assert second in workers(server)
+            store.config_set("min-replicas-to-write", 0)
+        wait_until(lambda: len(workers(server)) == 2)
+        with asked(port) as connections:
+            assert {connection.getresponse().status for connection in connections} == {200}
+        assert "keep dying" not in server.log
+        assert server.stop() == 0
+
+
+def test_where_no_worker_can_start_the_server_ends_and_says_so() -> None:
+    with Server("--workers", "2", *QUICK) as server:
+        server.ready()
+        wait_until(lambda: len(workers(server)) == 2)
+        with redis.Redis(unix_socket_path=recorded_socket(Files(server.data_dir.resolve()))) as store:
+            store.config_set("min-replicas-to-write", 1)
+            for pid in workers(server):
+                os.kill(pid, signal.SIGKILL)
+            assert server.process.wait(30) == 1
+        assert "workers keep dying at their start" in server.log
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"], ids=["output", "all"])
+def test_a_server_bears_that_its_streams_are_closed(tmp_path: Path, count: str, closed: str) -> None:
+    port = free_port()
+    words = ("server.py", "--port", str(port), "--data-dir", str(tmp_path / "d"), "--workers", count, *QUICK)
+    with (tmp_path / "log").open("wb") as log:
+        command = f"exec {shlex.join([sys.executable, *words])} {closed}"
+        process = subprocess.Popen(["bash", "-c", command], cwd=ROOT, stdout=log, stderr=log, env=clean_environment())
+    try:
+        wait_until(lambda: listens(port) or process.poll() is not None)
+        assert {status_of(port, "/readyz") for _ in range(4)} == {200}
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0, (tmp_path / "log").read_text()
+    assert "Traceback" not in (tmp_path / "log").read_text()

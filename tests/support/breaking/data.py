@@ -1,0 +1,215 @@
+"""Cases of what apps keep, are told and spend, of their registrations, and of the keyring."""
+
+from __future__ import annotations
+
+import pytest
+
+from store import keys
+from tests.support.breaking.cases import GHOST, OLD, case, then
+from tests.support.store.checking import DOCUMENTS, Furnished, told
+from tests.support.store.spending import recount
+
+
+async def counts_agree(f: Furnished) -> None:
+    usage = await f.keeper.recount()
+    assert await f.keeper.usage() == usage
+    assert usage.documents == len(DOCUMENTS)
+
+
+async def lists_all(f: Furnished) -> None:
+    await counts_agree(f)
+    assert await f.keeper.walk("notes") == ["n1", "n2", "n3"]
+    assert (await f.keeper.get("notes/n2"))[1] == b'{"of": "some bytes"}'
+
+
+async def credits_agree(f: Furnished) -> None:
+    await recount(f.store, f.world.user)
+
+
+async def list_that_ends(f: Furnished) -> None:
+    await f.client.pexpire(keys.shard_app_users(f.world.user[:3], f.world.app.client_id), 10**6)
+
+
+async def bury_own_app(f: Furnished) -> None:
+    app = await f.store.apps.find(f.own_app)
+    assert app is not None
+    await f.world.tokens(("profile",), app)
+    await f.store.apps.begin_deletion(f.own_app)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys, "SHARDS", (f.world.user[:3],))
+        await f.store.apps.finish_deletion(f.own_app)
+
+
+async def tombstone_that_does_not_count(f: Furnished) -> None:
+    await bury_own_app(f)
+    await f.client.zrem(f.person["apps"], f.own_app)
+
+
+async def tombstone_without_end(f: Furnished) -> None:
+    await bury_own_app(f)
+    await f.client.persist(keys.app(f.own_app))
+
+
+async def revoked_for_ever(f: Furnished) -> None:
+    await f.client.persist(keys.grant(f.other.user, f.other.app.client_id))
+
+
+async def data_that_stays(f: Furnished) -> None:
+    await f.client.persist(keys.hosted(f.other.user, f.other.app.client_id)["docs"])
+
+
+def due_of(f: Furnished) -> tuple[str, str]:
+    """The due list of the person who has disconnected the app, and their entry."""
+    return keys.telling(f.other.user[:3])["due"], f"{keys.member(f.other.user)}:{f.other.app.client_id}"
+
+
+async def not_due(f: Furnished) -> None:
+    await f.client.zrem(*due_of(f))
+
+
+async def due_later(f: Furnished) -> None:
+    due, entry = due_of(f)
+    await f.client.zincrby(due, 10**7, entry)
+
+
+async def live_and_due(f: Furnished) -> None:
+    entry = f"{keys.member(f.world.user)}:{f.world.app.client_id}"
+    await f.client.zadd(f.due, {entry: OLD * 10**6})
+
+
+async def nothing_due(f: Furnished) -> None:
+    await f.client.zadd(f.due, {f"{keys.member(GHOST)}:ghost": OLD * 10**6})
+
+
+async def told_at_the_end(f: Furnished) -> None:
+    await f.store.outbox.sweep(told)
+    due, entry = due_of(f)
+    ends = await f.client.pexpiretime(keys.hosted(f.other.user, f.other.app.client_id)["docs"])
+    assert abs(await f.client.zscore(due, entry) - ends) < 2_000
+
+
+async def waiting(f: Furnished) -> str:
+    (one,) = await f.store.deliveries.list(f.other.app.client_id)
+    return one.id
+
+
+async def is_tried(f: Furnished) -> None:
+    assert await waiting(f) in {one.id for one in await f.store.deliveries.claim(10, 30)}
+
+
+async def ends_with_the_grant(f: Furnished) -> None:
+    known = [keys.grant(f.other.user, f.other.app.client_id)]
+    known += keys.hosted(f.other.user, f.other.app.client_id).values()
+    left = [await f.client.pttl(key) for key in known]
+    assert min(left) > 0
+    assert max(left) - min(left) < 2_000
+
+
+async def index_beside(f: Furnished) -> None:
+    await f.client.zadd(f.hosted["index"], {"notes/never": 0, "notes/n2": 1})
+
+
+async def without_metadata(f: Furnished) -> None:
+    await f.client.hdel(f.hosted["meta"], "notes/n2")
+
+
+async def of_another_size(f: Furnished) -> None:
+    etag, _, created, updated = (await f.client.hget(f.hosted["meta"], "notes/n2")).decode().split()
+    await f.client.hset(f.hosted["meta"], "notes/n2", f"{etag} 7 {created} {updated}")
+
+
+async def usage_otherwise(f: Furnished) -> None:
+    await f.client.hdel(f.person["user"], "stored")
+    await f.client.hincrby(f.hosted["usage"], "bytes", 5)
+
+
+async def usage_gone(f: Furnished) -> None:
+    await f.client.hdel(f.person["user"], "stored")
+    await f.client.delete(f.hosted["usage"])
+
+
+async def stored_otherwise(f: Furnished) -> None:
+    said = (await f.client.hget(f.person["user"], "stored")).split()
+    await f.client.hset(f.person["user"], "stored", b" ".join((said[0], b"7", said[2])))
+
+
+async def damaged(f: Furnished) -> None:
+    sealed = bytearray(await f.client.hget(f.hosted["docs"], "notes/n2"))
+    sealed[-1] ^= 1
+    await f.client.hset(f.hosted["docs"], "notes/n2", bytes(sealed))
+
+
+async def no_hold(f: Furnished) -> None:
+    await f.client.delete(f.person["holds"])
+
+
+async def reply_gone(f: Furnished) -> None:
+    await f.client.delete(await f.first("reply"))
+
+
+async def reply_uncounted(f: Furnished) -> None:
+    await f.client.delete(f.person["replies"])
+
+
+async def entry_of_no_form(f: Furnished) -> None:
+    await f.client.xadd(f.person["ledger"], {"kind": "gift", "amount": "1", "paid": "x"})
+
+
+async def etag_beyond(f: Furnished) -> None:
+    await f.client.hset(f.hosted["usage"], "sequence", "3")
+
+
+async def writes_on(f: Furnished) -> None:
+    before = (await f.keeper.get("notes/n3"))[0].etag
+    assert int((await f.keeper.put("notes/n3"))[0].etag) > int(before)
+
+
+DATA = [
+    case(revoked_for_ever, "grace", proof=ends_with_the_grant),
+    case(data_that_stays, "grace", proof=ends_with_the_grant),
+    case(lambda f: f.client.pexpire(f.hosted["docs"], 10**7), "grace", proof=lists_all),
+    case(not_due, "due", proof=told_at_the_end),
+    case(due_later, "due", proof=told_at_the_end),
+    case(live_and_due, "due"),
+    case(nothing_due, "due"),
+    case(lambda f: f.client.zadd(f.due, {"nonsense": 1}), "due"),
+    case(lambda f: then(waiting(f), lambda one: f.client.zrem(keys.DELIVERIES_DUE, one)), "delivery", proof=is_tried),
+    case(lambda f: then(waiting(f), lambda one: f.client.zrem(f.listed, one)), "delivery"),
+    case(lambda f: f.client.zadd(keys.DELIVERIES_DUE, {"A" * 22: OLD}), "delivery-left"),
+    case(lambda f: f.client.zadd(f.listed, {"A" * 22: OLD}), "delivery-left"),
+    case(lambda f: f.client.zrem(f.hosted["index"], "notes/n2"), "documents", proof=lists_all),
+    case(index_beside, "documents", proof=lists_all),
+    case(stored_otherwise, "stored", proof=writes_on),
+    case(without_metadata, "documents usage", proof=lists_all),
+    case(of_another_size, "documents usage", proof=lists_all),
+    case(lambda f: f.client.hdel(f.hosted["docs"], "notes/n2"), "documents", "documents"),
+    case(usage_otherwise, "usage", proof=counts_agree),
+    case(usage_gone, "usage etags", proof=lists_all),
+    case(lambda f: f.client.hset(f.hosted["usage"], "n:ghosts", "0"), "usage", proof=counts_agree),
+    case(etag_beyond, "etags", proof=writes_on),
+    case(damaged, "content", "content", deep=True),
+    case(lambda f: f.client.hset(f.person["factors"], "secret", b"\1" + bytes(40)), "content", "content", deep=True),
+    case(lambda f: f.client.hincrby(f.person["balance"], "paid", 7), "balance", "balance"),
+    case(entry_of_no_form, "balance", "balance"),
+    case(lambda f: f.client.delete(f.person["balance"]), "balance holds replies", "balance holds replies"),
+    case(lambda f: f.client.hset(f.person["holds"], "A" * 22, "a lot"), "holds", proof=credits_agree),
+    case(lambda f: f.client.persist(f.person["holds"]), "holds", proof=credits_agree),
+    case(lambda f: f.client.hincrby(f.grant, "spent", 1000), "spending"),
+    case(no_hold, "idempotency", proof=credits_agree),
+    case(lambda f: f.client.hincrby(f.person["balance"], "reply_bytes", 5), "replies", proof=credits_agree),
+    case(reply_gone, "replies", proof=credits_agree),
+    case(reply_uncounted, "replies", proof=credits_agree),
+    case(lambda f: f.client.set(keys.app(f.own_app), b"\x93nonsense"), "registration", "registration"),
+    case(lambda f: f.client.zrem(keys.APPS, f.own_app), "registration"),
+    case(lambda f: f.client.pexpire(keys.app(f.own_app), 10**6), "lasting"),
+    case(list_that_ends, "connected-lasts"),
+    case(tombstone_without_end, "lifetime"),
+    case(tombstone_that_does_not_count, "owned"),
+    case(lambda f: f.client.zadd(keys.APPS, {"ghost": OLD}), "registration-left"),
+    case(lambda f: f.client.zrem(f.person["apps"], f.own_app), "owned"),
+    case(lambda f: f.client.zadd(f.person["apps"], {"ghost": OLD * 1000}), "owned-left"),
+    case(lambda f: f.client.set(keys.numbers("ghost")["people"], "3"), "numbers"),
+    case(lambda f: f.client.set(keys.numbers(f.world.app.client_id)["people"], "300"), "numbers-drift"),
+    case(lambda f: f.client.hset(keys.KEYRING, "check:1", "0" * 32), "keyring", "keyring"),
+    case(lambda f: f.client.hset(keys.KEYRING, "check:9", "0" * 32), "keyring-unknown", "keyring-unknown"),
+]

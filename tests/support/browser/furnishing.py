@@ -1,0 +1,92 @@
+"""What somebody has after some weeks with the service: apps that do this and that, documents, credits spent day by
+day. It is there to be looked at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from runtime import demo
+from store.apps.registration import Registration
+from store.credits.calls import Asked
+from store.names import SCOPES
+from store.results import Caller, Visitor
+from tests.support.browser.drawing import drawn
+from tests.support.browser.touring import DAY, DAYS, Stand
+from tests.support.store.charging import PRICE, charge
+from tests.support.store.factoring import shown
+from tests.support.store.hosted import Keeper
+
+PHONE = Visitor("203.0.113.9", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Version/18.5 Safari/604.1")
+LONG = "Überregionales Niederschlagsmengenaufzeichnungsarchiv für Hobbymeteorologinnen"
+"""A name as long as they come: it must not burst a page."""
+SPENDS = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
+KEEPS = ("profile", "data:read", "data:write")
+NOTE = {"text": "Read the chapter on ferns again.", "tags": ["ferns", "to read"], "pages": [112, 131]}
+
+
+async def furnish(stand: Stand) -> None:
+    """Lets the days pass for the demo's person."""
+    person = (await stand.store.operator.find(demo.EMAIL)).user
+    weather = await register(stand, "weather-diary", "Weather Diary", SPENDS, homepage="https://weather.example/")
+    archive = await register(stand, "archive", LONG, KEEPS, homepage="https://archive.weather.example/" + "of/" * 30)
+    reader = await register(stand, "old-reader", "Old Reader", KEEPS)
+    await register(stand, "curious", "Curious", ("profile", "credits:read", "credits:spend", "apps:read", *KEEPS[1:]))
+    await stand.store.credits.grant(person, 20_000_000, reason="Gift card, number 1007")
+    for day in range(DAYS):
+        for app, times in ((weather, 3), (archive, day % 3), (reader, day % 2)):
+            for number in range(times):
+                await charge(stand.store, person, app, 40_000 + 31_000 * ((day * 5 + number) % 7))
+                stand.store.numbers.called(app.client_id, limited=number == 1)
+                stand.store.numbers.spent(app.client_id, 40_000)
+        await stand.store.numbers.flush()
+        stand.clock.advance(DAY)
+        if day == DAYS - 3:
+            await sign_in_elsewhere(stand)
+            await keep(stand, person, archive, 102)
+    await keep(stand, person, weather, 3)
+    await keep(stand, person, reader, 2)
+    session = await sign_in_elsewhere(stand)
+    await stand.store.grants.revoke(session, reader.client_id, PHONE)
+    await stand.store.tokens.mint(person, archive, KEEPS)
+    tokens = await stand.store.tokens.mint(person, weather, SPENDS)
+    asked = Asked("echo-1", PRICE, 1, 249_999, 1, lasts=DAY * 1000)
+    await stand.store.calls.hold(caller_with(stand, tokens.access_token), "credits:spend", asked)
+    await shown(stand.store, session)
+    await stand.store.credits.set_spend_limit(session, weather.client_id, 5_000_000, PHONE)
+    await stand.store.owned.give(person, weather.client_id)
+    await stand.store.apps.update(weather.client_id, owner=person)
+    await stand.store.profiles.save_picture(session, drawn("WEBP", (256, 256), (70, 120, 95)), PHONE)
+
+
+async def register(stand: Stand, client_id: str, name: str, scopes: tuple[str, ...], **facts: Any) -> Registration:
+    """An app."""
+    registration = Registration(client_id, name, (f"https://{client_id}.example/callback",), scopes, **facts)
+    return (await stand.store.apps.create(registration))[0]
+
+
+async def keep(stand: Stand, person: str, app: Registration, documents: int) -> None:
+    """Connects the app, and has it keep so many notes and some settings."""
+    tokens = await stand.store.tokens.mint(person, app, app.scopes)
+    keeper = Keeper(stand.store, caller_with(stand, tokens.access_token))
+    if documents > 100:  # more than a page
+        return await keeper.fill(documents, 2, json.dumps(NOTE).encode())
+    for number in range(documents):
+        await keeper.put(f"diary/2026-03-{number + 1:02}", json.dumps(NOTE).encode())
+    await keeper.put("settings/display", b'{"units":"metric"}')
+
+
+def caller_with(stand: Stand, access_token: str) -> Caller:
+    """Whom an access token acts for."""
+    token = stand.store.tokens.open_access(access_token)
+    assert token is not None
+    return Caller.of(token, SCOPES)
+
+
+async def sign_in_elsewhere(stand: Stand) -> Any:
+    """The person's session on a phone."""
+    credentials = await stand.store.people.verify(demo.EMAIL, demo.PASSWORD)
+    assert credentials is not None
+    session = stand.store.sessions.open((await stand.store.sessions.start(credentials, PHONE)).cookie)
+    assert session is not None
+    return session

@@ -1,0 +1,91 @@
+"""What a test does with mailed links in browsers: asks for them, follows them, and compares what strangers are told."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from tornado.httpclient import HTTPResponse
+from tornado.ioloop import IOLoop
+
+from handlers.core.site import Site
+from store.results import Visitor
+from store.wiring import Store
+from tests.support.browser.mailbox import Kept, link_in, mailer, until
+from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service
+
+GRACE = "grace@example.com"
+CONFIRM, RESET, CHANGE = "Confirm your e-mail address", "Set a new password", "Confirm your new e-mail address"
+
+
+@pytest.fixture
+def confirms() -> bool:
+    """Whether a mail server is configured."""
+    return True
+
+
+@pytest.fixture
+def mails() -> Kept:
+    return Kept()
+
+
+@pytest.fixture
+def site(memory_store: Store, base_url: str, mails: Kept, confirms: bool) -> Site:
+    return Site(memory_store, base_url, mail=mailer(mails, confirms=confirms))
+
+
+@pytest.fixture
+def post(io_loop: IOLoop, service: Service, site: Site, mails: Kept) -> Post:
+    return Post(service, site, mails)
+
+
+class Post:
+    """What a test does with mails."""
+
+    def __init__(self, service: Service, site: Site, mails: Kept) -> None:
+        self.service, self.site, self.mails = service, site, mails
+
+    async def settled(self) -> None:
+        """Everything that was to be mailed has been."""
+        await until(lambda: not self.site.tasks and not self.site.mail._tasks)
+
+    async def link(self, email: str, subject: str) -> str:
+        """The path of the link in the newest mail with this subject."""
+        await self.settled()
+        return link_in(await self.mails.newest(email, subject))
+
+    async def unconfirmed(self, email: str = GRACE) -> tuple[str, Browser]:
+        """A person from before there was a mail server, signed in."""
+        user = await self.service.store.people.create(
+            email, "Grace", PASSWORD, verified=False, event="signed_up", visitor=Visitor()
+        )
+        browser = await self.service.signed_in(email)
+        await self.settled()
+        self.mails.mails.clear()
+        return user, browser
+
+    async def forgot(self, email: str = EMAIL, browser: Browser | None = None) -> HTTPResponse:
+        browser = browser or self.service.browser()
+        return await browser.submit(await browser.get("/forgot"), "/forgot", email=email)
+
+    async def verified(self, email: str) -> bool:
+        return (await self.service.store.operator.find(email)).email_verified
+
+
+def heading(page: HTTPResponse) -> str:
+    found = re.search(r"<h1>(.*?)</h1>", page.body.decode())
+    assert found
+    return found[1]
+
+
+async def sign_up(browser: Browser, email: str = GRACE, query: str = "") -> HTTPResponse:
+    return await browser.submit(await browser.get("/signup" + query), "/signup", email=email)
+
+
+def comparable(response: HTTPResponse, email: str) -> tuple[Any, ...]:
+    """An answer without what differs by chance."""
+    body = re.sub(r'name="_xsrf" value="[^"]*"', "", response.body.decode()).replace(email, "EMAIL")
+    chance = ("Date", "X-Request-Id", "Set-Cookie", "Content-Length")
+    headers = sorted((name, value) for name, value in response.headers.get_all() if name not in chance)
+    return response.code, body, headers

@@ -1,0 +1,493 @@
+"""The templates rendered with sample data, and a reader that gives a page as its elements."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace as Sample
+from typing import Any
+
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
+from tornado.web import Application, RequestHandler
+
+from handlers.core.fallback import StaticHandler
+from handlers.core.scopes import SCOPE_WORDS
+from handlers.credits.pages import by_app
+from handlers.credits.spending_plot import plot_of
+from handlers.developer.app_form import AppForm
+from handlers.developer.plot import bars
+from handlers.developer.snippets import Snippet
+from handlers.developer.webhooks import WHAT_IS_TOLD
+from handlers.oauth.authorize import Mark
+from store.accounts.undoing import Undo
+from store.app_stats import AppNumbers, Day
+from store.apps.owned import Deleted, Owned
+from store.credits.credits import Account, Entry, Holding, Spending
+from store.webhooks.deliveries import Delivery
+
+ROOT = Path(__file__).parent.parent.parent.parent
+NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
+VOID = {"meta", "link", "input", "img", "br"}
+
+
+def pages(text: str) -> dict[str, dict[str, Any]]:
+    """What each template is given, with `text` wherever a stranger may have chosen the words."""
+    person = Sample(name=text, email=text)
+    app = Sample(client_id=text, name=text, homepage="javascript:" + text, logo=text, connected_at=NOW, refresh_days=0)
+    used = Sample(
+        **{
+            **vars(app),
+            "scopes": [SCOPE_WORDS["credits:spend"]._replace(title=text), SCOPE_WORDS["profile"]],
+            "domains": [text, "a.example"],
+            "last_used_at": NOW,
+            "refresh_days": 7,
+            "homepage": "https://a.example/?" + text,
+            "documents": 2,
+            "bytes": 3000,
+            "spending": Sample(spent=1, limit=5_000_000, text=text, error=text),
+        }
+    )
+    free = Sample(**{**vars(used), "spending": Sample(spent=0, limit=None, text="", error="")})
+    unused = Sample(
+        **{**vars(app), "scopes": [], "domains": [], "last_used_at": None, "documents": 0, "bytes": 0, "spending": None}
+    )
+    revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1, app_deleted=True)
+    document = Sample(collection="notes", document_id=text, size=5, created_at=NOW, updated_at=NOW)
+    usage = Sample(documents=2, bytes=10, collections=[("notes", 1, 5), (text, 1, 5)])
+    charge = Entry("2-0", NOW, "charge", -150, 4_999_850, "", text, text, 1200, 30, text, "a-hold")
+    grants = [Entry("1-0", NOW, "grant", 5_000_000, 5_000_000, text), Entry("0-1", NOW, "grant", -1, 0)]
+    holds = (Holding(text, 20_000, NOW),)
+    credits = Account(4_999_850, 20_000, 1, NOW, holds, ())
+    nothing = Account(0, 0, 0, None, (), ())
+    entry = Sample(at=NOW, text=text, app=text, address=text, device=text)
+    bare = Sample(at=NOW, text=text, app=None, address="", device="")
+    scopes = [Sample(name=n, **w._asdict(), granted_before=n == "profile") for n, w in SCOPE_WORDS.items()]
+    account = Sample(user=text, name=text, email=text, email_verified=False, picture=text)
+    plain = Sample(**{**vars(account), "email_verified": True, "picture": ""})
+    spent = Spending(NOW.date(), False, tuple((NOW.date(), str(number), 5 - number) for number in range(5)))
+    plot: dict[str, Any] = {"plot": plot_of(spent, defaultdict(lambda: text))}
+    no_plot: dict[str, Any] = {"plot": None}
+    stranger: dict[str, Any] = {"signed_in": None, "next": text, "next_query": "?next=%2F"}
+    sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
+    message: dict[str, Any] = {**stranger, "heading": text, "text": text, "onward": None, "sign_out_to": ""}
+    known: dict[str, Any] = {"signed_in": person}
+    passkey = Sample(credential=text, name=text, created_at=NOW, used_at=NOW)
+    unused_passkey = Sample(credential=text, name=text, created_at=NOW, used_at=None)
+    device = Sample(session_id=text, device=text, address=text, created_at=NOW, seen_at=NOW, here=True)
+    security: dict[str, Any] = {
+        **known,
+        "devices": [device, Sample(**{**vars(device), "here": False, "address": ""})],
+        "passkeys_offered": True,
+        "here": text,
+    }
+    profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
+    leaving: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
+    leaving |= {"has_app": True, "has_passkey": True, "asks_code": True, "passkeys_work": True}
+    return {
+        "signin.html": {
+            **stranger,
+            "email": text,
+            "error": text,
+            "passkey_error": text,
+            "passkeys": True,
+            "signup_open": True,
+            "next_query": "?next=%2F",
+        },
+        "signin.html first": {
+            **stranger,
+            "email": "",
+            "error": None,
+            "passkey_error": None,
+            "passkeys": False,
+            "signup_open": False,
+            "next_query": "",
+        },
+        "signin_second.html": {**stranger, "error": text, "has_app": True, "has_passkey": True},
+        "signin_second.html recovery": {**stranger, "error": None, "has_app": False, "has_passkey": False},
+        "signup.html": {**sign_up, "error": None, "invite": None},
+        "signup.html invited": {**sign_up, "error": text, "invite": text},
+        "consent.html": {
+            **known,
+            "request_id": text,
+            "app": app,
+            "app_domain": text,
+            "mark": Mark(False, text, text),
+            "scopes": scopes,
+            "kept": [SCOPE_WORDS["credits:read"].title, text],
+            "next": text,
+            "spend_limit": 5_000_000,
+        },
+        "account.html": {**profile, "name_error": text, "picture_error": text, "notice": None},
+        "account.html changed": {**profile, "profile": plain, "name_error": "", "picture_error": "", "notice": text},
+        "account_delete.html": {**leaving, "errors": dict.fromkeys(("email", "password", "code", "passkey"), text)},
+        "account_delete.html first": {
+            **leaving,
+            "apps": 0,
+            "documents": 0,
+            "paid": 0,
+            "errors": {},
+            "has_app": False,
+            "has_passkey": False,
+            "asks_code": False,
+        },
+        "account_apps.html": {
+            **known,
+            "apps": [used, free, unused],
+            "revoked": [revoked],
+            "wrong": True,
+            "number": 2,
+            "pages": 3,
+        },
+        "account_apps.html empty": {**known, "apps": [], "revoked": [], "wrong": False, "number": 1, "pages": 1},
+        "account_credits.html": {
+            **known,
+            "account": credits,
+            "names": {text: text},
+            "entries": (charge, *grants),
+            "by_app": by_app((charge,)),
+            "before": "",
+            "onward": None,
+            **plot,
+        },
+        "account_credits.html older": {
+            **known,
+            "account": credits,
+            "names": {text: text},
+            "entries": (charge,),
+            "by_app": [],
+            "before": "3-0",
+            "onward": "2-0",
+            **no_plot,
+        },
+        "account_credits.html empty": {
+            **known,
+            "account": nothing,
+            "names": {},
+            "entries": (),
+            "by_app": [],
+            "before": "",
+            "onward": None,
+            **no_plot,
+        },
+        "account_app_data.html": {
+            **known,
+            "app": app,
+            "data_until": NOW,
+            "usage": usage,
+            "collection": "notes",
+            "after": text,
+            "groups": [("notes", [document])],
+            "onward": text,
+        },
+        "account_app_data.html empty": {
+            **known,
+            "app": app,
+            "data_until": None,
+            "usage": Sample(documents=0, bytes=0, collections=[]),
+            "collection": "",
+            "after": "",
+            "groups": [],
+            "onward": None,
+        },
+        "account_document.html": {**known, "app": app, "found": document, "text": text},
+        **portal_pages(text, known),
+        "account_security.html": {
+            **security,
+            "errors": dict.fromkeys(("confirm", "password", "passkeys", "authenticator", "recovery"), text),
+            "notice": None,
+            "activity": [entry, bare],
+            "ordinary": [bare, entry],
+            "factors": Sample(
+                proved=False,
+                second=True,
+                recovered=False,
+                asks_code=True,
+                secret=b"sealed",
+                since=NOW,
+                codes=9,
+                passkeys=(passkey, unused_passkey),
+            ),
+        },
+        "account_security.html proved": {
+            **security,
+            "errors": {},
+            "notice": text,
+            "activity": [],
+            "ordinary": [],
+            "factors": Sample(proved=True, second=True, secret=None, since=None, codes=10, passkeys=(passkey,)),
+        },
+        "account_security.html changed": {
+            **security,
+            "errors": {},
+            "notice": text,
+            "activity": [],
+            "ordinary": [],
+            "passkeys_offered": False,
+            "devices": [device],
+            "factors": Sample(proved=True, second=False, secret=None, since=None, codes=0, passkeys=()),
+        },
+        "confirm_yourself.html": {
+            **known,
+            "factors": Sample(asks_code=True, secret=b"sealed", passkeys=(passkey,)),
+            "does": text,
+            "action": "/developer/apps/x",
+            "back": "/developer/apps/x",
+            "kept": [("name", text)],
+            "error": text,
+            "passkeys_offered": True,
+        },
+        "confirm_yourself.html first": {
+            **known,
+            "factors": Sample(asks_code=False, secret=None, passkeys=()),
+            "does": text,
+            "action": "/developer/apps/x/rotate",
+            "back": "/developer/apps/x",
+            "kept": [],
+            "error": None,
+            "passkeys_offered": False,
+        },
+        "account_authenticator.html": {
+            **known,
+            "sealed": text,
+            "uri": "otpauth://totp/" + text,
+            "secret": text,
+            "picture": "<svg></svg>",
+            "error": text,
+        },
+        "account_recovery.html": {**known, "codes": [text, text], "notice": text},
+        "account_email.html": {
+            **known,
+            "profile": account,
+            "second": False,
+            "email": text,
+            "error": text,
+            "wrong": "email",
+        },
+        "account_email.html confirmed": {
+            **known,
+            "profile": Sample(name=text, email=text, email_verified=True),
+            "second": True,
+            "email": "",
+            "error": None,
+            "wrong": "",
+        },
+        "leaving.html": {**known, "app": app, "app_domain": text, "target": text, "mark": Mark(True, "", "")},
+        "leaving.html signed out": {
+            **stranger,
+            "app": app,
+            "app_domain": text,
+            "target": text,
+            "mark": Mark(False, "", text),
+        },
+        "confirm_first.html": {**known, "app": app, "next": text},
+        "link_confirm.html": {**known, "email": text, "link": text},
+        "link_change.html": {**known, "old": text, "new": text, "link": text},
+        "link_undo.html": {**stranger, "undo": Undo(text, text, False, False), "link": text},
+        "link_undo.html second step": {**stranger, "undo": Undo(text, f"{text}.", False, True), "link": text},
+        "link_reset.html": {**stranger, "email": text, "link": text, "error": text, "min_password": 10},
+        "forgot.html": {**stranger, "email": text, "error": text},
+        "signup_address.html": {**stranger, "next": text, "email": text, "error": text},
+        "mail_sent.html": {
+            **stranger,
+            "email": text,
+            "lasts": "1 hour",
+            "onward": "/account",
+            "mail_reaches_people": False,
+            "if_account": True,
+        },
+        "done.html": {**stranger, "heading": text, "text": text, "href": "/signin", "label": text},
+        "message.html": {**message, "status": 400, "onward": ("/account", text), "session_here": True},
+        "message.html other": {**message, "status": 403, "sign_out_to": text},
+        "message.html short": {**message, "status": 200},
+        "docs.html": {**stranger, "base_url": text},
+        "home.html": {**stranger, "signup_open": True},
+        "home.html closed": {**stranger, "signup_open": False},
+        "home.html signed in": {**known, "signup_open": True},
+    }
+
+
+def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same for the pages of developers."""
+    own = Sample(client_id=text, name=text, active=True, status="active", public=False, created_at=1_700_000_000_000)
+    own.webhook_url, own.verified, own.domain = text, True, text
+    own.domain_misses, own.domain_until = 0, 1_700_000_000_000
+    own.refresh_days = lambda most: most
+    off = Sample(
+        **{**vars(own), "active": False, "status": "off", "public": True, "webhook_url": "", "verified": False}
+    )
+    off.domain = ""
+    disabled = Sample(**{**vars(off), "status": "disabled"})
+    errors = {
+        name: [text, text]
+        for name in (
+            "name",
+            "homepage",
+            "redirect_uris",
+            "scopes",
+            "hosted_storage",
+            "refresh_retry_seconds",
+            "refresh_lifetime_days",
+        )
+    }
+    wrong = AppForm(text, text, text, ("profile",), False, True, text, True, True, text, text, errors)
+    day = Day(NOW.date(), 5, 1, 2000, 1, 0)
+    page: dict[str, Any] = {
+        **known,
+        "words": SCOPE_WORDS,
+        "kind_open": False,
+        "must_pkce": True,
+        "domains": (text,),
+        "domain": text,
+        "wrong_domain": text,
+        "proof_path": text,
+        "brand": "",
+        "app": own,
+        "form": AppForm(text, "", text),
+        "secret": None,
+        "fresh": False,
+        "wrong": None,
+        "notice": text,
+        "marks": ["0a1b2c3d"],
+        "snippets": [Snippet("curl", "curl", text, text), Snippet("python", "Python", text, text)],
+        "numbers": AppNumbers(1, (day, day)),
+        "plots": [(text, bars([0, 5]))],
+        "sums": Sample(calls=1, limited=0, spent=2000),
+    }
+    steps = [Sample(title=text, words=text, sent=text, answer=text), Sample(title="x", words="x", sent="", answer="x")]
+    somebody: Any = None
+    listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "most_days": 0, "notice": None}
+    return {
+        "developer_apps.html": {
+            **listed,
+            "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),
+            "notice": text,
+            "most_days": 7,
+        },
+        "developer_apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
+        "developer_apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},
+        "developer_register.html": {**page, "kind_open": True},
+        "developer_register.html wrong": {**page, "kind_open": True, "form": wrong},
+        "developer_app.html": page,
+        "developer_app.html new": {**page, "secret": text, "fresh": True, "notice": None},
+        "developer_app.html wrong form": {**page, "marks": ["a", "b"], "wrong": text, "form": wrong},
+        "developer_app.html off": {**page, "app": off, "marks": [], "domains": (), "wrong_domain": None},
+        "developer_app.html disabled": {**page, "app": disabled, "marks": [], "domain": "", "wrong_domain": None},
+        "developer_delete.html": {
+            **known,
+            "app": own,
+            "typed": text,
+            **dict.fromkeys(("has_app", "has_passkey", "asks_code", "passkeys_work"), True),
+            "errors": dict.fromkeys(("confirm", "password", "code", "passkey"), text),
+        },
+        **webhook_pages(text, known),
+        "developer_try.html": {**known, "app": own, "steps": [], "wrong": None},
+        "developer_try.html done": {**known, "app": own, "steps": steps, "wrong": None},
+        "developer_try.html wrong": {**known, "app": off, "steps": [], "wrong": text},
+    }
+
+
+def webhook_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same for those of webhooks."""
+    app = Sample(client_id=text, name=text, webhook_url=text)
+    then = 1_700_000_000_000
+    waiting = Delivery(text, text, text, text, then, {text: text}, then, 2, 2, "pending", then + 9**14, then, 500, text)
+    running = replace(waiting, next_attempt_at=None)
+    failed = replace(waiting, state="failed", next_attempt_at=None, last_status=None)
+    done = replace(waiting, state="delivered", next_attempt_at=None, last_status=204)
+    new = replace(waiting, attempts=0, tries=0, last_attempt_at=None, last_status=None, last_error="")
+    page: dict[str, Any] = {
+        **known,
+        "app": app,
+        "url": text,
+        "wrong_url": None,
+        "wrong": None,
+        "secret": None,
+        "mark": text,
+        "two_sign": False,
+        "notice": text,
+        "deliveries": [new, waiting, running, failed, done],
+        "onward": text,
+        "before": "",
+        "told": WHAT_IS_TOLD,
+        "posting": True,
+    }
+    one: dict[str, Any] = {**known, "app": app, "body": text, "most": 12, "notice": None}
+    bare = Sample(client_id=text, name=text, webhook_url="")
+    return {
+        "developer_webhooks.html": page,
+        "developer_webhooks.html first": {**page, "app": bare, "deliveries": [], "onward": None, "notice": None},
+        "developer_webhooks.html new": {**page, "secret": text, "two_sign": True, "notice": None},
+        "developer_webhooks.html wrong": {**page, "wrong_url": text},
+        "developer_webhooks.html refused": {**page, "wrong": text, "posting": False},
+        "developer_webhooks.html older": {**page, "before": text},
+        "developer_delivery.html": {**one, "one": waiting, "notice": text},
+        "developer_delivery.html running": {**one, "one": running},
+        "developer_delivery.html failed": {**one, "one": failed},
+        "developer_delivery.html done": {**one, "one": done},
+    }
+
+
+class Element:
+    """An element of a page: its tag, attributes, ancestors and the text inside."""
+
+    def __init__(self, tag: str, attributes: dict[str, str | None], parents: list[Element]) -> None:
+        self.tag, self.attributes, self.parents, self.text = tag, attributes, parents, ""
+
+    def get(self, name: str) -> str:
+        return self.attributes.get(name) or ""
+
+
+class Page(HTMLParser):
+    """A page as its elements; a tag that is not closed in its place fails."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[Element] = []
+        self._open: list[Element] = []
+        self.feed(html)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), f"an attribute of <{tag}> is repeated: {attrs}"
+        element = Element(tag, dict(attrs), list(self._open))
+        self.elements.append(element)
+        if tag not in VOID:
+            self._open.append(element)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        for element in self._open:
+            element.text += data
+
+    def all(self, *tags: str) -> list[Element]:
+        return [element for element in self.elements if element.tag in tags]
+
+    def inside(self, parent: Element, *tags: str) -> list[Element]:
+        return [element for element in self.all(*tags) if parent in element.parents]
+
+
+class Connection:
+    """Where a rendered page would be written; nothing is."""
+
+    def set_close_callback(self, callback: Any) -> None: ...
+
+
+def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
+    """The page of `pages(text)[name]`, with `changes` to what the template is given."""
+    static = {"static_path": str(ROOT / "static"), "static_handler_class": StaticHandler}
+    app = Application([], template_path=str(ROOT / "templates"), **static)
+    connection: Any = Connection()
+    start, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": "localhost"})
+    request = HTTPServerRequest(connection=connection, start_line=start, headers=headers)
+    handler = RequestHandler(app, request)
+    values = {"product": "Latchkey", "title": text, "session_here": False, **pages(text)[name], **changes}
+    return Page(handler.render_string(name.split()[0], **values).decode())

@@ -1,0 +1,53 @@
+"""Signing up, and who is signed in, in a browser; a server whose facts a test chooses."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from tornado.httpclient import HTTPResponse
+
+from handlers.core.site import Site
+from store.wiring import Store
+from tests.support.http.driver import PASSWORD, Browser
+
+
+@pytest.fixture
+def facts() -> dict[str, Any]:
+    """What a test wants the server to be; parametrised where it matters."""
+    return {}
+
+
+@pytest.fixture
+def site(memory_store: Store, base_url: str, facts: dict[str, Any]) -> Site:
+    return Site(memory_store, **{"base_url": base_url, **facts})
+
+
+async def sign_up(browser: Browser, email: str, password: str = PASSWORD, name: str = "Grace", query: str = "") -> Any:
+    """Through the sign-up page."""
+    page = await browser.get("/signup" + query)
+    return await browser.submit(page, "/signup", email=email, name=name, password=password)
+
+
+async def signed_in_as(browser: Browser) -> str | None:
+    """The e-mail address on the account page, or None where that leads to the sign-in page."""
+    page = await browser.get("/account")
+    if page.code == 303:
+        assert page.headers["Location"] == "/signin?next=%2Faccount"
+        return None
+    found = re.search(r"<dt>E-mail</dt>\s*<dd>(\S+)", page.body.decode())
+    assert page.code == 200
+    assert found
+    return found[1]
+
+
+def cookies_of(response: HTTPResponse) -> dict[str, dict[str, str]]:
+    """The cookies a response sets: name to attributes, with the value under the empty name."""
+    found = {}
+    for line in response.headers.get_list("Set-Cookie"):
+        first, *rest = line.split(";")
+        name, _, value = first.partition("=")
+        attributes = {key.strip().lower(): text for key, _, text in (part.partition("=") for part in rest)}
+        found[name] = {"": value, **attributes}
+    return found

@@ -1,0 +1,257 @@
+"""What a tour of all pages is made with: the service in a thread of its own, a browser, and what is asked of each page.
+
+A stop is named as `tests/support/browser/pages.py` names a page; `tests/support/browser/tour.py` makes the stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from tornado.netutil import bind_sockets
+from tornado.template import Loader, Template
+
+from handlers.core.site import Site
+from handlers.routes import ROUTES, make_application
+from runtime import demo
+from store import keys
+from store.crypto.keyring import KeyRing, Keys
+from store.crypto.passwords import PasswordHasher
+from store.engine.connect import connect
+from store.wiring import Store
+from tests.support.browser.mailbox import Kept, link_in, mailer
+from tests.support.browser.pages import ROOT
+from tests.support.browser.webdriver import PATIENCE, Chromium
+from tests.support.http import fronts
+from tests.support.http.driver import Service
+from tests.support.processes.engines import FakeClock
+
+MODES = {"light": (1100, "light"), "dark": (1100, "dark"), "phone": (360, "light"), "phone-dark": (360, "dark")}
+"""Width in pixels, and colour scheme."""
+NARROWEST = 320
+"""Pixels. WCAG 1.4.10: down to this width nobody has to scroll sideways."""
+DAY = 86_400
+DAYS = 12
+"""So many days ago the service began."""
+T = TypeVar("T")
+
+# Rules of axe-core that run only where they are asked for.
+ALSO = ("target-size", "label-content-name-mismatch", "focus-order-semantics")
+# Between colour schemes nothing changes but colours.
+OF_COLOURS = ("color-contrast", "link-in-text-block")
+LOOK = """
+const told = (node) => `\\n    ${node.html}\\n    ${node.failureSummary}`;
+return axe.run({resultTypes: ["violations"], ...ASKED})
+  .then((found) => found.violations.map((one) => `${one.id}: ${one.help}${one.nodes.map(told).join("")}`));
+"""
+# Some of what makes the page wider than the window, and of what is higher than the box that it is in.
+BURST = """
+const all = [...document.querySelectorAll("body *")], edge = document.documentElement.clientWidth;
+const over = document.documentElement.scrollWidth <= edge ? []
+  : all.filter((one) => one.getBoundingClientRect().right > edge + 0.5);
+const spilt = all.filter((one) => one.clientHeight && getComputedStyle(one).overflowY === "visible"
+  && one.scrollHeight > one.clientHeight + 2);
+const deepest = [...over, ...spilt].filter((one, _, found) => !found.includes(one.firstElementChild));
+return deepest.slice(0, 3).map((one) => one.outerHTML.slice(0, 200));
+"""
+# Sends a form whatever its fields demand and its script would do: the answer to what is wrong is wanted too.
+_SUBMIT = """
+const [action, button, fields] = GIVEN;
+const form = [...document.forms].find((one) => one.getAttribute("action") === action
+  && Object.keys(fields).every((name) => one.elements.namedItem(name)));
+if (!form) throw Error(`no form for ${action}: ${document.body.innerText}`);
+for (const [name, value] of Object.entries(fields)) {
+  const field = form.elements.namedItem(name);
+  if (field.type === "checkbox") field.checked = Boolean(value); else field.value = value;
+}
+if (button) {
+  const pressed = form.querySelector(`button[value="${button}"]`), sent = document.createElement("input");
+  form.append(Object.assign(sent, {type: "hidden", name: pressed.name, value: pressed.value}));
+}
+document.documentElement.dataset.left = "left";
+form.submit();
+"""
+
+
+class Recorder(Loader):
+    """Loads templates, and notes which."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(str(root))
+        self.loaded: set[str] = set()
+
+    def load(self, name: str, parent_path: str | None = None) -> Template:
+        """The template."""
+        self.loaded.add(name)
+        return super().load(name, parent_path)
+
+
+class Stand:
+    """The service in a thread of its own, with the demo app beside it, on a store in memory whose clock can be moved.
+    A context manager."""
+
+    store: Store
+    service: Service
+    demo: demo.Demo
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.clock = FakeClock()
+        self.mails = Kept()
+        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._directory = tempfile.TemporaryDirectory(prefix="tour-")
+
+    def __enter__(self) -> Self:
+        self.clock.__enter__()
+        self.clock.back(DAYS * DAY)
+        self._thread.start()
+        self.run(self._begin())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.run(self._finish())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+        self.clock.__exit__(kind, exc, tb)
+        self._directory.cleanup()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of what is done in the thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+
+    def change(self, **facts: Any) -> None:
+        """From now on the server is another one: the fields of Site that are given, else as it was at the start."""
+        self.app.site = replace(self.site, **facts)
+
+    def mailing(self) -> None:
+        """From now on the server sends mail."""
+        self.change(mail=mailer(self.mails))
+
+    def link(self, address: str, subject: str) -> str:
+        """The path in the newest mail with this subject to an address."""
+        return link_in(self.run(self.mails.newest(address, subject)))
+
+    def forget_windows(self) -> None:
+        """Lets everybody try as often as at the start."""
+
+        async def forget() -> None:
+            names = [name async for name in self.store.client.scan_iter(match=keys.window("*", "*") + "*")]
+            if names:
+                await self.store.client.delete(*names)
+
+        self.run(forget())
+
+    async def open_store(self, url: str) -> Store:
+        """A store, with the keys of the service."""
+        client = await connect(url, socket_timeout=5)
+        hasher = PasswordHasher(8192, 1, workers=2, queue=200)
+        return Store(client, self._keys, hasher, session_idle=14 * DAY, session_lifetime=30 * DAY)
+
+    async def _begin(self) -> None:
+        self._keys = Keys(KeyRing.parse(KeyRing.generate(1)))
+        self.store = await self.open_store("memory")
+        self.store.apps.settle = 0
+        sockets = bind_sockets(0, "localhost")
+        self.site = Site(self.store, f"http://localhost:{sockets[0].getsockname()[1]}")
+        self.app = make_application(self.site)
+        # Tornado keeps a loader for each path to the templates: a path of its own has one of its own.
+        templates = Path(self._directory.name) / "templates"
+        templates.symlink_to(ROOT / "templates")
+        self.recorder = Recorder(templates)
+        self.app.settings |= {"template_path": str(templates), "template_loader": self.recorder}
+        self._server = fronts.chosen(self.app)
+        self._server.add_sockets(sockets)
+        self.service = Service(self.site.base_url, self.store)
+        self.demo = await demo.Demo.start(self.store, self.site.base_url)
+
+    async def _finish(self) -> None:
+        self.demo.stop()
+        self._server.stop()
+        await self._server.close_all_connections()
+        while self.site.tasks:
+            await asyncio.wait(self.site.tasks)
+        await self.site.models.close()
+        await self.store.close()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A page that was seen: the name of the stop, the route that its address is of, its status and templates; what
+    axe-core has against it, and what does not fit on a phone."""
+
+    name: str
+    route: str
+    status: int
+    templates: frozenset[str]
+    violations: tuple[str, ...]
+    burst: tuple[str, ...]
+
+
+class Tour:
+    """A browser that goes from page to page. `shots` is where pictures of them go, if anywhere."""
+
+    def __init__(self, stand: Stand, browser: Chromium, axe: str, shots: Path | None) -> None:
+        self.stand, self.browser, self.shots = stand, browser, shots
+        self.seen: list[Seen] = []
+        asked = {
+            "light": {"rules": {name: {"enabled": True} for name in ALSO}},
+            "dark": {"runOnly": {"type": "rule", "values": OF_COLOURS}},
+        }
+        self._axe = axe
+        self._look = {scheme: LOOK.replace("ASKED", json.dumps(options)) for scheme, options in asked.items()}
+
+    def open(self, path: str) -> None:
+        """Goes to a path of the service, or to an address elsewhere."""
+        self.browser.open(path if path.startswith("http") else self.stand.site.base_url + path)
+
+    def submit(self, action: str, button: str = "", **fields: str) -> None:
+        """Fills in the form with this action, sends it, by the button of this value where it has several, and waits
+        for what comes."""
+        self.browser.run(_SUBMIT.replace("GIVEN", json.dumps([action, button, fields])))
+        deadline = time.monotonic() + PATIENCE
+        while not self.browser.run(
+            "return document.readyState === 'complete' && !document.documentElement.dataset.left"
+        ):
+            assert time.monotonic() < deadline, f"{action} leads nowhere: {self.browser.text}"
+
+    def sign_in(self, email: str, password: str, onward: str = "/account") -> None:
+        """Signs in, and goes on to a page."""
+        self.open(f"/signin?next={onward}")
+        self.submit("/signin", email=email, password=password)
+
+    def stop(self, name: str, words: str) -> None:
+        """Looks at the page that is shown, once it says these words: in every mode, with all that can be unfolded."""
+        self.browser.wait_for(words)
+        templates = frozenset(self.stand.recorder.loaded)
+        self.stand.recorder.loaded.clear()
+        status = self.browser.run("return performance.getEntriesByType('navigation')[0].responseStatus")
+        self.browser.run("for (const one of document.querySelectorAll('details')) one.open = true; " + self._axe)
+        violations, burst = [], []
+        for mode, (width, scheme) in MODES.items():
+            self.browser.show_as(width, scheme)
+            violations += [f"{name}, {mode}: {one}" for one in self.browser.run(self._look[scheme])]
+            if self.shots:
+                self.browser.screenshot(self.shots / mode / f"{name.replace('.html', '').replace(' ', '-')}.png")
+        for width in (MODES["phone"][0], NARROWEST):
+            self.browser.show_as(width, "light")
+            burst += [f"{name}, {width} px: {one}" for one in self.browser.run(BURST)]
+        self.browser.show_as(*MODES["light"])
+        route = self.route()
+        self.seen.append(Seen(name, route, status, templates, tuple(violations), tuple(burst)))
+
+    def route(self) -> str:
+        """The name of the route that the address of the page is of; empty where it is elsewhere."""
+        origin, slash, rest = self.browser.url.removeprefix(self.stand.site.base_url).partition("/")
+        path = re.split(r"[?#]", slash + rest)[0]
+        found = [name for pattern, _, name in ROUTES if not origin and re.fullmatch(pattern, path)]
+        return found[0] if found else ""

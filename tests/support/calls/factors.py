@@ -1,0 +1,117 @@
+"""Calls about second factors and passkeys."""
+
+from __future__ import annotations
+
+from store.accounts.signin.passkeys import options_for_new, options_for_use, read_answer
+from tests.support.calls.prepared import Call, call
+from tests.support.store.authenticator import Authenticator
+from tests.support.store.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of
+from tests.support.store.world import PASSWORD, VISITOR, World
+
+
+@call("confirming.challenge", "read_factors")
+async def _(w: World) -> Call:
+    return lambda: w.store.confirming.challenge(w.session)
+
+
+@call("confirming.check_password", "take_networks", "read_credentials")
+async def _(w: World) -> Call:
+    return lambda: w.store.confirming.check_password(w.session, w.email, PASSWORD, VISITOR)
+
+
+@call("confirming.with_password", "read_factors", "take_networks", "read_credentials", "prove_with_code")
+async def _(w: World) -> Call:
+    app = await App.add(w)
+    return lambda: w.store.confirming.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
+
+
+@call("confirming.with_passkey", "try_passkey", "prove_with_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    challenge, allowed = await w.store.confirming.challenge(w.session)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
+    return lambda: w.store.confirming.with_passkey(w.session, PARTY, challenge, answer, VISITOR)
+
+
+@call("factors.of", "read_factors")
+async def _(w: World) -> Call:
+    return lambda: w.store.factors.of(w.session)
+
+
+@call("factors.enable_totp", "read_factors", "enable_totp")
+async def _(w: World) -> Call:
+    await confirm(w)
+    app = App(w, w.store.factors.new_secret(w.user))
+    code = await app.code()
+    return lambda: w.store.factors.enable_totp(w.session, app.sealed, code, VISITOR)
+
+
+@call("factors.disable_totp", "disable_totp")
+async def _(w: World) -> Call:
+    await App.add(w)
+    await confirm(w)
+    return lambda: w.store.factors.disable_totp(w.session, VISITOR)
+
+
+@call("factors.renew_recovery", "renew_recovery")
+async def _(w: World) -> Call:
+    await App.add(w)
+    await confirm(w)
+    return lambda: w.store.factors.renew_recovery(w.session, VISITOR)
+
+
+@call("factors.challenge", "read_factors")
+async def _(w: World) -> Call:
+    await confirm(w)
+    return lambda: w.store.factors.challenge(w.session)
+
+
+@call("factors.add_passkey", "add_passkey")
+async def _(w: World) -> Call:
+    await confirm(w)
+    challenge = await w.store.factors.challenge(w.session)
+    options = options_for_new(PARTY, "Latchkey", w.user, w.email, "Ada", challenge, [])
+    answer = read_answer(Authenticator(ORIGIN).create(options))
+    return lambda: w.store.factors.add_passkey(w.session, PARTY, challenge, answer, "My phone", VISITOR)
+
+
+@call("factors.rename_passkey", "read_passkey", "rename_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    await confirm(w)
+    return lambda: w.store.factors.rename_passkey(w.session, device.credential, "My key", VISITOR)
+
+
+@call("factors.remove_passkey", "remove_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    await confirm(w)
+    return lambda: w.store.factors.remove_passkey(w.session, device.credential, VISITOR)
+
+
+@call("second_step.asked", "read_second_step")
+async def _(w: World) -> Call:
+    await App.add(w)
+    half = await half_of(w)
+    return lambda: w.store.second_step.asked(half)
+
+
+@call("second_step.with_code", "read_second_step", "finish_with_code")
+async def _(w: World) -> Call:
+    app = await App.add(w)
+    half = await half_of(w)
+    return lambda: w.store.second_step.with_code(half, app.codes[0], VISITOR)
+
+
+@call("second_step.challenge")
+async def _(w: World) -> Call:
+    return lambda: w.store.second_step.challenge(None)
+
+
+@call("second_step.with_passkey", "read_second_step", "read_passkey", "finish_with_passkey")
+async def _(w: World) -> Call:
+    device = await add_passkey(w)
+    half = await half_of(w)
+    challenge = await w.store.second_step.challenge(half)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge)))
+    return lambda: w.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)

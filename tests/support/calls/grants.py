@@ -1,0 +1,121 @@
+"""Calls about what people allow: authorizations, tokens, grants and what is held for apps."""
+
+from __future__ import annotations
+
+from store.results import Visitor
+from tests.support.calls.paid import spender
+from tests.support.calls.prepared import Call, call, drained
+from tests.support.store.factoring import confirm_if_needed
+from tests.support.store.holding import stock
+from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, World
+
+
+@call("authorizations.begin", "begin_authorization")
+async def _(w: World) -> Call:
+    return lambda: w.store.authorizations.begin(w.session, w.request(), always_ask=False)
+
+
+@call("authorizations.decide", "decide_authorization")
+async def _(w: World) -> Call:
+    request_id = await w.pending()
+    return lambda: w.store.authorizations.decide(
+        w.session, w.app, request_id, allow=True, scopes=None, visitor=Visitor()
+    )
+
+
+@call("tokens.exchange", "exchange_code")
+async def _(w: World) -> Call:
+    code = await w.code()
+    return lambda: w.store.tokens.exchange(w.app, code, CALLBACK, VERIFIER)
+
+
+@call("tokens.refresh", "rotate_refresh")
+async def _(w: World) -> Call:
+    tokens = await w.tokens()
+    return lambda: w.refresh(tokens.refresh_token)
+
+
+@call("tokens.mint", "mint_token")
+async def _(w: World) -> Call:
+    return lambda: w.store.tokens.mint(w.user, w.app, ("profile",))
+
+
+@call("tokens.revoke", "revoke_token")
+async def _(w: World) -> Call:
+    tokens = await w.tokens()
+    return lambda: w.store.tokens.revoke(None, tokens.refresh_token)
+
+
+@call("identity.read", "read_userinfo")
+async def _(w: World) -> Call:
+    tokens = await w.tokens()
+    return lambda: w.store.identity.read(w.caller(tokens.access_token), "profile")
+
+
+@call("grants.list", "list_grants")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.grants.list(w.session)
+
+
+@call("grants.count", "count_grants")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.grants.count(w.session)
+
+
+@call("grants.revoke", "revoke_grant")
+async def _(w: World) -> Call:
+    await w.tokens()
+    return lambda: w.store.grants.revoke(w.session, w.app.client_id, VISITOR)
+
+
+@call("grants.connected", "list_connected")
+async def _(w: World) -> Call:
+    app = await spender(w)
+    return lambda: w.store.grants.connected(app.caller, "apps:read")
+
+
+async def held(w: World) -> str:
+    """The app keeps documents for the person."""
+    await w.tokens()
+    await stock(w.store, w.user, w.app.client_id, {f"notes/n{number}": b"{}" for number in range(3)})
+    return w.app.client_id
+
+
+@call("holdings.list", "list_holdings")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: w.store.holdings.list(w.session, client)
+
+
+@call("holdings.read", "read_holding")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: w.store.holdings.read(w.session, client, "notes", "n1")
+
+
+@call("holdings.delete", "delete_holding")
+async def _(w: World) -> Call:
+    client = await held(w)
+    await confirm_if_needed(w)
+    return lambda: w.store.holdings.delete(w.session, client, "notes", "n1", VISITOR)
+
+
+@call("holdings.delete_all", "delete_holdings")
+async def _(w: World) -> Call:
+    client = await held(w)
+    await confirm_if_needed(w)
+    return lambda: w.store.holdings.delete_all(w.session, client, VISITOR)
+
+
+@call("holdings.export", "export_holdings")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: drained(w.store.holdings.export(w.session, client, VISITOR))
+
+
+@call("holdings.copy", "copy_holdings")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: drained(w.store.holdings.copy(w.user, client))

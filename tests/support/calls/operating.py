@@ -1,0 +1,134 @@
+"""Calls of operators: accounts, keys, the check of the whole store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from store import keys
+from tests.support.calls.apps import HOOK
+from tests.support.calls.grants import held
+from tests.support.calls.prepared import Call, call, drained
+from tests.support.store.factoring import App
+from tests.support.store.holding import rotated
+from tests.support.store.world import World
+
+
+@call("operator.find", "describe_user")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.find(w.email)
+
+
+@call("operator.show", "describe_user")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.show(w.user)
+
+
+@call("operator.people", "describe_user")
+async def _(w: World) -> Call:
+    async def people() -> list[Any]:
+        return [person async for person in w.store.operator.people()]
+
+    return people
+
+
+@call("operator.note", "record_event")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.note(w.user, "exported_by_operator")
+
+
+@call("operator.set_status", "describe_user", "set_user_status")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.set_status(w.email, "disabled")
+
+
+@call("operator.credit", "describe_user", "grant_credit")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.credit(w.email, 5)
+
+
+@call("operator.set_password", "describe_user", "set_password")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.set_password(w.email, b"a-hash")
+
+
+@call("operator.security", "describe_security")
+async def _(w: World) -> Call:
+    await App.add(w)
+    return lambda: w.store.operator.security(w.user)
+
+
+@call("operator.reset_factors", "describe_user", "reset_factors")
+async def _(w: World) -> Call:
+    await App.add(w)
+    return lambda: w.store.operator.reset_factors(w.email)
+
+
+@call("operator.delete", "describe_user", "begin_leaving", "delete_user", "release_email")
+async def _(w: World) -> Call:
+    return lambda: w.store.operator.delete(w.email)
+
+
+@call("key_state.check", "check_keys")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.check(w.store.keys.ring)
+
+
+@call("key_state.known", "list_keys")
+async def _(w: World) -> Call:
+    return w.store.key_state.known
+
+
+@call("key_state.retire", "retire_key")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.retire(200)
+
+
+@call("key_state.note_sealing", "note_sealing")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.note_sealing(1)
+
+
+@call("key_state.note_layout", "note_layout")
+async def _(w: World) -> Call:
+    return w.store.key_state.note_layout
+
+
+@call(
+    "upgrade.run", *(f"upgrade_{what}" for what in ("token", "person", "people", "connected", "grant")), "note_layout"
+)
+async def _(w: World) -> Call:
+    await w.tokens()
+    token = keys.token(w.user, w.app.client_id, f"{w.app.client_id}:an-id", 0)["family"]
+    await w.store.client.hset(token, "generation", "0")  # type: ignore[misc]  # redis-py types both clients at once
+    return lambda: w.store.upgrade.run(1)
+
+
+@call("key_state.record_reencryption", "record_reencryption")
+async def _(w: World) -> Call:
+    return lambda: w.store.key_state.record_reencryption(1, 0)
+
+
+@call(
+    "reencryption.run",
+    *("note_sealing", "list_stale_documents", "reseal_document", "reseal_secret", "save_app", "record_reencryption"),
+)
+async def _(w: World) -> Call:
+    await held(w)
+    await App.add(w)
+    await w.store.webhooks.set_url(w.app.client_id, HOOK)
+    newer = rotated(w.store, 2)
+    return lambda: drained(newer.reencryption.run(0))
+
+
+@call("fsck.check", "inspect_keys", "inspect_documents")
+async def _(w: World) -> Call:
+    client = await held(w)
+    return lambda: w.store.fsck.check(keys.grant(w.user, client))
+
+
+@call("fsck.run", "inspect_keys", "inspect_documents", "mend_keys")
+async def _(w: World) -> Call:
+    client = await held(w)
+    await w.store.client.hset(keys.hosted(w.user, client)["usage"], "documents", "7")
+    w.store.fsck.settle = 0
+    return lambda: drained(w.store.fsck.run(repair=True))

@@ -1,0 +1,56 @@
+"""What is known of each call: how to get ready for it, and the scripts that it runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from store.wiring import Store
+from tests.support.store.world import World
+
+Call = Callable[[], Awaitable[Any]]
+Prepare = Callable[[World], Awaitable[Call]]
+
+# These are no nouns of the store. `follow` never returns: tests/apps/test_apps.py has it. `judge` asks nothing of the
+# store.
+_NOT_NOUNS = {"client", "keys", "hasher", "scripts", "sealer", "checks"}
+_APART = {"apps.follow", "people.judge"}
+
+CALLS: dict[str, Prepared] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """How to get ready for one call of a method, and the scripts that the call runs."""
+
+    method: str
+    scripts: tuple[str, ...]
+    prepare: Prepare
+
+
+def methods_of(store: Store) -> set[str]:
+    """The public asynchronous methods of every noun, as `noun.method`."""
+    return {
+        f"{noun}.{name}"
+        for noun, owner in vars(store).items()
+        if noun not in _NOT_NOUNS
+        for name, method in inspect.getmembers(type(owner))
+        if not name.startswith("_") and (inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method))
+    } - _APART
+
+
+def call(method: str, *scripts: str) -> Callable[[Prepare], Prepare]:
+    """Enters what gets ready for a call of `method`, which runs `scripts`."""
+
+    def enter(prepare: Prepare) -> Prepare:
+        CALLS[method] = Prepared(method, scripts, prepare)
+        return prepare
+
+    return enter
+
+
+async def drained(found: AsyncIterator[Any]) -> list[Any]:
+    """What it gives, to the end."""
+    return [item async for item in found]

@@ -1,0 +1,87 @@
+"""Answers held against the OpenAPI document: whatever a test of HTTP asks for, the answer is one that is described."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any
+
+from jsonschema_rs import Draft202012Validator
+
+from handlers.openapi.document import document
+from handlers.routes import ROUTES
+
+_NUMBER = re.compile(r"-?[0-9]+")
+# What answers before an operation does: no such method, no such address.
+BEFORE = {405}
+
+
+class Interface:
+    """What a document says of answers."""
+
+    def __init__(self, described: dict[str, Any]) -> None:
+        self._document = described
+        self._validators: dict[str, Draft202012Validator] = {}
+        parts = {path: re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)) for path in described["paths"]}
+        # The fixed addresses before those with a part left open, as the server tries them.
+        self._paths = [(re.compile(parts[path]), path) for path in sorted(parts, key=lambda path: ("{" in path, path))]
+
+    def operation(self, method: str, path: str) -> dict[str, Any] | None:
+        """What is said of a request; None for a page, and a method there is not."""
+        known = next((known for pattern, known in self._paths if pattern.fullmatch(path)), None)
+        method = "get" if method == "HEAD" else method.lower()
+        found: dict[str, Any] | None = self._document["paths"].get(known, {}).get(method)
+        return found
+
+    def check(self, method: str, path: str, status: int, headers: dict[str, str], body: bytes) -> None:
+        """Raises AssertionError for an answer that does not fit. Names of headers are in lower case."""
+        operation = self.operation(method, path)
+        if operation is None or "x-request-id" not in headers:  # a page; refused by the HTTP server
+            return
+        response = operation["responses"].get(str(status))
+        place = f"{method} {path} {status}"
+        assert response is not None, f"{place}: this status is not described: {body[:300]!r}"
+        response = self._resolved(response)
+        for name, ref in response.get("headers", {}).items():
+            self._check_header(place, name, self._resolved(ref), headers.get(name.lower()))
+        content = response.get("content")
+        if content is None or method == "HEAD":
+            assert method == "HEAD" or not body, f"{place}: a body that is not described: {body[:300]!r}"
+            return
+        kind = headers.get("content-type", "").partition(";")[0]
+        assert kind in content, f"{place}: the type {kind!r} is not described"
+        if kind == "application/json":
+            self._validate(place, content[kind]["schema"], read(body))
+
+    def _check_header(self, place: str, name: str, header: dict[str, Any], value: str | None) -> None:
+        assert value is not None or not header["required"], f"{place}: {name} is missing"
+        if value is not None:
+            number = header["schema"].get("type") == "integer" and _NUMBER.fullmatch(value)
+            self._validate(f"{place}: {name}", header["schema"], int(value) if number else value)
+
+    def _validate(self, place: str, schema: dict[str, Any], value: Any) -> None:
+        name = json.dumps(schema)
+        if name not in self._validators:
+            whole = {**schema, "components": self._document["components"]}
+            self._validators[name] = Draft202012Validator(whole, validate_formats=True)
+        error = next(self._validators[name].iter_errors(value), None)
+        assert error is None, f"{place}: {error.message} at {list(error.instance_path)}"
+
+    def _resolved(self, ref: dict[str, Any]) -> dict[str, Any]:
+        if "$ref" not in ref:
+            return ref
+        _, _, kind, name = ref["$ref"].split("/")
+        found: dict[str, Any] = self._document["components"][kind][name]
+        return found
+
+
+def read(body: bytes) -> Any:
+    """JSON, with other numbers for those that no schema can be about: documents have some of thousands of digits."""
+    return json.loads(body, parse_int=lambda text: int(text[:18]), parse_float=lambda text: 0.5)
+
+
+@lru_cache(maxsize=1)
+def interface() -> Interface:
+    """That of our server."""
+    return Interface(document(ROUTES, "http://localhost:8080"))

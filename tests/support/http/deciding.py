@@ -1,0 +1,21 @@
+"""The person's decision, as a script of the consent page would send it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tornado.httpclient import HTTPResponse
+
+from tests.support.http.driver import Browser, fields_of
+
+DECIDE = "/api/oauth/authorize"
+
+
+async def decide_as_json(browser: Browser, page: HTTPResponse, **changes: Any) -> HTTPResponse:
+    """The decision as a script of the page would send it; a change of None leaves a field out."""
+    form = fields_of(page, DECIDE)
+    sent = {"request_id": form["request_id"], "decision": "allow", **changes}
+    body = json.dumps({name: value for name, value in sent.items() if value is not None})
+    headers = {"Content-Type": "application/json", "Accept": "application/json", "X-Xsrftoken": form["_xsrf"]}
+    return await browser.send(DECIDE, "POST", headers=headers, body=body)

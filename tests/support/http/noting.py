@@ -1,0 +1,160 @@
+"""An application that notes what becomes of its clients, and what a client still has to send."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tornado.iostream import StreamClosedError
+from tornado.web import Application, RequestHandler, stream_request_body
+
+from tests.support.http.fronts import Client
+
+both = pytest.mark.parametrize("front", ["fast", "tornado"])
+MEGABYTE = b"x" * 2**20
+
+
+class Notes:
+    """What happened in the application."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.closed = 0
+        self.written = 0
+        self.raised: BaseException | None = None
+        self.go_on = asyncio.Event()
+
+
+class Noting(RequestHandler):
+    """Tells of a client that is gone."""
+
+    @property
+    def notes(self) -> Notes:
+        found: Notes = self.application.settings["notes"]
+        return found
+
+    def on_connection_close(self) -> None:
+        super().on_connection_close()
+        self.notes.closed += 1
+
+    async def said(self, piece: bytes | str) -> None:
+        """Writes, and notes it."""
+        self.write(piece)
+        try:
+            await self.flush()
+        except StreamClosedError as error:
+            self.notes.raised = error
+            raise
+        self.notes.written += len(piece)
+
+
+class Held(Noting):
+    """Answers when it may go on."""
+
+    async def get(self) -> None:
+        self.notes.begun += 1
+        await self.notes.go_on.wait()
+        await self.said("done")
+
+    post = get
+
+
+class Begun(Noting):
+    """Says something, waits, and says something more."""
+
+    async def get(self) -> None:
+        await self.said("begun")
+        await self.notes.go_on.wait()
+        await self.said("done")
+
+
+class Endless(Noting):
+    """Sends 20 MB, which no buffer between the two takes."""
+
+    async def get(self) -> None:
+        for _ in range(20):
+            await self.said(MEGABYTE)
+
+
+class Large(Noting):
+    """Sends 20 MB, and waits for nobody."""
+
+    def get(self) -> None:
+        self.finish(MEGABYTE * 20)
+        self.notes.written += 1
+
+
+class Cutting(Noting):
+    """Cuts the connection in the middle of the answer."""
+
+    async def get(self) -> None:
+        connection: Any = self.request.connection
+        await self.said("half")
+        connection.stream.close()
+        assert connection.stream.closed()
+        await self.said("an answer")
+
+
+@stream_request_body
+class Taking(Noting):
+    """Takes a body, a piece at a time, when it may go on."""
+
+    async def data_received(self, chunk: bytes) -> None:
+        self.notes.begun += 1
+        self.notes.written += len(chunk)
+        await self.notes.go_on.wait()
+
+    def post(self) -> None:
+        self.finish("taken")
+
+
+@stream_request_body
+class Preparing(Noting):
+    """Takes its time before it takes a body."""
+
+    async def prepare(self) -> None:
+        await self.notes.go_on.wait()
+
+    def data_received(self, chunk: bytes) -> None:
+        """Passes it over."""
+
+    def post(self) -> None:
+        self.finish("taken")
+
+
+class Detaching(Noting):
+    """Asks for what there is not."""
+
+    def get(self) -> None:
+        with pytest.raises(NotImplementedError):
+            self.request.connection.detach()
+        self.finish(f"{self.request.protocol} {self.request.remote_ip} {self.request.get_ssl_certificate()}")
+
+
+@pytest.fixture
+def notes(io_loop: Any) -> Iterator[Notes]:
+    notes = Notes()
+    yield notes
+    notes.go_on.set()  # what still waits ends with the test, and not when its loop is collected
+    io_loop.run_sync(lambda: asyncio.sleep(0.01))
+
+
+@pytest.fixture
+def site(notes: Notes) -> Application:
+    handlers = [Held, Begun, Endless, Large, Cutting, Taking, Preparing, Detaching]
+    return Application(
+        [(f"/{handler.__name__.lower()}", handler) for handler in handlers],
+        notes=notes,
+        log_function=lambda handler: None,
+    )
+
+
+async def settled(client: Client) -> int:
+    """What the client still has to send when nothing moves any more, in bytes."""
+    sizes = [-1]
+    while len(sizes) < 20 or len(set(sizes[-20:])) > 1:
+        sizes.append(client.writer.transport.get_write_buffer_size())
+        await asyncio.sleep(0.001)
+    return sizes[-1]

@@ -1,0 +1,124 @@
+"""Clients that go on asking while servers come and go, and know what became of each request.
+
+They try again where a connection is refused, and nowhere else: a request that was sent and not answered whole is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+from store.crypto.keyring import KeyRing, Keys
+from store.crypto.seal import new_id
+from tests.support.http.driver import Service
+from tests.support.http.fronts import Client, request
+from tests.support.processes.processes import opened
+
+PAUSE = 0.005
+"""Seconds that a client thinks between two requests."""
+
+
+Asked = tuple[str, str, dict[str, str]]
+"""Method, target, and the form that is sent, if any."""
+NUMBER = "the-number"
+"""Stands in a form for another number each time."""
+
+
+HEALTH: Asked = ("GET", "/healthz", {})
+
+
+async def revocation(url: str, ring: str, here: str) -> Asked:
+    """A call of a new app, with its secret, of the server that is `here` and keeps everything at `url`. Nobody but the
+    app may send it again."""
+    async with opened(url, Keys(KeyRing.parse(ring))) as store:
+        app = await Service(here, store).add_app(f"steady-{new_id()}")
+    named = {"client_id": app.client_id, "client_secret": str(app.secret)}
+    return "POST", "/api/oauth/revoke", {**named, "token": f"{NUMBER} of another server"}
+
+
+@dataclass
+class Steady:
+    """Clients of one port. Half of them keep their connections, the others open one for each request; `asked` are made
+    in turn. `until_refused`: who is refused goes home. `trust`: by TLS."""
+
+    port: int
+    asked: tuple[Asked, ...] = (HEALTH,)
+    until_refused: bool = False
+    trust: ssl.SSLContext | None = None
+    statuses: Counter[int] = field(default_factory=Counter)
+    lost: list[str] = field(default_factory=list)
+    refused: int = 0
+    last: list[bool] = field(default_factory=list)
+    """Of the connections that were kept, whether their last answer said that it was the last."""
+    _over: bool = False
+
+    def __post_init__(self) -> None:
+        self._numbers = itertools.count()
+        self._turn = itertools.cycle(self.asked)
+        self._named = {"server_hostname": "localhost"} if self.trust else {}
+
+    @property
+    def answered(self) -> int:
+        """Requests."""
+        return sum(self.statuses.values())
+
+    @contextlib.asynccontextmanager
+    async def at_work(self, clients: int = 12) -> AsyncIterator[None]:
+        """They ask as long as the block goes on, and finish what they have begun."""
+        tasks = [asyncio.ensure_future(self._work(kept=number % 2 == 0)) for number in range(clients)]
+        try:
+            yield
+        finally:
+            self._over = True
+            await asyncio.gather(*tasks)
+
+    async def more(self, count: int) -> None:
+        """Waits until so many more were answered."""
+        goal = self.answered + count
+        async with asyncio.timeout(20):
+            while self.answered < goal:
+                await asyncio.sleep(0.01)
+
+    def _request(self, fields: tuple[str, ...]) -> bytes:
+        method, target, form = next(self._turn)
+        if form:
+            fields += ("Content-Type: application/x-www-form-urlencoded",)
+        return request(method, target, *fields, body=urlencode(form).replace(NUMBER, str(next(self._numbers))).encode())
+
+    async def _work(self, *, kept: bool) -> None:
+        while not self._over:
+            try:
+                client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust, **self._named))
+            except ConnectionRefusedError:
+                self.refused += 1
+                if self.until_refused:
+                    return
+                await asyncio.sleep(PAUSE)
+                continue
+            except ConnectionError as error:  # reset by a listening socket that was closed
+                self.lost.append(f"connecting: {error!r}")
+                continue
+            async with client:
+                await self._ask(client, kept=kept)
+
+    async def _ask(self, client: Client, *, kept: bool) -> None:
+        """Until the server says that it was the last answer."""
+        told = False
+        while not self._over and not told:
+            try:
+                client.write(self._request(() if kept else ("Connection: close",)))
+                answer = await client.answer()
+            except (ConnectionError, asyncio.IncompleteReadError, TimeoutError) as error:
+                self.lost.append(repr(error))
+                return
+            self.statuses[answer.status] += 1
+            told = answer.fields.get("connection") == "close"
+            await asyncio.sleep(PAUSE)
+        if kept and not self._over:
+            self.last.append(told)

@@ -1,0 +1,26 @@
+"""What tests need of npm: the packages of a folder, as its lock file has them."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+NODE = Path(__file__).resolve().parent.parent / "node"
+
+
+def packages(folder: Path = NODE) -> Path:
+    """Where those of a folder are installed; one process installs while the others wait."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("no node and npm on this machine")
+    wanted, installed = folder / "package-lock.json", folder / "node_modules" / ".package-lock.json"
+    with wanted.open() as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        if not installed.exists() or installed.stat().st_mtime <= wanted.stat().st_mtime:
+            command = [npm, "ci", "--no-audit", "--no-fund"]
+            subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
+    return folder / "node_modules"

@@ -1,0 +1,228 @@
+"""`server.py` as a process of its own, alone or as two on one store, for tests of what only real processes show."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from tornado.httpclient import AsyncHTTPClient
+from tornado.ioloop import IOLoop
+
+from dev.lab.engines import wait_until
+from store import keys
+from store.crypto.keyring import KeyRing, Keys
+from store.crypto.passwords import PasswordHasher
+from store.wiring import Store
+from tests.support.http import fronts
+from tests.support.http.driver import App, Service
+from tests.support.processes.engines import Engine, valkey
+from tests.support.processes.owners import end_stores
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+QUICK = ("--password-memory", "8192", "--password-iterations", "1")
+T = TypeVar("T")
+
+
+class Server:
+    """A `server.py` in a process group of its own, on a free port, as a context manager.
+
+    It begins to start at once; `ready` waits until it listens. `directory` holds what it writes: its data directory
+    `data` (another may be given), its output. Leaving the block kills whatever is left of it.
+    """
+
+    def __init__(
+        self, *options: str, port: int = 0, data_dir: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="server-", dir="/tmp"))
+        self.data_dir = data_dir or self.directory / "data"
+        self._out, self._log = self.directory / "out", self.directory / "log"
+        given = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
+        command = [sys.executable, "server.py", "--port", str(port), "--data-dir", str(self.data_dir), *options]
+        with self._out.open("wb") as out, self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=log,
+                env={**given, "LATCHKEY_HTTP": fronts.CHOSEN, **(environment or {})},
+                start_new_session=True,
+            )
+
+    def ready(self, seconds: float = 30.0) -> Self:
+        """Waits for the line that says it listens."""
+        wait_until(lambda: self._address() is not None or self.process.poll() is not None, seconds)
+        assert self._address(), f"the server does not listen: {self.out}{self.log}"
+        return self
+
+    @property
+    def url(self) -> str:
+        """The base URL as it is printed."""
+        address = self._address()
+        assert address, "not ready"
+        return address
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    @property
+    def here(self) -> str:
+        """The URL by address: a hundred connections at once need not ask a resolver."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def out(self) -> str:
+        """What it printed."""
+        return self._out.read_text()
+
+    @property
+    def log(self) -> str:
+        """What it wrote to standard error."""
+        return self._log.read_text()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Sends the signal and returns the exit status."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self, seconds: float = 30.0) -> int:
+        """The exit status."""
+        return self.process.wait(seconds)
+
+    def kill(self) -> None:
+        """kill -9 of this one process."""
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        end_stores(self.directory)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _address(self) -> str | None:
+        found = re.search(r'^Latchkey listening on (\S+)$|,"url":"([^"]+)"', self.out, re.MULTILINE)
+        return found[1] or found[2] if found else None
+
+
+def refused(*options: str, environment: Mapping[str, str] | None = None, **given: object) -> tuple[int, str]:
+    """The exit status and the standard error of a server that must not start."""
+    with Server(*options, environment=environment, **given) as server:  # type: ignore[arg-type]  # options by name
+        status = server.wait()
+        assert server.out == ""
+        return status, server.log
+
+
+class Pair:
+    """Two servers on one Valkey with the same keys, and the store opened in this process beside them."""
+
+    def __init__(self, engine: Engine, ring: str, servers: tuple[Server, Server]) -> None:
+        self.engine, self.servers = engine, servers
+        self.keys = Keys(KeyRing.parse(ring))
+        self._made = 0
+
+    async def service(self, store: Store) -> Service:
+        """A service with a new person and a new confidential app: `ada` is the user id, `email` the address."""
+        self.forget_addresses()
+        self._made += 1
+        service = Service(self.servers[0].here, store)
+        service.ada = await service.add_person(self.email)
+        service.web = await service.add_app(f"web-{self._made}")
+        return service
+
+    @property
+    def email(self) -> str:
+        """The address of the person that was made last."""
+        return f"ada-{self._made}@example.com"
+
+    def forget_addresses(self) -> None:
+        """Empties the windows of addresses: all tests come from one."""
+        with self.engine.client() as client:
+            for key in client.scan_iter(keys.window("*", "*") + "*"):
+                client.delete(key)
+
+    def split(self, app: App) -> tuple[App, App]:
+        """The app as it calls the one and the other server."""
+        first, second = (dataclasses.replace(app, base_url=server.here) for server in self.servers)
+        return first, second
+
+
+@contextlib.contextmanager
+def pair(*options: str, store: tuple[str, ...] = ()) -> Iterator[Pair]:
+    """Two running servers; `store` are options of their Valkey."""
+    ring = KeyRing.generate(1)
+    with valkey(options=store) as engine:
+        options = ("--redis-url", engine.url, "--password-queue", "200", *QUICK, *options)
+        with shared(ring, *options) as first, shared(ring, *options) as second:
+            yield Pair(engine, ring, (first.ready(), second.ready()))
+
+
+def shared(ring: str, *options: str) -> Server:
+    """A server with these keys, as on a store that several hosts share."""
+    return Server(*options, environment={"LATCHKEY_SECRET_KEYS": ring})
+
+
+@contextlib.asynccontextmanager
+async def opened(url: str, ring: Keys) -> AsyncIterator[Store]:
+    """The store as a server opens it."""
+    store = await Store.open(
+        url,
+        ring,
+        PasswordHasher(8192, 1, queue=200),
+        timeout=10,
+        connections=64,
+        session_idle=14 * 86400,
+        session_lifetime=30 * 86400,
+    )
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@contextlib.contextmanager
+def driven(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
+    """A service with a new person and a new app, and an HTTP client that opens 200 connections."""
+
+    async def enter() -> Service:
+        # The loop's one client.
+        assert AsyncHTTPClient(max_clients=200).max_clients == 200  # type: ignore[attr-defined]
+        return await two.service(await opening.__aenter__())
+
+    opening = opened(two.engine.url, two.keys)
+    yield io_loop.run_sync(enter)
+    io_loop.run_sync(lambda: opening.__aexit__(None, None, None))
+
+
+async def at_once(calls: Iterable[Awaitable[T]]) -> list[T]:
+    """All of them at the same time."""
+    return await asyncio.gather(*calls)
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """Every living process: its parent and its command line. A zombie does not live."""
+    shown = subprocess.check_output(["ps", "-A", "-ww", "-o", "pid=,ppid=,stat=,args="], text=True)
+    rows = (line.split(None, 3) for line in shown.splitlines())
+    return {int(row[0]): (int(row[1]), row[3]) for row in rows if len(row) == 4 and not row[2].startswith("Z")}
+
+
+def children(pid: int) -> list[int]:
+    """The living children of a process."""
+    return [child for child, (parent, _) in processes().items() if parent == pid]

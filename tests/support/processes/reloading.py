@@ -1,0 +1,62 @@
+"""A service that takes up settings, and the keys that it begins with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+
+from handlers.core.site import Site
+from handlers.ops.credits import make_ops_application
+from outbound.ai.models import Models
+from outbound.mail.mailer import SmtpServer
+from runtime.http.server import FrontServer
+from runtime.listening import Listening
+from runtime.process_state import Runtime
+from runtime.reload import Reloads
+from settings.declared import Settings
+from store.crypto.keyring import KeyRing, Keys
+from store.wiring import Store
+from tests.support.http import fronts
+
+PUBLIC = Settings(base_url="https://id.example.com")
+"""Of a server that others reach."""
+OLD_RING, NEW_RING = KeyRing.generate(1), KeyRing.generate(2)
+
+
+class Reloading:
+    """A service that takes up settings. `wanted` is what is read anew."""
+
+    def __init__(self, site: Site, app: Any, http_server: HTTPServer, ring: Keys) -> None:
+        self.wanted = PUBLIC
+        self.runtime = Runtime(PUBLIC, "memory", ring, [], "", site.base_url, None, Models(()))
+        self.runtime.reread = lambda: self.wanted
+        self.store: Store = site.store
+        self.main = Listening(app, http_server, [])
+        operations = make_ops_application(site, ())
+        self.ops = Listening(operations, fronts.chosen(operations), [])
+        self.ops.server.add_sockets([])
+        self.reloads = Reloads(self.runtime, site.store, [self.main, self.ops], alone=True)
+
+    @property
+    def site(self) -> Site:
+        """What handlers know now."""
+        found: Site = self.main.application.site
+        return found
+
+    async def take(self, **changed: Any) -> None:
+        """Reloads with these settings changed."""
+        self.wanted = replace(self.wanted, **changed)
+        await self.reloads.reload()
+
+
+def front_limits(found: Reloading) -> Any:
+    """Of the fast server."""
+    return found.main.server.limits if isinstance(found.main.server, FrontServer) else None
+
+
+def sends_to(found: Reloading) -> str:
+    """Where mails go."""
+    transport = vars(found.site.mail)["_transport"]
+    return "smtp://127.0.0.1:1" if isinstance(transport, SmtpServer) else "nowhere"

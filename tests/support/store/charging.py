@@ -1,0 +1,35 @@
+"""Credits that are spent in tests: what an app holds and what it is charged."""
+
+from __future__ import annotations
+
+from store import keys
+from store.apps.registration import Registration
+from store.credits.calls import Asked, Hold, Price
+from store.lifetimes import AI
+from store.results import Caller
+from store.wiring import Store
+
+SCOPES = ("credits:spend",)
+DOLLAR = 1_000_000
+# A dollar for a million tokens, so that a token costs a micro-dollar.
+PRICE = Price("v1", DOLLAR, DOLLAR)
+
+
+async def hold(store: Store, user: str, app: Registration, amount: int) -> Hold:
+    """A hold of that many micro-dollars, whatever the window says."""
+    tokens = await store.tokens.mint(user, app, SCOPES)
+    token = store.tokens.open_access(tokens.access_token)
+    assert token is not None
+    await store.client.delete(keys.limit(user, AI.name))
+    asked = Asked("echo-1", PRICE, 1, amount - 1, 1, 60_000)
+    held = await store.calls.hold(Caller.of(token, SCOPES), "credits:spend", asked)
+    assert isinstance(held, Hold)
+    assert held.amount == amount
+    return held
+
+
+async def charge(store: Store, user: str, app: Registration, amount: int) -> None:
+    """An entry of the ledger over that many micro-dollars: one token in, the others out."""
+    charged = await store.calls.settle(await hold(store, user, app, amount), 1, amount - 1)
+    assert charged is not None
+    assert charged.charged == amount

@@ -1,0 +1,160 @@
+"""A store with something of every kind in it, a check of it, and what can be done to it by hand."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from store import keys
+from store.fsck.invariants import Finding
+from store.fsck.walk import Report
+from store.refused import Refused
+from store.wiring import Store
+from tests.conftest import OpenStore, emptied
+from tests.support.browser.drawing import drawn
+from tests.support.store.factoring import App, add_passkey, half_of
+from tests.support.store.hosted import Keeper
+from tests.support.store.spending import REPLY, SPENDING, Spender
+from tests.support.store.world import CALLBACK, VISITOR, World, to_change
+
+EVERYTHING = (*SPENDING, "data:read", "data:write")
+DOCUMENTS = ("notes/n1", "notes/n2", "notes/n3", "letters/l1")
+
+
+async def told(client: str) -> bool:
+    """Every app wants to hear of everything."""
+    return True
+
+
+@dataclass
+class Furnished:
+    """A person who does everything there is to do, and one who has disconnected the app."""
+
+    store: Store
+    world: World
+    keeper: Keeper
+    other: World
+    own_app: str
+
+    @classmethod
+    async def make(cls, store: Store) -> Furnished:
+        """On a store that may be empty or not."""
+        store.fsck.settle = 0
+        await store.key_state.check(store.keys.ring)
+        world = await World.make(store, scopes=EVERYTHING)
+        keeper = await Keeper.make(world, scopes=EVERYTHING)
+        for name in DOCUMENTS:
+            await keeper.put(name, b'{"of": "some bytes"}')
+        await store.credits.grant(world.user, 10_000, key="a-payment")
+        spender = await Spender.make(world, scopes=EVERYTHING)
+        await spender.settle(await spender.hold(70, key="done"), 40, reply=REPLY)
+        await spender.spend(60)
+        await spender.hold(90, key="under way")
+        await world.refresh((await world.tokens()).refresh_token)
+        await store.tokens.revoke(None, (await world.tokens()).refresh_token)
+        await world.code()
+        await world.pending()
+        await store.profiles.save_picture(world.session, drawn("WEBP", (8, 8), (1, 2, 3)), VISITOR)
+        fields: dict[str, Any] = {"name": "Mine", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
+        made = await store.owned.register(world.session, "a nonce", VISITOR, most=9, **fields)
+        await store.people.invite("somebody@example.com")
+        await store.links.to_reset(world.user, world.email)
+        await store.limits.sign_in("192.0.2.1", world.email)
+        await App.add(world)
+        await add_passkey(world)
+        with suppress(Refused):
+            await store.second_step.with_code(await half_of(world), "000000", VISITOR)
+        other = await World.make(store)
+        await store.links.change(
+            other.session, (await to_change(store, other.session, f"moved-{other.email}")).text, VISITOR
+        )
+        other.email = f"moved-{other.email}"
+        await (await Keeper.make(other)).put("notes/n1")
+        await other.revoke_app()
+        await store.outbox.relay(told)
+        await store.outbox.relay_shards({other.user[:3]}, told)
+        await store.deliveries.claim(1, 30)
+        await store.security.flush()
+        await store.app_sweep.sweep()
+        await world.tokens(app=(await world.register(f"{world.app.client_id}-left", scopes=EVERYTHING))[0])
+        await store.grants.revoke(world.session, f"{world.app.client_id}-left", VISITOR)
+        store.numbers.called(world.app.client_id, limited=False)
+        await store.numbers.flush()
+        return cls(store, world, keeper, other, made.registration.client_id)
+
+    @property
+    def client(self) -> Any:
+        """What breaks it by hand."""
+        return self.store.client
+
+    @property
+    def hosted(self) -> dict[str, str]:
+        """The keys of the documents."""
+        return self.keeper.keys()
+
+    @property
+    def person(self) -> dict[str, str]:
+        """The fixed keys of the person."""
+        return keys.person(self.world.user)
+
+    @property
+    def grant(self) -> str:
+        """The key of the grant."""
+        return keys.grant(self.world.user, self.world.app.client_id)
+
+    @property
+    def due(self) -> str:
+        """The due list of the person's shard."""
+        return keys.telling(self.world.user[:3])["due"]
+
+    @property
+    def listed(self) -> str:
+        """The deliveries of the app that was disconnected."""
+        return keys.deliveries(self.other.app.client_id)
+
+    async def first(self, kind: str, user: str | None = None) -> str:
+        """A key of a kind, of the person unless another is named."""
+        async for raw in self.client.scan_iter(count=1000):
+            at = keys.read(raw.decode())
+            if at is not None and at.kind == kind and at.user in ("", user or self.world.user):
+                return str(raw.decode())
+        raise AssertionError(f"there is no {kind}")
+
+
+async def checked(store: Store, **options: Any) -> Report:
+    """The report at the end of a check."""
+    last = None
+    async for last in store.fsck.run(**options):
+        assert last.seen >= 0
+    assert last is not None
+    return last
+
+
+def findings(report: Report) -> list[Finding]:
+    """What was found, mended or not."""
+    return [finding for tally in report.tallies.values() for finding, _ in tally.first]
+
+
+def unmended(report: Report) -> set[str]:
+    """The invariants of which something is still broken."""
+    return {name for name, tally in report.tallies.items() if tally.found > tally.mended}
+
+
+def broken(report: Report) -> set[str]:
+    """The invariants of which something was found."""
+    return {name for name, tally in report.tallies.items() if tally.found}
+
+
+@pytest.fixture(autouse=True)
+def few_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever walks all shards, as the deletion of an app does, is soon done."""
+    monkeypatch.setattr(keys, "SHARDS", keys.SHARDS[:16])
+
+
+@pytest.fixture
+def one_store(request: pytest.FixtureRequest, open_store: OpenStore) -> Store:
+    """A store on Valkey, which is quicker than one in memory."""
+    return open_store(emptied(request, "valkey"))

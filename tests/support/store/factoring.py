@@ -1,0 +1,123 @@
+"""Authenticator apps, recovery codes and passkeys of a person in a store: shortcuts for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from store.accounts.signin.passkeys import Party, decode, options_for_new, options_for_use, read_answer
+from store.accounts.signin.reauth import NotShown
+from store.accounts.signin.second_step import Half
+from store.accounts.signin.sessions import SecondStepNeeded, Session
+from store.accounts.signin.totp import STEP, TotpSecrets, code_at
+from store.refused import Refused, SignedOut, Unproved
+from store.wiring import Store
+from tests.support.store.authenticator import Authenticator
+from tests.support.store.world import PASSWORD, VISITOR, World
+
+ORIGIN = "http://localhost:8080"
+MARGIN = 2_000  # ms, in which a test presents the code that it asked for
+PARTY = Party("localhost", ORIGIN)
+
+
+async def store_now(w: World) -> int:
+    """The store's time in ms."""
+    seconds, micros = await w.store.client.time()
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+async def is_live(world: World, session: Session) -> bool:
+    return await outcome(world.store.sessions.profile(session)) == "in"
+
+
+class App:
+    """A person's authenticator app."""
+
+    def __init__(self, world: World, sealed: str) -> None:
+        self.world = world
+        self.sealed = sealed
+        self.secret = TotpSecrets(world.store.keys).open(world.user, decode(sealed))
+        self.codes: list[str] = []
+
+    @classmethod
+    async def add(cls, world: World) -> App:
+        """Sets it up; the code that this takes is of the step before the present."""
+        await confirm_if_needed(world)
+        app = cls(world, world.store.factors.new_secret(world.user))
+        added = await world.store.factors.enable_totp(world.session, app.sealed, await app.code(-1), VISITOR)
+        app.codes, world.undo = added.codes, added.undo
+        world.codes = app.codes or world.codes
+        return app
+
+    async def code(self, beside: int = 0) -> str:
+        """The code that it shows now, or so many steps beside it; of the next step when that is about to begin."""
+        return code_at(self.secret, (await store_now(self.world) + MARGIN) // STEP + beside)
+
+
+async def add_passkey(world: World, device: Authenticator | None = None) -> Authenticator:
+    """Adds a passkey to the person."""
+    await confirm_if_needed(world)
+    device = device or Authenticator(ORIGIN)
+    challenge = await world.store.factors.challenge(world.session)
+    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    answer = read_answer(device.create(options))
+    added = await world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "My phone", VISITOR)
+    world.codes, world.undo = added.codes or world.codes, added.undo
+    return device
+
+
+async def confirm(world: World, code: str | None = None, password: str = PASSWORD) -> None:
+    """Shows again who it is: with the password and, where there is a second step, a code; unless one is named, the last
+    of the recovery codes that are left."""
+    if code is None:
+        code = world.codes.pop() if world.codes else ""
+    cookie = await world.store.confirming.with_password(world.session, password, code, VISITOR)
+    session = world.store.sessions.open(cookie)
+    assert session is not None
+    world.session = session
+
+
+async def confirm_if_needed(world: World) -> None:
+    """As before a change."""
+    if not (await world.store.factors.of(world.session)).proved:
+        await confirm(world)
+
+
+async def shown(store: Store, session: Session) -> None:
+    """As if the person had confirmed just now, where a test is about something else."""
+    now = await store.apps.now()
+    await store.client.hset(session.keys()["session"], mapping={"proved_at": now, "shown_at": now})
+
+
+async def half_of(world: World, password: str = PASSWORD) -> Half:
+    """A sign-in that has come to its second step."""
+    credentials = await world.store.people.verify(world.email, password)
+    assert credentials is not None
+    try:
+        await world.store.sessions.start(credentials, VISITOR)
+    except SecondStepNeeded as needed:
+        half = world.store.second_step.open(needed.text)
+        assert half is not None
+        return half
+    raise AssertionError("the password was enough")
+
+
+async def use_passkey(world: World, device: Authenticator, half: Half | None = None, **lies: object) -> str:
+    """Signs in with a passkey; returns the cookie."""
+    challenge = await world.store.second_step.challenge(half)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge), **lies))
+    return (await world.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)).cookie
+
+
+async def outcome(call: Awaitable[object]) -> str:
+    """`in`, what was not shown, the code of a refusal, `over` or `unproved`."""
+    try:
+        await call
+    except NotShown as wrong:
+        return wrong.part
+    except Refused as refused:
+        return refused.code
+    except SignedOut:
+        return "over"
+    except Unproved:
+        return "unproved"
+    return "in"

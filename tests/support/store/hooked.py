@@ -1,0 +1,90 @@
+"""An app with a webhook, its receiver, and what posts to it, on a store in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from outbound.address_policy import Reach
+from outbound.webhooks.poster import Webhooks
+from outbound.webhooks.posting import Poster
+from store.apps.registration import Registration
+from store.webhooks.deliveries import Delivery, Event, new_event_id
+from store.wiring import Store
+from tests.support.http.receiver import Receiver
+
+USER = "0" * 32
+
+
+class Hooked:
+    """One app with a receiver of its own. `secret` is the newest that signs."""
+
+    store: Store
+    receiver: Receiver
+    client_id: str
+    secret: str
+
+    @classmethod
+    async def make(
+        cls,
+        store: Store,
+        client_id: str = "web",
+        receiver: Receiver | None = None,
+        *,
+        owner: str = "",
+        host: str = "127.0.0.1",
+    ) -> Hooked:
+        """Registers an app. A `receiver` that listens already is shared."""
+        self = cls()
+        self.store, self.client_id = store, client_id
+        self.receiver = receiver or Receiver()
+        if not self.receiver.listens:
+            await self.receiver.start()
+        url = self.receiver.url.replace("127.0.0.1", host) + "?token=hidden"
+        app = Registration(client_id, "Web", ("https://web.example/cb",), ("profile",), webhook_url=url, owner=owner)
+        begun, secret = store.webhooks.begun(app)
+        await store.apps.create(begun)
+        assert secret
+        self.secret = secret
+        return self
+
+    async def tell(self, number: int = 1, type: str = "grant.revoked") -> str:
+        """Has so many events to tell; the id of the last one."""
+        for _ in range(number):
+            event = Event(
+                new_event_id(), type, self.client_id, USER, await self.store.apps.now(), {"reason": "because"}
+            )
+            assert await self.store.deliveries.enqueue(event)
+        return event.id
+
+    async def delivery(self, delivery_id: str) -> Delivery:
+        found = await self.store.deliveries.read(self.client_id, delivery_id)
+        assert found
+        return found
+
+    async def settled(self, delivery_id: str, attempts: int, engine: Webhooks | None = None) -> Delivery:
+        """The delivery when so many attempts have ended."""
+
+        async def done() -> Delivery | None:
+            if engine:
+                engine.wake()
+            found = await self.delivery(delivery_id)
+            over = found.state != "pending" or found.next_attempt_at is not None
+            return found if found.attempts >= attempts and over else None
+
+        return await until(done)
+
+
+async def until(asked: Callable[[], Awaitable[Any]], seconds: float = 15.0) -> Any:
+    """The first answer that is true."""
+    async with asyncio.timeout(seconds):
+        while not (answer := await asked()):
+            await asyncio.sleep(0.02)
+    return answer
+
+
+def engine_on(store: Store, target: Any = None, most: int = 16, **limits: float) -> Webhooks:
+    """What posts, to loopback too."""
+    poster = Poster(Reach(loopback=True), most, **{"connect": 2, "whole": 3, **limits})
+    return Webhooks(store.deliveries, target or store.webhooks.target, poster, most)

@@ -1,0 +1,186 @@
+"""An app that spends a person's credits, straight on a store, and a recount of what the store says of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+from store import keys
+from store.apps.registration import Registration
+from store.credits.calls import Asked, Charge, Hold, Kept, Price, Replayed
+from store.credits.credits import Balance, Bookkeeping
+from store.lifetimes import AI, AI_REPLY, CREDITS_READ
+from store.results import Caller
+from store.wiring import Store
+from tests.support.store.factoring import shown
+from tests.support.store.world import VISITOR, World
+
+SPENDING = ("profile", "credits:read", "credits:spend", "apps:read")
+DOLLAR = 1_000_000
+PER = 1_000_000  # prices are for so many tokens
+PRICE = Price("2026-01", PER, PER)
+"""A micro-dollar a token, so that amounts are numbers of tokens."""
+FREE = Price("free", 0, 0)
+TEN_MINUTES = 600_000
+REPLY = Kept("application/json", b'{"said":"hello","credits":', b"}")
+
+
+def cost(price: Price, input_tokens: int, output_tokens: int) -> int:
+    """Whole micro-dollars, rounded up once."""
+    return -(-(input_tokens * price.input + output_tokens * price.output) // PER)
+
+
+def affordable(room: int, price: Price, input_tokens: int, output_tokens: int) -> int | None:
+    """The most output tokens, of those asked for, that the room covers, found by halving; None where even without
+    output there is not enough."""
+    if cost(price, input_tokens, 0) > room:
+        return None
+    enough, too_many = 0, output_tokens + 1
+    while too_many - enough > 1:
+        middle = (enough + too_many) // 2
+        enough, too_many = (middle, too_many) if cost(price, input_tokens, middle) <= room else (enough, middle)
+    return enough
+
+
+async def a_world(store: Store) -> World:
+    """A person, signed in, and an app that may spend."""
+    return await World.make(store, scopes=SPENDING)
+
+
+@dataclass
+class Spender:
+    """An app with an access token. Before each hold it empties the person's window, so that a test may make as many as
+    it likes."""
+
+    store: Store
+    caller: Caller
+
+    @classmethod
+    async def make(cls, world: World, app: Registration | None = None, scopes: tuple[str, ...] = SPENDING) -> Spender:
+        """With a token by the operator's act."""
+        tokens = await world.store.tokens.mint(world.user, app or world.app, scopes)
+        return cls(world.store, world.caller(tokens.access_token))
+
+    def asked(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> Asked:
+        """A call that costs as many micro-dollars as it takes tokens."""
+        least = min(output_tokens, 1)
+        made = Asked("echo", PRICE, input_tokens, output_tokens, least_output=least, lasts=TEN_MINUTES)
+        return replace(made, **fields)
+
+    async def ask(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> Hold | Replayed:
+        """Asks for a hold: of that many micro-dollars, unless `fields` say otherwise."""
+        await self.store.client.delete(keys.limit(self.caller.user, AI.name))
+        return await self.store.calls.hold(
+            self.caller, "credits:spend", self.asked(input_tokens, output_tokens, **fields)
+        )
+
+    async def hold(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> Hold:
+        """Asks for a hold, and gets it."""
+        held = await self.ask(input_tokens, output_tokens, **fields)
+        assert isinstance(held, Hold)
+        return held
+
+    async def settle(self, hold: Hold, input_tokens: int, output_tokens: int = 0, reply: Kept | None = None) -> Charge:
+        """Settles a hold that stands."""
+        charge = await self.store.calls.settle(hold, input_tokens, output_tokens, reply)
+        assert charge is not None
+        return charge
+
+    async def spend(self, amount: int, **fields: Any) -> Charge:
+        """A whole call, at so many micro-dollars."""
+        return await self.settle(await self.hold(amount, **fields), amount)
+
+    async def balance(self) -> Balance:
+        """What the app is told."""
+        await self.store.client.delete(keys.limit(self.caller.user, CREDITS_READ.name, self.caller.client))
+        balance, _ = await self.store.credits.balance(self.caller, "credits:read")
+        return balance
+
+    async def limit(self, world: World, limit: int | None) -> None:
+        """The person sets what the app may spend in a month."""
+        await shown(self.store, world.session)
+        await self.store.credits.set_spend_limit(world.session, self.caller.client, limit, VISITOR)
+
+
+def booked(store: Store, **books: int) -> Store:
+    """The same store, kept with other books."""
+    made = Store(
+        store.client, store.keys, store.hasher, session_idle=86400, session_lifetime=86400, books=Bookkeeping(**books)
+    )
+    made.apps.settle = 0
+    return made
+
+
+@dataclass(frozen=True)
+class Recount:
+    """The credits of a person, counted one by one. `charged` are the holds that the ledger has charges of, `holds`
+    those that stand, `marks` those that were settled, `replies` the names of those kept."""
+
+    paid: int
+    opening: int
+    amounts: tuple[int, ...]
+    charged: tuple[str, ...]
+    holds: dict[str, int]
+    marks: dict[str, int]
+    replies: frozenset[str]
+
+    @property
+    def held(self) -> int:
+        """The sum of the holds."""
+        return sum(self.holds.values())
+
+
+async def _now(client: Any) -> int:
+    seconds, micros = await client.time()
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+async def recount(store: Store, user: str) -> Recount:
+    """Reads the rows of a person's credits as they lie in the store and holds them against each other: opening and
+    ledger against the balance, the holds against it and against the end of their key, the sum of the replies against
+    the replies. Last against what the store tells the operator."""
+    names, client = keys.credits(user), store.client
+    raw: Any = await client.hgetall(names["balance"])
+    row = {name.decode(): int(value) for name, value in raw.items()}
+    paid, opening = row.get("paid", 0), row.get("opening", 0)
+    amounts, charged, total = [], [], opening
+    entries: Any = await client.xrange(names["ledger"])
+    for _, entry in entries:
+        amounts.append(int(entry[b"amount"]))
+        charged += [entry[b"hold"].decode()] if b"hold" in entry else []
+        total += amounts[-1]
+        assert int(entry[b"paid"]) == total, "each entry says what the balance was after it"
+    assert total == paid, "opening and ledger are the balance"
+    assert len(set(charged)) == len(charged), "each hold ends once"
+
+    now = await _now(client)
+    holds, marks, ends = {}, {}, {}
+    rows: Any = await client.hgetall(names["holds"])
+    for hold, text in rows.items():
+        amount, end, _ = text.decode().split(" ")
+        ends[hold.decode()] = int(end)
+        if int(end) > now:
+            (marks if amount.startswith("s") else holds)[hold.decode()] = int(amount.removeprefix("s"))
+    assert 0 <= sum(holds.values()) <= paid, "spendable is never negative"
+    # fakeredis may say a millisecond less than it was told.
+    last = max(ends.values(), default=0)
+    assert not ends or await client.pexpiretime(names["holds"]) >= last - 1, "no hold ends before its time"
+
+    kept, size = set(), 0
+    members: Any = await client.zrange(names["replies"], 0, -1, withscores=True)
+    for member, kept_at in members:
+        length, _, name = member.decode().partition(" ")
+        size += int(length)
+        if kept_at + AI_REPLY > now:
+            assert await client.strlen(keys.reply_prefix(user) + name) == int(length)
+            kept.add(name)
+    assert not members or row.get("reply_bytes", 0) == size, "the sum of the replies is a recount"
+
+    told = await store.credits.show(user)
+    assert (told.paid, told.opening) == (paid, opening)
+    then, shown = await _now(client), Counter(hold.amount for hold in told.holds)
+    assert told.held == sum(hold.amount for hold in told.holds)
+    # A hold may end while all this is read.
+    assert Counter(amount for hold, amount in holds.items() if ends[hold] > then) <= shown <= Counter(holds.values())
+    return Recount(paid, opening, tuple(amounts), tuple(charged), holds, marks, frozenset(kept))

@@ -1,0 +1,86 @@
+"""An app that keeps data for a person, what is done to it that it must be told of, and what it was told."""
+
+from __future__ import annotations
+
+from store import keys
+from store.lifetimes import GRACE
+from store.wiring import Store
+from tests.support.calls.hooks import wanted
+from tests.support.store.factoring import confirm_if_needed
+from tests.support.store.hosted import Keeper
+from tests.support.store.world import VISITOR, World, refusal_of
+
+SECONDS = GRACE / 1000
+Told = list[tuple[str, str]]
+
+
+async def told(world: World, client: str | None = None) -> Told:
+    """Types and reasons of what an app was told of this person, the oldest first, when all was moved."""
+    await world.store.outbox.relay_shards({world.user[:3]}, wanted)
+    assert not await world.store.client.exists(keys.outbox(world.user)), "an outbox without events takes no room"
+    rows = await world.store.deliveries.list(client or world.app.client_id, most=1000)
+    assert {row.client_id for row in rows} <= {client or world.app.client_id}
+    return [(row.type, row.details.get("reason", "")) for row in reversed(rows) if row.sub == world.user]
+
+
+async def ids_told(world: World) -> list[tuple[str, tuple[str, str]]]:
+    """The same, each with its id: of those that are not older than 30 days."""
+    events = await told(world)
+    rows = await world.store.deliveries.list(world.app.client_id, most=1000)
+    return list(zip([row.id for row in reversed(rows)], events, strict=True))
+
+
+async def due(world: World) -> dict[str, int]:
+    """Who is on the due list of the person's shard, by client id."""
+    listed = await world.store.client.zrange(keys.telling(world.user[:3])["due"], 0, -1, withscores=True)
+    theirs = (entry.decode().split(":") for entry, _ in listed)
+    return {
+        client: int(score)
+        for (member, client), (_, score) in zip(theirs, listed, strict=True)
+        if member == keys.member(world.user)
+    }
+
+
+async def keeping(store: Store) -> World:
+    """A person who has connected an app, which keeps a document."""
+    world = await World.make(store)
+    await (await Keeper.make(world)).put("notes/n1")
+    return world
+
+
+async def disconnect(world: World) -> None:
+    await world.revoke_app()
+
+
+async def replay(world: World) -> None:
+    first = await world.tokens()
+    await world.refresh(first.refresh_token)
+    for _ in range(2):
+        assert await refusal_of(world.refresh(first.refresh_token)) == "invalid_grant"
+
+
+async def replay_a_code(world: World) -> None:
+    code = await world.code()
+    await world.exchange(code)
+    for _ in range(2):
+        assert await refusal_of(world.exchange(code)) == "invalid_grant"
+
+
+async def give_back_by_a_stranger(world: World) -> None:
+    tokens = await world.tokens()
+    for _ in range(2):
+        await world.store.tokens.revoke(None, tokens.refresh_token)
+
+
+async def delete_the_account(world: World) -> None:
+    await world.store.people.delete(world.user)
+
+
+async def delete_all(world: World) -> None:
+    await confirm_if_needed(world)
+    assert await world.store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 1
+    assert await world.store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 0
+
+
+REVOKED = ("grant.revoked", "disconnected_by_person")
+DELETED, OVER = ("data.deleted", "deleted_by_person"), ("data.deleted", "grace_over")

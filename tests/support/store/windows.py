@@ -1,0 +1,117 @@
+"""The sliding window twice: the Lua of `lua/include/window.lua` in a bare interpreter, and a model in Python.
+
+The interpreter is the one fakeredis runs scripts in; `redis.call` there knows the two commands that the window uses.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from lupa import lua51  # type: ignore[import-untyped]  # it has no types
+
+from store.engine.script_source import LUA, load_scripts
+
+STEPS = 20
+
+
+def full(limit: int) -> str:
+    """The row of a window that is full for whoever looks next, however long it took to get there: it says that the
+    clock was stepped back since, and then what was counted stands. From that look on the window empties as ever."""
+    later = 4_000_000_000_000
+    return f"{later} {limit} {later}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What taking one request answered: `reset` in epoch ms, `retry` in whole seconds."""
+
+    admitted: bool
+    remaining: int
+    reset: int
+    retry: int
+
+
+class LuaWindow:
+    """One window, driven at any time."""
+
+    def __init__(self, limit: int, period: int = 60_000) -> None:
+        self.limit, self.period = limit, period
+        self.row: bytes | None = None
+        self.expires = 0
+        self.writes = 0
+        self.now = 0
+        runtime = lua51.LuaRuntime(encoding=None)
+        runtime.globals().redis = runtime.table_from({b"call": self._call})
+        runtime.globals().KEYS = runtime.table(b"window")
+        source = load_scripts()["take_window"].source
+        includes = source[: source.index("local window = KEYS[1]")]
+        self._take: Any = runtime.execute(includes.encode() + b"return take_window")
+
+    def take(self, now: int) -> Answer:
+        """Takes one request at `now` (epoch ms)."""
+        self.now = now
+        admitted, remaining, reset, retry = self._take(b"window", self.limit, self.period, now)
+        assert remaining == int(remaining)
+        assert reset == int(reset)
+        assert retry == int(retry)
+        return Answer(admitted, int(remaining), int(reset), int(retry))
+
+    def _call(self, command: bytes, key: bytes, *words: Any) -> bytes | None:
+        if command == b"GET":
+            return self.row if self.now < self.expires else None
+        if command == b"PEXPIREAT":  # the first write of a script that runs in a full store, which changes nothing
+            assert words == (b"1", b"GT")
+            return None
+        assert command == b"SET"
+        self.row, option, expires = words[0], words[1], int(words[2])
+        assert option == b"PXAT"
+        self.expires = expires
+        self.writes += 1
+        return None
+
+
+class Model:
+    """The window as its description has it: a count that floor(k * limit / 20) have left by step k of its anchor."""
+
+    def __init__(self, limit: int, period: int = 60_000) -> None:
+        self.limit, self.step = limit, period // STEPS
+        self.anchor = self.count = self.last = 0
+
+    def _left(self, at: int) -> int:
+        return (at - self.anchor) // self.step * self.limit // STEPS
+
+    def take(self, now: int) -> Answer:
+        """Takes one request at `now`."""
+        if now < self.last:  # the clock stepped back: what stood at the last look stands, from now on
+            self.count = max(0, self.count - self._left(self.last))
+            self.anchor = self.last = now
+        if self.count - self._left(now) <= 0:
+            self.anchor, self.count = now, 0
+        inside = self.count - self._left(now)
+        admitted = inside < self.limit
+        if admitted:
+            self.count, self.last = self.count + 1, now
+        reset = self.anchor + self.step * math.ceil(STEPS * self.count / self.limit)
+        if admitted:
+            return Answer(True, self.limit - inside - 1, reset, 0)
+        free = self.anchor + self.step * math.ceil(STEPS * (self.count - self.limit + 1) / self.limit)
+        return Answer(False, 0, reset, max(1, math.ceil((free - now) / 1000)))
+
+
+# Takes a request at each of the times of ARGV, all in one script: on a real engine too, the schedule is the test's.
+DRIVER = """--- Drives the window of the tests.
+--- KEYS[1] window
+--- ARGV[1] limit
+--- ARGV[2] times: JSON
+--- @reply ok answers
+--- @include "window"
+local answers = {}
+for i, time in ipairs(cjson.decode(ARGV[2])) do
+  local admitted, remaining, reset, retry = take_window(KEYS[1], tonumber(ARGV[1]), 60000, time)
+  answers[i] = {admitted and 1 or 0, remaining, reset, retry}
+end
+return {'ok', answers}
+"""
+INCLUDES = LUA / "include"

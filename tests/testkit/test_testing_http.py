@@ -1,0 +1,442 @@
+"""What tests of apps in any language do with a server over HTTP, and that no other server has any of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+
+from runtime.arguments import load
+from settings.types import SettingsError
+from testkit.routes import TESTING_ROUTES
+from tests.support.http.driver import CALLBACK, VERIFIER, Browser, challenge
+from tests.support.processes.processes import QUICK, ROOT, Server, refused
+
+DOCUMENT = (ROOT / "docs" / "testing.md").read_text("utf-8")
+ADA = "ada@example.com"
+MEMORY = ("--redis-url=memory", *QUICK)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server that plays Ada."""
+    with Server(*MEMORY, f"--auto-consent={ADA}") as running:
+        yield running.ready()
+
+
+@pytest.fixture
+def http(server: Server) -> Iterator[httpx.Client]:
+    """A client of it; there is nothing in its store."""
+    with httpx.Client(base_url=server.url) as client:
+        assert client.post("/testing/reset", json={}).status_code == 200
+        yield client
+
+
+def post(http: httpx.Client, call: str, **fields: Any) -> Any:
+    answer = http.post(f"/testing/{call}", json=fields)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def app_in(http: httpx.Client, **fields: Any) -> Any:
+    return post(http, "apps", **{"redirect_uris": [CALLBACK], "scopes": "profile data:read data:write", **fields})
+
+
+def request_of(app_id: str, /, **changes: str) -> str:
+    query = {
+        "client_id": app_id,
+        "redirect_uri": CALLBACK,
+        "response_type": "code",
+        "scope": "profile data:read",
+        "state": "a-state",
+        "code_challenge": challenge(),
+        "code_challenge_method": "S256",
+        **changes,
+    }
+    return "/oauth/authorize?" + urlencode({name: value for name, value in query.items() if value})
+
+
+def sent_on(answer: httpx.Response) -> dict[str, str]:
+    """The parameters that go back to the app."""
+    assert answer.status_code == 303, answer.text
+    assert answer.headers["Location"].startswith(CALLBACK)
+    return dict(httpx.URL(answer.headers["Location"]).params)
+
+
+def exchange(http: httpx.Client, app: Any, code: str) -> httpx.Response:
+    fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+    fields |= {"client_id": app["client_id"], "client_secret": app["client_secret"]}
+    return http.post("/api/oauth/token", data=fields)
+
+
+def test_the_person_is_signed_in_and_allows(http: httpx.Client, server: Server) -> None:
+    app = app_in(http)
+    back = sent_on(http.get(request_of(app["client_id"])))
+    assert (back["state"], back["iss"]) == ("a-state", server.url)
+    tokens = exchange(http, app, back["code"]).json()
+    assert tokens["scope"] == "profile data:read"
+    person = http.get("/api/oauth/userinfo", headers={"Authorization": f"Bearer {tokens['access_token']}"}).json()
+    assert (person["email"], person["email_verified"]) == (ADA, True)
+
+
+WRONG = {
+    "an unknown app": {"client_id": "nobody"},
+    "no app": {"client_id": ""},
+    "a redirect URI that is not registered": {"redirect_uri": "https://evil.example/callback"},
+    "no response type": {"response_type": ""},
+    "another response type": {"response_type": "token"},
+    "no state": {"state": ""},
+    "no scope": {"scope": ""},
+    "an unknown scope": {"scope": "everything"},
+    "a scope that is not registered": {"scope": "apps:read"},
+    "no challenge": {"code_challenge": "", "code_challenge_method": ""},
+    "a plain challenge": {"code_challenge_method": "plain"},
+    "a short challenge": {"code_challenge": "short"},
+    "an unknown prompt": {"prompt": "now"},
+    "prompts that exclude each other": {"prompt": "none login"},
+}
+
+
+@pytest.mark.parametrize("changes", [pytest.param(changes, id=name) for name, changes in WRONG.items()])
+def test_what_is_wrong_with_a_request_gets_the_error_of_the_product(
+    http: httpx.Client, changes: dict[str, str]
+) -> None:
+    app = app_in(http, pkceRequired=True)
+    played = http.get(request_of(app["client_id"], **changes))
+    product = http.get(request_of(app["client_id"], **changes), headers={"Latchkey-Consents": '{"answer": "ask"}'})
+    assert (played.status_code, played.text) == (product.status_code, product.text)
+    assert played.headers.get("Location") == product.headers.get("Location")
+    assert played.status_code == 400 or sent_on(played)["error"]
+
+
+def test_prompts_mean_what_they_mean(http: httpx.Client) -> None:
+    app = app_in(http)
+    silent = request_of(app["client_id"], prompt="none")
+    assert sent_on(http.get(silent))["error"] == "consent_required"
+    assert sent_on(http.get(request_of(app["client_id"], prompt="login consent")))["code"]
+    assert sent_on(http.get(silent))["code"]
+    wider = request_of(app["client_id"], prompt="none", scope="profile data:write")
+    assert sent_on(http.get(wider))["error"] == "consent_required"
+    asked = http.get(silent, headers={"Latchkey-Consents": '{"answer": "ask"}'})
+    assert sent_on(asked)["error"] == "login_required"
+
+
+def test_several_people_and_a_refusal(http: httpx.Client) -> None:
+    app = app_in(http)
+
+    def one_request(**answer: Any) -> dict[str, str]:
+        return sent_on(http.get(request_of(app["client_id"]), headers={"Latchkey-Consents": json.dumps(answer)}))
+
+    def who(back: dict[str, str]) -> str:
+        token = exchange(http, app, back["code"]).json()["access_token"]
+        return str(http.get("/api/oauth/userinfo", headers={"Authorization": f"Bearer {token}"}).json()["email"])
+
+    assert who(one_request(email="bob@example.com")) == "bob@example.com"
+    assert one_request(email="bob@example.com", answer="deny")["error"] == "access_denied"
+    assert who(sent_on(http.get(request_of(app["client_id"])))) == ADA
+    assert post(http, "consents", email="eve@example.com") == {"email": "eve@example.com", "answer": "allow"}
+    assert who(sent_on(http.get(request_of(app["client_id"])))) == "eve@example.com"
+    assert post(http, "consents", answer="deny") == {"email": "eve@example.com", "answer": "deny"}
+    assert sent_on(http.get(request_of(app["client_id"])))["error"] == "access_denied"
+    bad = http.get(request_of(app["client_id"]), headers={"Latchkey-Consents": "[]"})
+    assert sent_on(bad)["error"] == "invalid_request"
+    post(http, "reset")
+    app = app_in(http)
+    assert who(sent_on(http.get(request_of(app["client_id"])))) == ADA
+
+
+def test_requests_at_once_that_name_a_new_person_make_one(server: Server, http: httpx.Client) -> None:
+    app = app_in(http)
+
+    async def sixteen() -> list[httpx.Response]:
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            return await asyncio.gather(*(client.get(request_of(app["client_id"])) for _ in range(16)))
+
+    assert all(sent_on(answer)["code"] for answer in asyncio.run(sixteen()))
+
+
+def test_a_month_passes(http: httpx.Client) -> None:
+    app = app_in(http)
+    first = post(http, "tokens", email=ADA, client_id=app["client_id"])
+    assert first["scope"] == "profile data:read data:write"
+    bearer = {"Authorization": f"Bearer {first['access_token']}"}
+    assert http.put("/api/v1/data/notes/n1", headers=bearer, json={"text": "Hello"}).status_code == 201
+    until = post(http, "disconnect", email=ADA, client_id=app["client_id"])["dataUntil"]
+    now = post(http, "travel", weeks=4, days=1)["now"]
+    assert now[:19] < until[:19]
+
+    def read() -> int:
+        token = post(http, "tokens", email=ADA, client_id=app["client_id"])["access_token"]
+        return http.get("/api/v1/data/notes/n1", headers={"Authorization": f"Bearer {token}"}).status_code
+
+    # Re-authorized in time the notes are kept, and the days count anew.
+    assert read() == 200
+    post(http, "disconnect", email=ADA, client_id=app["client_id"])
+    now = post(http, "travel", days=30, minutes=1)["now"]
+    assert read() == 404
+    # A sign-in of two weeks ago is over for the one who is played too, which an app does not notice.
+    back = sent_on(http.get(request_of(app["client_id"])))
+    created = exchange(http, app, back["code"])
+    assert created.status_code == 200
+    usage = http.put(
+        "/api/v1/data/notes/n2",
+        headers={
+            "Authorization": f"Bearer {post(http, 'tokens', email=ADA, client_id=app['client_id'])['access_token']}"
+        },
+        json=1,
+    )
+    assert usage.json()["createdAt"][:16] == now[:16]
+
+
+def test_a_browser_is_signed_out_by_a_fortnight_without_it(server: Server, http: httpx.Client) -> None:
+    person = post(http, "people", name="Bob")
+
+    async def signs_in() -> Browser:
+        browser = Browser(server.url)
+        await browser.sign_in(person["email"], person["password"])
+        assert b"Bob" in (await browser.get("/account")).body
+        return browser
+
+    async def opens(browser: Browser, path: str) -> Any:
+        return await browser.get(path)
+
+    browser = asyncio.run(signs_in())
+    post(http, "travel", days=13)
+    page = asyncio.run(opens(browser, "/account/security"))
+    assert b"13 days ago" in page.body
+    post(http, "travel", days=15)
+    assert asyncio.run(opens(browser, "/account")).headers["Location"].startswith("/signin")
+
+
+def test_what_travel_is_told(http: httpx.Client) -> None:
+    for wrong in ({}, {"days": 0}, {"days": -1}, {"days": "1"}, {"days": True}, {"years": 1}, {"days": 4000}):
+        answer = http.post("/testing/travel", json=wrong)
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), wrong
+    assert http.post("/testing/travel", content="{", headers={"Content-Type": "application/json"}).status_code == 400
+
+
+def test_travel_ends_before_dates_do(http: httpx.Client) -> None:
+    app, year = app_in(http), 0
+    while year < 8990:
+        year = int(post(http, "travel", days=3660)["now"][:4])
+    refused = http.post("/testing/travel", json={"days": 3660})
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
+    assert "8999" in refused.json()["error_description"]
+    # Until then everything works, and there is a way back.
+    bearer = {"Authorization": f"Bearer {post(http, 'tokens', email=ADA, client_id=app['client_id'])['access_token']}"}
+    answer = http.get("/api/oauth/userinfo", headers=bearer)
+    assert (answer.status_code, answer.headers["Date"][12:14]) == (200, "89")
+    post(http, "reset")
+    assert post(http, "travel", days=3660)["now"].startswith("20")
+
+
+@pytest.mark.parametrize("call", ["tokens", "disconnect", "credits", "limits", "consents", "people", "people/delete"])
+def test_an_address_that_is_none_is_refused(http: httpx.Client, call: str) -> None:
+    client_id = app_in(http)["client_id"]
+    fields = {"email": "nobody", "client_id": client_id, "amount": 1, "group": "oauth"}
+    answer = http.post(f"/testing/{call}", json=fields)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), answer.text
+    assert http.get("/testing/credits", params={"email": "nobody"}).status_code == 400
+
+
+def test_credits_are_given_and_shown(http: httpx.Client) -> None:
+    person = post(http, "people", email="bob@example.com", credits=5)
+    assert post(http, "credits", email="bob@example.com", amount=2)["paid"] == 7
+    shown = http.get("/testing/credits?email=bob@example.com").json()
+    figures = {"paid": 7, "held": 0, "spendable": 7, "currency": "USD", "scale": 6}
+    assert shown == {"sub": person["sub"], **figures}
+    short = http.post("/testing/credits", json={"email": "bob@example.com", "amount": -8})
+    assert (short.status_code, short.json()["error"]) == (402, "insufficient_credits")
+
+
+def test_the_seed_is_there_again_after_a_reset(tmp_path: Path) -> None:
+    seed = tmp_path / "seed.json"
+    app = {"client_id": "web", "name": "Web", "redirect_uris": [CALLBACK], "scopes": "profile", "public": True}
+    seed.write_text(json.dumps({"apps": [app]}))
+    with Server(*MEMORY, f"--seed={seed}") as server, httpx.Client(base_url=server.ready().url) as http:
+        answer = {"Latchkey-Consents": json.dumps({"email": ADA})}
+        for _ in range(2):
+            assert sent_on(http.get(request_of("web", scope="profile"), headers=answer))["code"]
+            # Nobody is played unless one says so.
+            assert http.get(request_of("web", scope="profile")).headers["Location"].startswith("/signin?")
+            post(http, "reset")
+
+
+DRIVEN_FROM_ELSEWHERE = {
+    "a page of another origin": {"Origin": "https://evil.example"},
+    "a page of another port of this machine": {"Origin": "http://localhost:3000"},
+    "a page in a sandbox": {"Origin": "null"},
+    "a page of another site, by what the browser says": {"Sec-Fetch-Site": "cross-site"},
+    "a page of the same site": {"Sec-Fetch-Site": "same-site"},
+    "another name for this machine": {"Host": "rebound.example"},
+    "a name that begins like this machine's": {"Host": "localhost.evil.example"},
+    "a proxy": {"X-Forwarded-For": "192.0.2.1"},
+    "a standard proxy": {"Forwarded": "for=192.0.2.1"},
+}
+
+
+@pytest.mark.parametrize("headers", [pytest.param(sent, id=name) for name, sent in DRIVEN_FROM_ELSEWHERE.items()])
+def test_nobody_else_drives_it(http: httpx.Client, headers: dict[str, str]) -> None:
+    for method, path in (("POST", "/testing/reset"), ("GET", f"/testing/credits?email={ADA}")):
+        answer = http.request(method, path, headers=headers, json={} if method == "POST" else None)
+        assert (answer.status_code, answer.json()["error"]) == (403, "access_denied")
+        assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_a_page_of_its_own_may(http: httpx.Client, server: Server) -> None:
+    headers = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
+    assert http.post("/testing/reset", json={}, headers=headers).status_code == 200
+    at = server.here.removeprefix("http://")
+    assert http.post("/testing/reset", json={}, headers={"Host": at}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=b", ""]
+)
+def test_what_a_form_can_send_is_not_taken(http: httpx.Client, kind: str) -> None:
+    for path, _ in TESTING_ROUTES:
+        body = b"--b--\r\n" if "boundary" in kind else b"{}"
+        answer = http.post(path, content=body, headers={"Content-Type": kind})
+        assert answer.status_code == 415, path
+
+
+def test_a_preflight_is_not_answered(http: httpx.Client) -> None:
+    asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    for path, _ in TESTING_ROUTES:
+        answer = http.options(path, headers=asked)
+        assert answer.status_code in (403, 405), path
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+def test_nobody_is_played_under_a_foreign_name(http: httpx.Client) -> None:
+    app = app_in(http)
+    answer = http.get(request_of(app["client_id"]), headers={"Host": "rebound.example"})
+    assert answer.headers["Location"].startswith("/signin?")
+
+
+OTHER_STARTS = {
+    "the embedded store": (),
+    "another host": ("--redis-url=memory", "--host=0.0.0.0"),
+    "another address": ("--redis-url=memory", "--base-url=https://id.example.org"),
+    "behind a proxy": ("--redis-url=memory", "--trusted-proxies=127.0.0.1"),
+    "a demo": ("--redis-url=memory", "--demo"),
+}
+
+
+@pytest.mark.parametrize("options", [pytest.param(options, id=name) for name, options in OTHER_STARTS.items()])
+def test_no_other_server_has_any_of_it(options: tuple[str, ...]) -> None:
+    with Server(*QUICK, *options, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
+        server.ready()
+        port = int(re.search(r"port (\d+)", server.log)[1])  # type: ignore[index]  # it says where it listens
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as http:
+            assert http.get("/healthz").status_code == 200
+            for path, _ in TESTING_ROUTES:
+                assert http.post(path, json={}).status_code == 404, path
+            played = http.get(request_of("nobody"), headers={"Latchkey-Consents": json.dumps({"email": ADA})})
+            assert played.status_code == 400
+        server.stop()
+        loaded = set(re.findall(r"^import time:.*\| +([\w.]+)$", server.log, re.MULTILINE))
+        assert {"handlers.oauth.authorize", "handlers.core.page"} <= loaded
+        assert {name for name in loaded if name.partition(".")[0] == "testing"} == set()
+
+
+def test_a_server_for_tests_does_load_it() -> None:
+    """What the test before looks for can be seen."""
+    with Server(*MEMORY, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
+        server.ready()
+        assert re.search(r"\| +testing\.routes$", server.log, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(pytest.param(options, id=name) for name, options in OTHER_STARTS.items()),
+        pytest.param(("--redis-url=redis://localhost",), id="a Redis"),
+        pytest.param(("--redis-url=memory", "--host=::"), id="all addresses"),
+    ],
+)
+def test_auto_consent_is_refused_with_any_other_start(options: tuple[str, ...]) -> None:
+    with pytest.raises(SettingsError, match=r"^auto_consent needs redis_url memory.*auto_consent from --auto-consent"):
+        load([*options, f"--auto-consent={ADA}"], {})
+    with pytest.raises(SettingsError, match="auto_consent from LATCHKEY_AUTO_CONSENT"):
+        load(options, {"LATCHKEY_AUTO_CONSENT": ADA})
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
+def test_auto_consent_needs_no_more_than_memory_and_loopback(host: str) -> None:
+    found = load(["--redis-url=memory", f"--host={host}", f"--auto-consent={ADA}"], {})
+    assert (found.auto_consent, found.testable) == (ADA, True)
+    assert load([], {}).testable is False
+    with pytest.raises(SettingsError, match="auto_consent must be an e-mail address"):
+        load(["--redis-url=memory", "--auto-consent=Ada"], {})
+
+
+def test_a_start_that_is_refused_says_why() -> None:
+    status, said = refused("--auto-consent", ADA)
+    assert status == 2
+    assert said.startswith("latchkey: auto_consent needs redis_url memory")
+
+
+def test_an_address_that_can_be_nobodys_is_refused_at_the_start() -> None:
+    status, said = refused("--redis-url=memory", "--auto-consent", f"{'a' * 65}@example.com")
+    assert status == 1
+    assert "latchkey: auto_consent: The part of an e-mail address before the @" in said
+
+
+def block(language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+def test_the_commands_of_the_document_work_as_they_are_pasted(http: httpx.Client, server: Server) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("no curl on this machine")
+    script = block("sh").replace("http://localhost:8080", server.url)
+    assert script != block("sh")
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], text=True, capture_output=True, timeout=30, check=True
+    )
+    app, tokens, travelled, consents, denied, reset = done.stdout.splitlines()
+    assert json.loads(app)["client_secret"] == "a-secret-of-at-least-32-characters"
+    assert json.loads(tokens)["scope"] == "profile"
+    assert list(json.loads(travelled)) == ["now"]
+    assert json.loads(consents) == {"email": ADA, "answer": "deny"}
+    assert dict(httpx.URL(denied).params)["error"] == "access_denied"
+    assert json.loads(reset) == {}
+
+
+def test_the_example_in_javascript_works_as_it_stands(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no Node on this machine")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    file = tmp_path / "notes.test.mjs"
+    file.write_text(block("js").replace("/tmp/latchkey", str(tmp_path / "data")))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
+    environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
+    command = [node, "--test", "--test-reporter=tap", str(file)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=60, check=False)
+    assert "# pass 3" in done.stdout, done.stdout + done.stderr
+    assert "# fail 0" in done.stdout, done.stdout
+
+
+def test_the_table_of_calls_is_that_of_the_routes() -> None:
+    told = set(re.findall(r"^\| `(?:POST|GET) (/testing/[a-z/]+)", DOCUMENT, re.MULTILINE))
+    assert told == {path for path, _ in TESTING_ROUTES}
+
+
+def test_an_unknown_call_is_not_found(http: httpx.Client) -> None:
+    assert http.post("/testing/nothing", json={}).status_code == 404

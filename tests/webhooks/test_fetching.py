@@ -1,0 +1,91 @@
+"""One fetch of the file that proves a domain, from a server that does its worst."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from outbound.address_policy import Reach
+from outbound.guarded_http import NO_ADDRESS
+from tests.support.http.receiver import Reply, answering
+from tests.support.processes.proving import DOMAIN, TEXT, Domain
+
+pytestmark = pytest.mark.gen_test(timeout=30)
+
+URL = f"https://{DOMAIN}/file"
+
+
+async def endless(writer: asyncio.StreamWriter) -> None:
+    writer.write(f"HTTP/1.1 200 OK\r\n{TEXT}\r\n\r\n".encode())
+    while True:
+        writer.write(b"x" * 65536)
+        await writer.drain()
+
+
+async def slow(writer: asyncio.StreamWriter) -> None:
+    writer.write(f"HTTP/1.1 200 OK\r\n{TEXT}\r\nContent-Length: 100\r\n\r\nx".encode())
+    await writer.drain()
+    await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        pytest.param(answering(404), "The answer was 404.", id="no file"),
+        pytest.param(answering(302, f"Location: {URL}", TEXT), "redirect is not followed", id="a redirect"),
+        pytest.param(answering(200, "Content-Type: text/html", body=b"x"), "not a plain text", id="a page"),
+        pytest.param(answering(200, body=b"x"), "not a plain text", id="of no type"),
+        pytest.param(answering(200, TEXT, "Content-Encoding: gzip", body=b"x"), "not a plain text", id="packed"),
+        pytest.param(answering(200, TEXT, body=b"x" * 101), "more than 100 bytes", id="one byte too many"),
+        pytest.param(endless, "more than 100 bytes", id="without end"),
+        pytest.param(slow, "no whole answer within 0.3 seconds", id="by the byte"),
+    ],
+)
+async def test_what_is_no_small_plain_text_proves_nothing(tmp_path: Path, reply: Reply, error: str) -> None:
+    domain = await Domain.make(tmp_path, whole=0.3 if reply is slow else 5.0)
+    domain.answers(reply)
+    found = await domain.fetcher.fetch(URL, 100)
+    assert (found.text, error in found.error) == (b"", True), found.error
+    assert len(domain.receiver.posted) == 1
+    await domain.receiver.close()
+
+
+async def test_a_plain_text_is_read_whole_with_no_more_than_the_request_needs(tmp_path: Path) -> None:
+    domain = await Domain.make(tmp_path)
+    domain.says("x" * 100)
+    assert (await domain.fetcher.fetch(URL, 100)).text == b"x" * 100
+    [asked] = domain.receiver.posted
+    assert asked.line == "GET /file HTTP/1.1"
+    assert set(asked.headers) == {"host", "user-agent", "accept", "accept-encoding", "connection"}
+    await domain.receiver.close()
+
+
+async def test_addresses_within_are_not_reached_and_another_certificate_does_not_count(tmp_path: Path) -> None:
+    domain = await Domain.make(tmp_path, Reach())
+    assert (await domain.fetcher.fetch(URL, 100)).error == NO_ADDRESS
+    await domain.receiver.close()
+    domain = await Domain.make(tmp_path)
+    assert "certificate is not valid" in (await domain.fetcher.fetch("https://other.example/file", 100)).error
+    assert domain.receiver.posted == []
+    await domain.receiver.close()
+
+
+async def test_one_person_leaves_places_to_others(tmp_path: Path) -> None:
+    domain = await Domain.make(tmp_path)
+    domain.answers(slow)
+    greedy = [asyncio.ensure_future(domain.fetcher.fetch(URL, 100, "greedy")) for _ in range(8)]
+    await domain.receiver.count(2)
+    await asyncio.sleep(0.1)
+    assert len(domain.receiver.posted) == 2
+    domain.says("ours")
+    async with asyncio.timeout(2):
+        assert (await domain.fetcher.fetch(URL, 100, "ada")).text.strip() == b"ours"
+        # Nobody's fetches, such as those of the sweep, are each their own.
+        found = await asyncio.gather(*(domain.fetcher.fetch(f"{URL}?{number}", 100) for number in range(4)))
+    assert all(one.text for one in found)
+    for task in greedy:
+        task.cancel()
+    await asyncio.gather(*greedy, return_exceptions=True)
+    await domain.receiver.close()

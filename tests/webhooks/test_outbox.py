@@ -1,0 +1,226 @@
+"""The way of events from the outbox to the deliveries: each is moved once, whatever breaks off or lies there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgpack
+import pytest
+
+from store import keys
+from store.crypto.keyring import Keys
+from store.errors import StoreUnavailable
+from store.webhooks.outbox import Outbox
+from store.webhooks.relay_wakeup import Hints
+from store.wiring import Store
+from tests.support.calls.hooks import wanted
+from tests.support.processes.engines import Engine
+from tests.support.store.losing import losing
+from tests.support.store.telling import (
+    OVER,
+    REVOKED,
+    delete_all,
+    delete_the_account,
+    disconnect,
+    give_back_by_a_stranger,
+    keeping,
+    replay,
+    replay_a_code,
+    told,
+)
+from tests.support.store.world import VISITOR, World
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+
+async def test_what_cannot_be_moved_now_is_moved_later(store: Store) -> None:
+    world = await keeping(store)
+    await world.revoke_app()
+
+    async def away(client: str) -> bool:
+        raise StoreUnavailable("away")
+
+    with pytest.raises(StoreUnavailable):
+        await store.outbox.relay_shards({world.user[:3]}, away)
+    assert await store.outbox.relay_shards({world.user[:3]}, wanted) == 0, "somebody has it"
+    store.outbox.idle = 0
+    assert await told(world) == [REVOKED]
+
+
+@pytest.mark.parametrize("script", ["take_events", "enqueue_delivery", "drop_events", "announce_ended"])
+async def test_whatever_answer_is_lost_each_event_is_moved_once(valkey_engine: Engine, keys: Keys, script: str) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
+        await replay(world)
+        await world.revoke_app()
+        world.store.outbox.idle = 0
+        await world.store.client.zadd(f"{{{world.user[:3]}}}:due", {f"{world.user[3:]}:{world.app.client_id}": 1})
+        armed.arm(script, 2)
+        with pytest.raises(StoreUnavailable):
+            await world.store.outbox.sweep(wanted)
+        armed.times = 0
+        await world.store.outbox.sweep(wanted)
+        assert sorted(await told(world)) == [
+            OVER,
+            REVOKED,
+            ("tokens.revoked", "refresh_token_replayed"),
+        ]
+
+
+async def test_a_sweep_is_done_by_one_process_at_a_time(store: Store) -> None:
+    world, other = await keeping(store), await keeping(store)
+    await world.revoke_app()
+    assert await store.outbox.relay(wanted) == 1
+    await other.revoke_app()
+    assert await store.outbox.relay(wanted) == 0
+    assert 0 < await store.client.pttl(keys.RELAYED) <= 30_000
+    await store.client.delete(keys.RELAYED)
+    assert await store.outbox.relay(wanted) == 1
+
+
+async def test_what_this_process_has_written_goes_out_at_once(store: Store) -> None:
+    world = await keeping(store)
+    await store.client.set(keys.RELAYED, "1")  # so no sweep does it
+    moved = asyncio.Event()
+    async with store.outbox.relaying(wanted, moved.set):
+        for does in (disconnect, replay, replay_a_code, give_back_by_a_stranger, delete_all, delete_the_account):
+            moved.clear()
+            await does(world)
+            async with asyncio.timeout(5):
+                await moved.wait()
+    assert (await store.deliveries.list(world.app.client_id))[0].type == "user.deleted"
+
+
+class Hesitant:
+    """An app of which one learns only after a while that it wants to hear."""
+
+    def __init__(self) -> None:
+        self.asked, self._answers = asyncio.Event(), asyncio.Event()
+
+    async def wants(self, client: str) -> bool:
+        self.asked.set()
+        await self._answers.wait()
+        return True
+
+    async def is_asked(self) -> None:
+        """Waits for it; the answer comes later."""
+        await self.asked.wait()
+        asyncio.get_running_loop().call_later(0.1, self._answers.set)
+
+
+async def test_who_sweeps_waits_for_what_another_is_moving(memory_store: Store) -> None:
+    world, app = await keeping(memory_store), Hesitant()
+    await world.revoke_app()
+    relay = asyncio.ensure_future(memory_store.outbox.relay_shards({world.user[:3]}, app.wants))
+    await app.is_asked()
+    assert await memory_store.outbox.sweep(wanted, [world.user[:3]]) == 0
+    assert await memory_store.deliveries.next_due() == 0
+    assert await relay == 1
+
+
+async def test_a_store_is_not_emptied_while_something_is_moved(memory_store: Store) -> None:
+    world, app = await keeping(memory_store), Hesitant()
+    await world.revoke_app()
+    relay = asyncio.ensure_future(memory_store.outbox.relay_shards({world.user[:3]}, app.wants))
+    await app.is_asked()
+    async with memory_store.outbox.still():
+        await memory_store.client.flushall()
+    assert await relay == 1
+    assert await memory_store.client.keys() == []
+
+
+async def test_what_was_hinted_of_a_store_that_is_emptied_is_forgotten(memory_store: Store) -> None:
+    hints = Hints()
+    outbox = Outbox(memory_store.client, memory_store.scripts, memory_store.deliveries, hints)
+    hints.add("0" * 32)
+    async with outbox.still():
+        await memory_store.client.flushall()
+    assert await hints.take(0) == frozenset()
+
+
+async def test_a_relay_goes_on_when_the_store_was_away_and_whatever_an_app_is(
+    memory_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, moved, failures = await keeping(memory_store), asyncio.Event(), [StoreUnavailable("away"), ValueError("odd")]
+    memory_store.outbox.idle = 0
+
+    async def at_last(client: str) -> bool:
+        if failures:
+            raise failures.pop(0)
+        return True
+
+    async with memory_store.outbox.relaying(at_last, moved.set):
+        while not moved.is_set():
+            await world.tokens()
+            await world.revoke_app()
+            await asyncio.sleep(0.1)
+    assert failures == []
+    assert {record.message for record in caplog.records} >= {"what apps are told of waits: away"}
+
+
+async def test_an_entry_that_nobody_can_read_holds_up_no_other(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    world = await keeping(store)
+    await store.client.xadd(keys.outbox(world.user), {"nonsense": "1"})
+    await world.revoke_app()
+    assert await told(world) == [REVOKED]
+    assert "cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("place", ["outbox", "due"])
+async def test_a_shard_in_which_something_else_lies_holds_up_no_other(
+    store: Store, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the due list alone is none, the shard's own outbox is emptied all the same."""
+    bad = await keeping(store)
+    while (world := await keeping(store)).user[:3] == bad.user[:3]:
+        pass
+    shards = [bad.user[:3], world.user[:3]]
+    await store.client.zadd(keys.telling(shards[1])["due"], {f"{keys.member(world.user)}:gone": 1})
+    for one in (bad, world):
+        await one.revoke_app()
+    await store.client.set(keys.telling(shards[0])[place], "nonsense")
+    assert await store.outbox.sweep(wanted, shards) == (3 if place == "due" else 2)
+    assert f"in {shards[0]} waits: store: ResponseError, WRONGTYPE" in caplog.text
+    assert [one.type for one in await store.deliveries.list("gone")] == ["data.deleted"]
+    assert await told(world) == [REVOKED]
+    await world.tokens()
+    await world.revoke_app()
+    caplog.clear()
+    assert await store.outbox.relay_shards(shards, wanted) == 1
+    assert ("WRONGTYPE" in caplog.text) is (place == "outbox")
+
+
+async def test_an_app_whose_registration_cannot_be_read_holds_up_no_other(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook = "https://web.example/hook"
+    world, other = await World.make(store, webhook_url=hook), await World.make(store, webhook_url=hook)
+    good, _ = await world.register(f"{world.app.client_id}-good", webhook_url=hook)
+    for app in (world.app, good):
+        await world.tokens(app=app)
+        await store.grants.revoke(world.session, app.client_id, VISITOR)
+    await other.tokens()
+    await other.revoke_app()
+    packed = await store.client.get(keys.app(world.app.client_id))
+    await store.client.set(keys.app(world.app.client_id), msgpack.packb({"client_id": world.app.client_id}))
+    store.apps.forget()
+    assert await store.outbox.relay_shards([world.user[:3], other.user[:3]], store.webhooks.wants) == 2
+    assert world.app.client_id in caplog.text
+    assert [one.type for one in await store.deliveries.list(good.client_id)] == ["grant.revoked"]
+    await store.client.set(keys.app(world.app.client_id), packed)
+    store.apps.forget()
+    store.outbox.idle = 0
+    assert await told(world) == [REVOKED], "it waits until somebody has put that right"
+
+
+async def test_an_outbox_that_nobody_empties_is_bounded(store: Store) -> None:
+    world = await keeping(store)
+    one = {"type": "grant.revoked", "client": "an-app", "member": "m", "reason": "x", "at": "1"}
+    async with store.client.pipeline(transaction=False) as batch:
+        for _ in range(1500):
+            batch.xadd(keys.outbox(world.user), one)
+        await batch.execute()
+    await world.revoke_app()
+    assert await store.client.xlen(keys.outbox(world.user)) <= 1100
+    newest = (await store.client.xrevrange(keys.outbox(world.user), count=1))[0][1]
+    assert newest[b"type"] == b"grant.revoked"
+    assert newest[b"member"] == keys.member(world.user).encode()

@@ -1,0 +1,138 @@
+"""docs/webhooks.md: what a developer pastes from it works, and what it says of events and attempts is so."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev.lab.ports import free_port
+from handlers.developer.webhooks import TEST, WHAT_IS_TOLD
+from outbound.address_policy import Reach
+from outbound.webhooks.poster import EACH_APP
+from outbound.webhooks.posting import WHOLE_SECONDS, Poster
+from outbound.webhooks.retries import ATTEMPTS, PAUSES
+from outbound.webhooks.signing import body_of, signed
+from store.apps.webhooks import new_webhook_secret
+from store.lifetimes import ACCESS_TOKEN, DAY, DELIVERY, MINUTE, WEBHOOK_OVERLAP
+from store.webhooks.deliveries import MOST, SHOWN
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TEXT = (ROOT / "docs" / "webhooks.md").read_text("utf-8")
+BODY = body_of("user.deleted", 1, "web", "0" * 32, {})
+WORDS = " ".join(TEXT.split())
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def test_the_snippet_with_the_library_believes_what_is_signed_and_nothing_else() -> None:
+    space: dict[str, Any] = {}
+    exec(blocks("python")[0], space)  # noqa: S102  # it is our own document
+    secret = new_webhook_secret()
+    headers = signed("an-id", int(time.time()), BODY, [secret])
+    assert space["event_of"](BODY, headers, secret)["type"] == "user.deleted"
+    assert space["event_of"](BODY + b" ", headers, secret) is None
+    assert space["event_of"](BODY, headers, new_webhook_secret()) is None
+
+
+@contextlib.asynccontextmanager
+async def running(program: str, file: Path, secret: str) -> AsyncIterator[tuple[str, asyncio.StreamReader]]:
+    """The receiver of the document: its URL, and what it prints."""
+    port = free_port()
+    environment = {"PATH": "/usr/bin:/bin", "WEBHOOK_SECRET": secret, "PORT": str(port)}
+    silent = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        program, str(file), env=environment, stdout=asyncio.subprocess.PIPE, stderr=silent
+    )
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                with contextlib.suppress(OSError):
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    writer.close()
+                    break
+                await asyncio.sleep(0.02)
+        assert process.stdout
+        yield f"http://127.0.0.1:{port}/webhooks", process.stdout
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("language", ["python", "javascript"])
+async def test_the_receiver_acts_once_on_what_is_signed_and_on_nothing_else(language: str, tmp_path: Path) -> None:
+    program = sys.executable if language == "python" else shutil.which("node")
+    if program is None:
+        pytest.skip("no node on this machine")
+    file = tmp_path / ("receiver.py" if language == "python" else "receiver.mjs")
+    file.write_text(blocks(language)[-1])
+    secret, older, now = new_webhook_secret(), new_webhook_secret(), int(time.time())
+    poster = Poster(Reach(loopback=True), 4)
+    async with running(program, file, secret) as (url, printed):
+
+        async def post(headers: dict[str, str], body: bytes = BODY) -> int | None:
+            return (await poster.post(url, headers, body)).status
+
+        right = signed("one", now, BODY, [secret])
+        assert await post(signed("none", now, BODY, [older])) == 400
+        assert await post(right, BODY.replace(b"web", b"wob")) == 400
+        assert await post(signed("late", now - 301, BODY, [secret])) == 400
+        assert await post(signed("early", now + 400, BODY, [secret])) == 400
+        assert await post({**right, "webhook-id": "other"}) == 400
+        assert await post({}) == 400
+        assert [await post(right), await post(right)] == [204, 204]
+        assert await post(signed("two", now, BODY, [older, secret])) == 204
+        lines = [await asyncio.wait_for(printed.readline(), 10) for _ in range(2)]
+        assert lines == [f"user.deleted {'0' * 32}\n".encode()] * 2
+    await poster.close()
+
+
+def test_the_table_has_every_event_and_every_reason() -> None:
+    section = TEXT.split("\n## What is posted\n")[1].split("\n## ")[0]
+    rows = [re.split(r"\s*\|\s*", line)[1:3] for line in section.splitlines() if line.startswith("| ")][1:]
+    types = [name.strip("`") for name, _ in rows if name]
+    assert types == [*(name for name, _ in WHAT_IS_TOLD), TEST]
+    told = {reason.strip("`") for _, reason in rows} - {"none"}
+    announced = set()
+    for file in [*(ROOT / "lua").glob("**/*.lua")]:
+        for event, reason in re.findall(r"announce\(\w+, '([a-z.]+)', \w+, \w+, '?(\w*)'?,", file.read_text()):
+            assert event in types, f"{file.name}: {event}"
+            announced.add(reason)
+    assert announced - {""} <= told | {"reason"}
+    for reason in told:
+        written = [*(ROOT / "lua").glob("**/*.lua"), *(ROOT / "store").rglob("*.py")]
+        assert any(f"'{reason}'" in one.read_text() or f'"{reason}"' in one.read_text() for one in written), reason
+
+
+def test_of_a_revocation_it_says_which_tokens_are_told_of() -> None:
+    """`tests/webhooks/test_outbox_events.py` has what is told."""
+    [row] = [line for line in TEXT.splitlines() if "`token_revoked`" in line]
+    assert "holds a refresh token" in row
+    assert ACCESS_TOKEN == 60 * MINUTE
+    assert "revoked an access token alone, which lasts an hour at most" in WORDS
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    hours = [pause // 3600 for pause in PAUSES[5:]]
+    assert PAUSES[:5] == (5, 30, 120, 600, 1800)
+    assert hours == [1, 3, 6, 12, 24, 24]
+    assert "after 5 and 30 seconds, 2, 10 and 30 minutes, 1, 3, 6, 12, 24 and 24 hours" in WORDS
+    assert f"{ATTEMPTS} attempts in three days" in WORDS
+    assert f"within {WHOLE_SECONDS:g} seconds" in WORDS
+    assert f"for {DELIVERY // DAY} days" in WORDS
+    assert f"the newest {SHOWN} are kept, and whatever else still waits, {MOST:,} in all" in WORDS
+    assert f"An app has at most {MOST:,} of them" in (ROOT / "docs" / "bounds.md").read_text("utf-8")
+    assert "none is lost" not in WORDS
+    assert {1: "one", 4: "four"}[EACH_APP] in "At most four posts to one app"
+    assert f"For {WEBHOOK_OVERLAP // (60 * 60 * 1000)} hours both sign" in WORDS

@@ -1,0 +1,459 @@
+"""Events on their way to an app: once, again, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from standardwebhooks.webhooks import WebhookVerificationError
+from tornado.ioloop import IOLoop
+
+from outbound.guarded_http import NO_ADDRESS
+from outbound.webhooks.poster import EACH_APP, LEASE_SECONDS, NO_TARGET, NOT_SIGNED, OWN_ERROR, Webhooks
+from outbound.webhooks.retries import ATTEMPTS, PAUSES
+from runtime.wiring import open_webhooks
+from settings.declared import Settings
+from store import keys
+from store.apps.webhooks import Target
+from store.lifetimes import WEBHOOK_OVERLAP
+from store.webhooks.deliveries import Delivery
+from store.wiring import Store
+from tests.support.http.receiver import Receiver, answering
+from tests.support.processes.engines import FakeClock
+from tests.support.store.hooked import USER, Hooked, engine_on, until
+
+
+@pytest.fixture
+def hooked(io_loop: IOLoop, memory_store: Store) -> Iterator[Hooked]:
+    made = io_loop.run_sync(lambda: Hooked.make(memory_store))
+    yield made
+    io_loop.run_sync(made.receiver.close)
+
+
+@pytest.fixture
+def engine(io_loop: IOLoop, memory_store: Store) -> Iterator[Webhooks]:
+    """Posts while the test runs."""
+    made = engine_on(memory_store)
+
+    async def begin() -> None:
+        made.start()
+
+    io_loop.run_sync(begin)
+    yield made
+    io_loop.run_sync(lambda: made.close(1))
+
+
+@pytest.mark.gen_test
+async def test_an_event_is_posted_signed_and_settled(hooked: Hooked, engine: Webhooks) -> None:
+    told = await hooked.tell()
+    engine.wake()
+    [one] = await hooked.receiver.count(1)
+    assert one.id == told
+    event = one.verified(hooked.secret)
+    assert event["type"] == "grant.revoked"
+    assert event["data"] == {"client_id": "web", "sub": USER, "reason": "because"}
+    done = await hooked.settled(told, 1)
+    assert (done.state, done.attempts, done.last_status, done.last_error) == ("delivered", 1, 204, "")
+
+
+@pytest.mark.gen_test
+async def test_nobody_has_to_wake_it(hooked: Hooked, engine: Webhooks) -> None:
+    await hooked.tell()
+    await hooked.receiver.count(1)
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_what_is_not_taken_comes_again_for_three_days_and_then_when_it_is_sent_by_hand(
+    hooked: Hooked, engine: Webhooks, clock: FakeClock
+) -> None:
+    clock.stop()
+    hooked.receiver.reply = answering(500)
+    told = await hooked.tell()
+    for attempt, pause in enumerate(PAUSES, 1):
+        found = await hooked.settled(told, attempt, engine)
+        assert (found.state, found.attempts, found.last_status) == ("pending", attempt, 500)
+        wait = (found.next_attempt_at or 0) / 1000 - clock.time()
+        assert 0.8 * pause - 1 <= wait <= 1.2 * pause + 1, attempt
+        clock.advance(wait - 0.5)
+        assert await hooked.store.deliveries.claim(1, 60) == []
+        clock.advance(1)
+    failed = await hooked.settled(told, ATTEMPTS, engine)
+    assert (failed.state, failed.attempts, failed.next_attempt_at) == ("failed", ATTEMPTS, None)
+    assert failed.last_error == "The answer was 500."
+    clock.advance(86_400)
+    assert await hooked.store.deliveries.claim(1, 60) == []
+    hooked.receiver.script = [answering(500)]
+    hooked.receiver.reply = answering(200)
+    assert await hooked.store.deliveries.replay("web", told)
+    # What is sent by hand begins its tries anew.
+    found = await hooked.settled(told, ATTEMPTS + 1, engine)
+    assert 0 < (found.next_attempt_at or 0) / 1000 - clock.time() < 7
+    clock.advance(7)
+    assert (await hooked.settled(told, ATTEMPTS + 2, engine)).state == "delivered"
+    assert {one.id for one in hooked.receiver.posted} == {told}
+    assert len({one.body for one in hooked.receiver.posted}) == 1
+
+
+@pytest.mark.gen_test
+async def test_410_ends_it_at_once(hooked: Hooked, engine: Webhooks) -> None:
+    hooked.receiver.reply = answering(410)
+    failed = await hooked.settled(await hooked.tell(), 1, engine)
+    assert (failed.state, failed.last_status) == ("failed", 410)
+    assert "410" in failed.last_error
+
+
+@pytest.mark.gen_test
+async def test_each_attempt_is_told_of_by_type_and_outcome(hooked: Hooked, engine: Webhooks, clock: FakeClock) -> None:
+    seen: list[tuple[str, str]] = []
+    engine.watch = lambda *attempt: seen.append(attempt)
+    hooked.receiver.script = [answering(500), answering(204), answering(410)]
+    told = await hooked.tell()
+    again = await hooked.settled(told, 1, engine)
+    clock.advance((again.next_attempt_at or 0) / 1000 - clock.time() + 1)
+    await hooked.settled(told, 2, engine)
+    await hooked.settled(await hooked.tell(), 1, engine)
+    await engine.close(1)
+    assert engine.queue == 0
+    assert seen == [("grant.revoked", outcome) for outcome in ("again", "delivered", "failed")]
+
+
+@pytest.mark.gen_test
+async def test_a_receiver_says_when(hooked: Hooked, engine: Webhooks, clock: FakeClock) -> None:
+    clock.stop()
+    hooked.receiver.reply = answering(429, "Retry-After: 600")
+    found = await hooked.settled(await hooked.tell(), 1, engine)
+    assert abs((found.next_attempt_at or 0) / 1000 - clock.time() - 600) < 2
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("change", [{"status": "disabled"}, {"status": "off"}, {"webhook_url": ""}])
+async def test_an_app_that_may_hear_nothing_is_posted_nothing(
+    hooked: Hooked, engine: Webhooks, change: dict[str, Any]
+) -> None:
+    await hooked.store.apps.update("web", **change)
+    assert not await hooked.store.webhooks.wants("web")
+    failed = await hooked.settled(await hooked.tell(), 1, engine)
+    assert (failed.state, failed.last_error) == ("failed", NO_TARGET)
+    assert hooked.receiver.posted == []
+
+
+@pytest.mark.gen_test
+async def test_for_a_day_after_a_rotation_both_secrets_sign(hooked: Hooked, engine: Webhooks, clock: FakeClock) -> None:
+    _, newer = await hooked.store.webhooks.rotate("web")
+    assert newer
+    await hooked.tell()
+    engine.wake()
+    [one] = await hooked.receiver.count(1)
+    one.verified(hooked.secret)
+    one.verified(newer)
+    clock.advance(WEBHOOK_OVERLAP / 1000 + 1)
+    await hooked.tell()
+    engine.wake()
+    one = (await hooked.receiver.count(2))[1]
+    one.verified(newer)
+    with pytest.raises(WebhookVerificationError):
+        one.verified(hooked.secret)
+
+
+@pytest.mark.gen_test
+async def test_a_slow_receiver_holds_up_its_own_events_alone(hooked: Hooked, engine: Webhooks) -> None:
+    async def hangs(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    hooked.receiver.reply = hangs
+    other = await Hooked.make(hooked.store, "other")
+    last = await hooked.tell(100)
+    engine.wake()
+    await hooked.receiver.count(EACH_APP)
+    told = await other.tell()
+    engine.wake()
+    await other.receiver.count(1, seconds=2)
+    assert (await other.settled(told, 1)).state == "delivered"
+    assert len(hooked.receiver.posted) == hooked.receiver.most_at_once == EACH_APP
+
+    async def put_back() -> bool:
+        found = await hooked.delivery(last)
+        return found.attempts == 0 and found.next_attempt_at is not None and found.next_attempt_at > found.created_at
+
+    # What had no place was given back, and counts for nothing.
+    await until(put_back)
+    await other.receiver.close()
+
+
+@pytest.mark.gen_test
+async def test_one_receiver_of_many_events_gets_all_of_them(hooked: Hooked, engine: Webhooks, clock: FakeClock) -> None:
+    await hooked.tell(90)
+    engine.wake()
+    await hooked.receiver.count(64)
+    # Those that found the line full.
+    clock.advance(15)
+    engine.wake()
+    await hooked.receiver.count(90)
+    assert len({one.id for one in hooked.receiver.posted}) == len(hooked.receiver.posted) == 90
+    assert hooked.receiver.most_at_once <= EACH_APP
+
+
+@pytest.mark.gen_test
+async def test_an_error_of_ours_takes_nothing_down(
+    hooked: Hooked, io_loop: IOLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = [RuntimeError("first"), ZeroDivisionError("second")]
+
+    async def target(client_id: str) -> Target | None:
+        if failures:
+            raise failures.pop()
+        return await hooked.store.webhooks.target(client_id)
+
+    engine = engine_on(hooked.store, target)
+    engine.start()
+    told = await hooked.tell(3)
+    engine.wake()
+    await hooked.receiver.count(1)
+    assert (await hooked.settled(told, 1)).attempts == 1
+    assert [one.exc_info is not None for one in caplog.records if one.name == "latchkey.webhooks"] == [True, True]
+    await engine.close(1)
+
+
+@pytest.mark.gen_test
+async def test_an_error_of_ours_ends_the_attempt_and_is_not_met_for_ever(hooked: Hooked, clock: FakeClock) -> None:
+    async def target(client_id: str) -> Target | None:
+        raise ZeroDivisionError
+
+    engine = engine_on(hooked.store, target)
+    engine.start()
+    told = await hooked.tell()
+    for attempt in range(1, ATTEMPTS + 1):
+        found = await hooked.settled(told, attempt, engine)
+        assert (found.attempts, found.last_error) == (attempt, OWN_ERROR)
+        clock.advance(2 * PAUSES[-1])
+    assert found.state == "failed"
+    await engine.close(1)
+
+
+@pytest.mark.gen_test
+async def test_what_cannot_be_signed_is_said_and_tried_again(
+    hooked: Hooked, engine: Webhooks, caplog: pytest.LogCaptureFixture
+) -> None:
+    await hooked.store.apps.update("web", webhook_secrets=(b"\xff" * 60,))
+    found = await hooked.settled(await hooked.tell(), 1, engine)
+    assert (found.state, found.last_error) == ("pending", NOT_SIGNED)
+    assert found.next_attempt_at
+    assert [one.levelname for one in caplog.records if one.name == "latchkey.webhooks"] == ["ERROR"]
+
+
+@pytest.mark.gen_test
+async def test_nothing_secret_is_logged(hooked: Hooked, engine: Webhooks, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    hooked.receiver.script = [answering(500, body=b"inner secret")]
+    await hooked.settled(await hooked.tell(), 1, engine)
+    await hooked.settled(await hooked.tell(), 1, engine)
+    assert [one for one in caplog.records if one.name == "latchkey.webhooks"]
+    for hidden in ("hidden", hooked.secret, "inner secret", USER, str(hooked.receiver.port)):
+        assert hidden not in "\n".join(one.getMessage() for one in caplog.records if one.name.startswith("latchkey"))
+
+
+@pytest.mark.gen_test
+async def test_a_stop_lets_a_post_finish(hooked: Hooked) -> None:
+    async def takes_its_time(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.3)
+        await answering(200)(writer)
+
+    hooked.receiver.reply = takes_its_time
+    engine = engine_on(hooked.store)
+    engine.start()
+    told = await hooked.tell()
+    engine.wake()
+    await hooked.receiver.count(1)
+    await engine.close(5)
+    assert (await hooked.delivery(told)).state == "delivered"
+    await hooked.tell()
+    await asyncio.sleep(0.05)
+    assert len(hooked.receiver.posted) == 1
+
+
+@pytest.mark.gen_test
+async def test_what_waits_for_its_turn_at_a_stop_is_given_back(hooked: Hooked) -> None:
+    async def takes_its_time(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.3)
+        await answering(200)(writer)
+
+    hooked.receiver.reply = takes_its_time
+    engine = engine_on(hooked.store)
+    engine.start()
+    await hooked.tell(EACH_APP + 5)
+    engine.wake()
+    await hooked.receiver.count(EACH_APP)
+    await engine.close(5)
+    found = await hooked.store.deliveries.list("web")
+    assert sorted((one.state, one.attempts) for one in found) == [("delivered", 1)] * EACH_APP + [("pending", 0)] * 5
+    assert all(one.next_attempt_at for one in found if one.state == "pending")
+    assert len(hooked.receiver.posted) == EACH_APP
+
+
+@pytest.mark.gen_test
+async def test_what_is_being_taken_at_a_stop_is_given_back(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim, claiming = hooked.store.deliveries.claim, asyncio.Event()
+
+    async def answered_late(most: int, lease: float) -> list[Delivery]:
+        found = await claim(most, lease)
+        claiming.set()
+        await asyncio.sleep(0.1)
+        return found
+
+    monkeypatch.setattr(hooked.store.deliveries, "claim", answered_late)
+    told = await hooked.tell()
+    engine = engine_on(hooked.store)
+    engine.start()
+    await claiming.wait()
+    await engine.close(5)
+    found = await hooked.delivery(told)
+    assert (found.state, found.attempts) == ("pending", 0)
+    assert found.next_attempt_at
+    assert hooked.receiver.posted == []
+
+
+@pytest.mark.gen_test
+async def test_what_a_stop_cuts_is_posted_again_when_its_lease_ends(hooked: Hooked, clock: FakeClock) -> None:
+    async def hangs(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    hooked.receiver.script = [hangs]
+    engine = engine_on(hooked.store)
+    engine.start()
+    told = await hooked.tell()
+    engine.wake()
+    await hooked.receiver.count(1)
+    await engine.close(0)
+    after = engine_on(hooked.store)
+    after.start()
+    assert (await hooked.delivery(told)).next_attempt_at is None
+    clock.advance(LEASE_SECONDS + 1)
+    assert (await hooked.settled(told, 2, after)).state == "delivered"
+    assert [one.id for one in hooked.receiver.posted] == [told, told]
+    await after.close(1)
+
+
+@pytest.mark.gen_test
+async def test_who_left_off_begins_again(hooked: Hooked) -> None:
+    async def hangs(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    hooked.receiver.script = [hangs]
+    engine = engine_on(hooked.store)
+    engine.start()
+    await hooked.tell()
+    await hooked.receiver.count(1)
+    await engine.leave_off(0.1)
+    assert engine.queue == 0
+    await hooked.tell()
+    engine.wake()
+    await asyncio.sleep(0.05)
+    assert (engine.queue, len(hooked.receiver.posted)) == (0, 1)
+    engine.start()
+    await hooked.receiver.count(2)
+    await engine.close(5)
+
+
+@pytest.mark.gen_test
+async def test_what_is_due_is_brought_out_and_a_later_attempt_is_not_waited_for(hooked: Hooked) -> None:
+    hooked.receiver.script = [answering(500)]
+    engine = engine_on(hooked.store)
+    told = await hooked.tell(2 * EACH_APP)
+    await engine.bring_out(10)
+    assert engine.queue == 0
+    assert len(hooked.receiver.posted) == 2 * EACH_APP
+    assert (await hooked.delivery(told)).state == "delivered"
+    found = await hooked.store.deliveries.list("web")
+    assert sorted(one.state for one in found) == ["delivered"] * (2 * EACH_APP - 1) + ["pending"]
+    await engine.close(0)
+
+
+@pytest.mark.gen_test
+async def test_a_receiver_that_hangs_is_waited_for_so_long_and_goes_on(hooked: Hooked) -> None:
+    answers = asyncio.Event()
+
+    async def hangs(writer: asyncio.StreamWriter) -> None:
+        await answers.wait()
+        await answering(204)(writer)
+
+    hooked.receiver.reply = hangs
+    engine = engine_on(hooked.store)
+    told = await hooked.tell()
+    await engine.bring_out(0.1)
+    assert engine.queue == 1
+    answers.set()
+    await engine.bring_out(10)
+    assert (await hooked.delivery(told)).state == "delivered"
+    await engine.close(0)
+
+
+@pytest.mark.gen_test
+async def test_what_is_being_taken_is_brought_out_too(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim, claimed, answered = hooked.store.deliveries.claim, asyncio.Event(), asyncio.Event()
+
+    async def answered_late(most: int, lease: float) -> list[Delivery]:
+        found = await claim(most, lease)
+        if found:
+            claimed.set()
+            await answered.wait()
+        return found
+
+    monkeypatch.setattr(hooked.store.deliveries, "claim", answered_late)
+    told = await hooked.tell()
+    engine = engine_on(hooked.store)
+    engine.start()
+    await claimed.wait()
+    asyncio.get_running_loop().call_later(0.1, answered.set)
+    await engine.bring_out(10)
+    assert (await hooked.delivery(told)).state == "delivered"
+    await engine.close(0)
+
+
+@pytest.mark.gen_test
+async def test_what_is_put_back_does_not_count(store: Store) -> None:
+    """On every engine: claimed, given back, claimed again under the same number; a late answer counts for nothing."""
+    hooked = await Hooked.make(store, receiver=Receiver())
+    told = await hooked.tell()
+    [claimed] = await store.deliveries.claim(5, 60)
+    assert (claimed.attempts, claimed.tries) == (1, 1)
+    assert await store.deliveries.put_back(told, 1, 0)
+    assert not await store.deliveries.put_back(told, 1, 0)
+    assert not await store.deliveries.settle(told, 1, delivered=False, error="late")
+    found = await hooked.delivery(told)
+    assert (found.attempts, found.tries, found.state) == (0, 0, "pending")
+    [again] = await until(lambda: store.deliveries.claim(5, 60))
+    assert again.attempts == 1
+    assert not await store.deliveries.put_back(told, 2, 0)
+    assert await store.deliveries.put_back(told, 1, 100)
+    assert await store.deliveries.claim(5, 60) == []
+    assert not await store.deliveries.put_back("x" * 22, 1, 0)
+    assert await store.client.exists(keys.delivery("x" * 22)["delivery"]) == 0
+    await hooked.receiver.close()
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("given", "posted"),
+    [
+        pytest.param({}, True, id="a developer's machine"),
+        pytest.param({"host": "0.0.0.0"}, False, id="others reach it, whatever it is called"),
+        pytest.param({"trusted_proxies": (ip_network("127.0.0.1"),)}, False, id="behind a proxy"),
+        pytest.param({"base_url": "https://id.example.com"}, False, id="with a name"),
+    ],
+)
+async def test_only_a_server_that_nobody_else_reaches_posts_to_its_own_machine(
+    hooked: Hooked, given: dict[str, Any], posted: bool
+) -> None:
+    settings = Settings(**given)
+    engine = open_webhooks(settings, hooked.store)
+    engine.start()
+    told = await hooked.tell()
+    found = await hooked.settled(told, 1, engine)
+    await engine.close(1)
+    assert found.state == ("delivered" if posted else "pending")
+    assert found.last_error == ("" if posted else NO_ADDRESS)
+    assert len(hooked.receiver.posted) == posted
