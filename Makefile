@@ -70,6 +70,7 @@ lint: $(VENV)/installed-test  ## check style, format and types, locked packages,
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m dev.checks.lock
 	$(BIN)/python -m dev.checks.secret_scan
 	$(BIN)/python -m dev.checks.audit

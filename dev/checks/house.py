@@ -1,0 +1,87 @@
+"""Checks the shape of the tree: folders, files in each, lines in each file, and habits of language.
+
+`python -m dev.checks.house` prints what is over its bound, a line each, and fails if there is anything.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MOST_FOLDERS = 17
+TOP_MODULES = {"server.py", "manage.py"}
+MOST_FILES = 25
+"""Files in a folder. Data that a test or a program keeps is not code, and not counted."""
+DATA = ("tests/frozen/snapshots", "static", "templates", "docs", "dev/bench/results")
+LONGEST_PRODUCT, LONGEST = 350, 400
+"""Lines of a module of the product, and of any other."""
+OWN = ("dev/", "tests/", "deploy/")
+"""Folders that are no part of the product."""
+HABITS = re.compile(
+    r"\b(?:beside|anew|so many|as it is|by which|(?:is|are) told|nothing of)\b|\bthen(?=\.(?:\s|$))", re.IGNORECASE
+)
+"""Turns of phrase that read translated. Each may be right somewhere; together they have a bound."""
+MOST_HABITS = 860
+PROSE = {".py", ".lua", ".md", ".html", ".txt", ".toml", ".cfg"}
+
+
+def tracked() -> list[str]:
+    """The files of the tree, as paths from its top."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def crowded(names: list[str]) -> Iterator[str]:
+    """Complaints about folders: too many at the top, or too many files in one."""
+    top = {name.partition("/")[0] for name in names if "/" in name and not name.startswith(".")}
+    if len(top) > MOST_FOLDERS:
+        yield f"{len(top)} folders at the top, not {MOST_FOLDERS}: {', '.join(sorted(top))}"
+    for name in sorted(set(names) - TOP_MODULES):
+        if "/" not in name and name.endswith(".py"):
+            yield f"{name}: a module at the top"
+    held = Counter(name.rpartition("/")[0] for name in names if not name.startswith(DATA))
+    del held[""]
+    yield from (f"{folder}: {count} files, not {MOST_FILES}" for folder, count in held.items() if count > MOST_FILES)
+
+
+def long(lines: Mapping[str, int]) -> Iterator[str]:
+    """Complaints about modules of Python with too many lines."""
+    for name, count in sorted(lines.items()):
+        most = LONGEST if name.startswith(OWN) else LONGEST_PRODUCT
+        if count > most:
+            yield f"{name}: {count} lines, not {most}"
+
+
+def habits(texts: Mapping[str, str]) -> Counter[str]:
+    """How often each turn of phrase occurs."""
+    return Counter(found[0].lower() for text in texts.values() for found in HABITS.finditer(text))
+
+
+def complaints() -> list[str]:
+    """All that is over its bound in the tree."""
+    names = tracked()
+    own = Path(__file__).relative_to(ROOT).as_posix()
+    texts = {name: (ROOT / name).read_text("utf-8") for name in names if Path(name).suffix in PROSE and name != own}
+    lines = {name: len(text.splitlines()) for name, text in texts.items() if name.endswith(".py")}
+    found = [*crowded(names), *long(lines)]
+    spoken = habits(texts)
+    if spoken.total() > MOST_HABITS:
+        found.append(f"{spoken.total()} habits of language, not {MOST_HABITS}: {dict(spoken.most_common())}")
+    return found
+
+
+def main() -> int:
+    """The exit status."""
+    found = complaints()
+    for complaint in found:
+        print(complaint, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
