@@ -23,7 +23,7 @@ PASSWORD = "correct horse battery"
 JSON = {"Accept": "application/json"}
 """Whoever is signed out is told so, and not sent to sign in."""
 AI_INPUT, AI_OUTPUT = 40, 5
-"""Micro-dollars of an AI call: of all its input, and of one token of output. See `proof/stage.py`."""
+"""Micro-dollars of an AI call: of all its input, and of one token of output."""
 
 _REQUEST_ID = re.compile(r'name="request_id" value="([^"]+)"')
 

@@ -233,7 +233,7 @@ class Clients:
         settings |= _authentication(library, method, given)
         with asyncio.Runner() as runner, pytest.MonkeyPatch.context() as patch:
             patch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")  # requests-oauthlib refuses http:// without
-            python = PythonClient(importlib.import_module(f"tests.clients.{library.path.stem}"), settings, runner)
+            python = PythonClient(importlib.import_module(f"tests.oauth.clients.{library.path.stem}"), settings, runner)
             python.discover()
             if library.name == "httpx-oauth" and method == POST:
                 python.app.client.token_endpoint_auth_method = POST
