@@ -307,8 +307,8 @@ LARGEST: dict[str, Callable[[], bytes]] = {
 DECODE = """
 import sys
 import zlib
-from handlers.studio import picture_of
-from tests import drawing
+from handlers.core.image_upload import picture_of
+from tests.support.browser import drawing
 
 def most():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -180,7 +180,7 @@ def test_prometheus_takes_the_rules_and_the_configuration() -> None:
 
 
 def test_alerts_say_what_they_should_of_numbers_that_are_given() -> None:
-    promtool("test", "rules", str(ROOT / "tests" / "data" / "latchkey.rules.test.yml"))
+    promtool("test", "rules", str(ROOT / "tests" / "support" / "data" / "latchkey.rules.test.yml"))
 
 
 def test_prometheus_takes_every_expression_of_the_dashboard(tmp_path: Path) -> None:

@@ -355,7 +355,7 @@ def test_a_server_for_tests_does_load_it() -> None:
     """What the test before looks for can be seen."""
     with Server(*MEMORY, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
         server.ready()
-        assert re.search(r"\| +testing\.routes$", server.log, re.MULTILINE)
+        assert re.search(r"\| +testkit\.routes$", server.log, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

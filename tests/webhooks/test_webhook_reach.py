@@ -167,8 +167,8 @@ async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.Monkey
 def test_a_name_server_that_does_not_answer_keeps_no_process_from_its_end() -> None:
     program = """
 import asyncio, socket, time
-from outbound.posting import Poster
-from outbound.reachable import Reach
+from outbound.webhooks.posting import Poster
+from outbound.address_policy import Reach
 
 socket.getaddrinfo = lambda *what, **how: time.sleep(60)
 

@@ -21,9 +21,8 @@ from store.lifetimes import RENAME
 from store.refused import Refused
 from store.security_events import EVENTS, OUTCOMES, WORDS, is_ordinary
 from store.wiring import Store
-from tests.runtime.test_logging import (
-    walk_through,
-)
+from tests.runtime.test_logging import log as log  # a fixture
+from tests.runtime.test_logging import walk_through
 from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of, json_of, send
 from tests.support.processes.engines import Engine
 from tests.support.store.factoring import App, add_passkey, half_of, outcome, use_passkey

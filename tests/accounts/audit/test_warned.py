@@ -37,7 +37,7 @@ async def moves(post: Post, browser: Browser, new: str = THIEF) -> None:
 def test_every_mail_is_either_a_link_for_one_address_or_a_warning_for_all() -> None:
     words = {path.stem: path.read_text() for path in (ROOT / "templates" / "mail").glob("*.txt")}
     assert {what for what, text in words.items() if "{% if earlier %}" not in text} == LINKS
-    source = (ROOT / "handlers" / "letters.py").read_text()
+    source = (ROOT / "handlers" / "core" / "mails.py").read_text()
     assert all(f'"{what}"' in source for what in words), "and is written there"
 
 

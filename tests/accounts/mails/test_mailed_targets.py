@@ -56,8 +56,8 @@ def test_every_page_that_follows_a_kept_target_asks_who_chose_it() -> None:
     """Those that do not: the link that confirms an address, which only the person's own session has sent."""
     uses = {
         (path.name, line.strip())
-        for path in (ROOT / "handlers").glob("*.py")
+        for path in (ROOT / "handlers").rglob("*.py")
         for line in path.read_text("utf-8").splitlines()
         if re.search(r"\b(seen|invited)\.target\b", line) and "going_on(" not in line
     }
-    assert uses == {("mailed.py", "await self.allow_redirect_of(seen.target)")}
+    assert uses == {("email_links.py", "await self.allow_redirect_of(seen.target)")}

@@ -167,7 +167,7 @@ GIVEN = {
 def test_a_browser_becomes_known_for_nothing_less_than_a_sign_in() -> None:
     gives = {"keep_device", "replace_session", "signed_in"}
     found = set()
-    for path in (ROOT / "handlers").glob("*.py"):
+    for path in (ROOT / "handlers").rglob("*.py"):
         for kind in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)):
             for method in (node for node in kind.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
                 calls = [node for node in ast.walk(method) if isinstance(node, ast.Call)]

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+ROOT = HERE.parent.parent.parent
 LOCK = ROOT / "requirements-dev.lock"
 
 CAPABILITIES = {

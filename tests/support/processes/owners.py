@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent.parent
 OWNER = """
 import os, sys
 from pathlib import Path
-from store.embedded import EmbeddedStore
+from store.engine.embedded import EmbeddedStore
 store = EmbeddedStore.start(Path(sys.argv[1]), sys.argv[2])
 print(store.pid, flush=True)
 {then}
