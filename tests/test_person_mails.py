@@ -10,6 +10,7 @@ from handlers.guarded import check_posts
 from handlers.person_posts import POSTS, PersonPost
 from handlers.policy import MissingPolicy
 from handlers.routes import ROUTES
+from outbound.mail import Letter, Mailer
 from store import keys
 from store.lifetimes import CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES, Group
 from store.registration import secret_mark
@@ -19,6 +20,7 @@ from tests.authenticator import Authenticator
 from tests.deciding import DECIDE
 from tests.driver import EMAIL, PASSWORD, Browser, fields_of
 from tests.engines import FakeClock
+from tests.mailbox import until
 from tests.mailing import CHANGE, GRACE, RESET, Post
 from tests.securing import APP, CONFIRM, PASSKEYS, SECURITY, Person
 from tests.test_person_posts import APP_FIELDS, NEW_PASSWORD, OWN, PASSWORDS, Victim, sends
@@ -320,6 +322,21 @@ async def test_the_windows_of_its_row_bound_the_mails_of_a_form(
         await act(number)
     await post.settled()
     assert 0 < len(post.mails.to(to)) - before <= most
+
+
+@pytest.mark.parametrize("routes", ACTS, ids="+".join)
+async def test_mails_of_a_form_count_for_an_account_whatever_its_address(
+    post: Post, routes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act = await ACTS[routes](post)
+    posted: list[Letter] = []
+    monkeypatch.setattr(Mailer, "post", lambda mailer, letter: posted.append(letter))
+    await act(0)
+    await until(lambda: not post.site.tasks)
+    await act(1)
+    await until(lambda: not post.site.tasks)
+    account = await post.service.store.people.find(GRACE) or post.service.ada
+    assert {letter.payer for letter in posted} == {account}
 
 
 def test_a_form_that_is_mailed_about_without_a_window_keeps_the_server_from_starting(
