@@ -18,9 +18,11 @@ from outbound.mail import MOST_ASKED, Letter, Mailer, SmtpServer, Undelivered
 from outbound.mail_line import AT_ONCE, LATER_AT_ONCE, Rank
 from store.lifetimes import SIGN_UP_ADDRESS
 from store.limits import WIDE
+from store.links import Changed
 from store.opened import Store
 from store.registration import MAX_REDIRECT_URIS, Registration
 from store.results import Profile, Visitor
+from store.undoing import Undo
 from tests.mailbox import LETTER, Kept, Mailbox, mailer, until
 from tests.world import VISITOR, World
 
@@ -277,6 +279,17 @@ async def test_a_mail_about_many_changes_of_an_app_is_short_and_names_every_new_
         assert max(map(len, letter.text.splitlines())) <= letters.LONGEST_LINE + 2
         assert letter.payer == "u1"
     assert len(posted.letters) == 2
+
+
+async def test_mails_to_addresses_of_before_count_for_the_account(memory_store: Store) -> None:
+    posted = Posted()
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    warned = tuple(f"{number}@example.com" for number in range(4))
+    undo = letters.Link("text", "1@example.com")
+    letters.address_changed(site, "u1", Changed("1@example.com", warned[0], False, undo, warned), VISITOR)
+    letters.taken_back(site, Undo("u1", warned[0], "2@example.com", False, True, warned=warned), VISITOR)
+    assert len(posted.letters) == 3 + 4 + 1 + 4
+    assert {letter.payer for letter in posted.letters} == {"u1"}
 
 
 async def test_mails_that_are_asked_for_count_for_the_network_and_the_account(

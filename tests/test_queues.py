@@ -11,7 +11,18 @@ from handlers.studio import Studio
 from store.refused import Refused
 
 HERE = Path(__file__).resolve().parent.parent
-MAKERS = {"ThreadPoolExecutor", "Threads", "Places", "Readers", "Semaphore", "Fair", "Turns", "Queue", "to_thread"}
+MAKERS = {
+    "ThreadPoolExecutor",
+    "Threads",
+    "Places",
+    "Readers",
+    "Semaphore",
+    "Fair",
+    "Turns",
+    "Queue",
+    "Line",
+    "to_thread",
+}
 FOLDERS = ("front", "handlers", "metrics", "outbound", "serving", "store")
 
 BOUNDS = {
@@ -29,8 +40,8 @@ BOUNDS = {
     "store/turns.py Turns": "one passkey answer of a person: test_passkeys_hostile.py",
     "store/threads.py ThreadPoolExecutor": "by whoever makes one",
     "outbound/fetching.py Fair": "a share for each person: test_fetching.py",
-    "outbound/mail.py Semaphore": "by address and account before: test_mailed_passwords.py",
-    "outbound/mail.py to_thread": "the same",
+    "outbound/mail.py Line": "by account and by the network that asks: test_mail_queue.py",
+    "outbound/mail.py to_thread": "the same: test_mail_queue.py",
     "outbound/reachable.py Fair": "a share for each owner: test_webhook_fairness.py",
     "outbound/turns.py Fair": "by whoever makes one: test_turns.py",
     "outbound/webhooks.py Fair": "a share for each owner: test_webhook_fairness.py",
