@@ -222,6 +222,11 @@ def _networks(group: Group, address: str) -> Networks:
     return Networks(*(keys.network(group.name, wide, what) for what in (wide, middle, address)))
 
 
+def network_of(address: str) -> str:
+    """The widest network that windows count an address in: a /24 of IPv4, a /48 of IPv6; a word is itself."""
+    return _around(address)[0]
+
+
 @lru_cache(maxsize=4096)
 def _around(address: str) -> tuple[str, str]:
     try:

@@ -130,7 +130,7 @@ class SpendLimitHandler(AppsPage, GuardedPage):
             self.set_status(400)
             return await self.show(number, Mistyped(client_id, params.get("dollars") or "", refusal))
         allowance = await self.store.credits.set_spend_limit(session, client_id, limit, self.visitor)
-        mails.allowance_grew(self.site, client_id, allowance, self.visitor)
+        mails.allowance_grew(self.site, session.user, client_id, allowance, self.visitor)
         self.see_other(page_path(number))
 
 

@@ -95,10 +95,10 @@ class DeleteAccountHandler(ConfirmingPage):
             else:
                 warned = await self.store.leaving.with_password(session, typed, self.visitor)
         except NotShown as wrong:
-            mails.codes_guessed(self.site, wrong.told, self.visitor)
+            mails.codes_guessed(self.site, session.user, wrong.told, self.visitor)
             self.set_status(400)
             return await self.show(typed=typed.email, errors={wrong.part: wrong.text})
-        mails.account_deleted(self.site, warned, self.visitor)
+        mails.account_deleted(self.site, session.user, warned, self.visitor)
         self.write_session(None)
         self.see_other("/account/deleted")
 

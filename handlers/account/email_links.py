@@ -110,7 +110,7 @@ class SendAgainHandler(LinkPage):
         profile = await self.store.sessions.profile(self.require_session())
         if profile.email_verified:
             return self.see_other(target if target != "/" else "/account")
-        await mails.confirmation(self.site, profile.user, profile.email, target)
+        await mails.confirmation(self.site, profile.user, profile.email, self.counted_address, target)
         self.sent(profile.email, "24 hours", target if target != "/" else "/account", profile)
 
 
@@ -146,7 +146,7 @@ class ForgotHandler(LinkPage):
             return await self.show(target, typed, str(error))
         await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
         self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
-        self.site.beside(mails.forgotten(self.site, email, target), within=self.site.scatter)
+        self.site.beside(mails.forgotten(self.site, email, self.counted_address, target), within=self.site.scatter)
         self.sent(email, "1 hour")
 
 
@@ -185,7 +185,7 @@ class ResetHandler(LinkPage):
             self.set_status(400)
             return await self.show(link, str(error))
         claimed = await self.store.links.reset(link, password, self.visitor)
-        mails.password_changed(self.site, seen.warned, self.visitor, claimed=claimed)
+        mails.password_changed(self.site, seen.user, seen.warned, self.visitor, claimed=claimed)
         self.write_session(None)
         # Whoever reads the person's mail need not wait until strangers stop guessing.
         await self.keep_device(seen.user)
@@ -243,7 +243,7 @@ class EmailHandler(GuardedPage, LinkPage):
         link = await self.store.links.to_change(
             session, profile.email, new, verified, self.visitor, mailed=self.site.mail.confirms
         )
-        self.site.beside(mails.change(self.site, link), within=self.site.scatter)
+        self.site.beside(mails.change(self.site, session.user, link, self.counted_address), within=self.site.scatter)
         self.sent(new, "1 hour", "/account", profile)
 
 
@@ -271,7 +271,7 @@ class ChangeHandler(LinkPage):
         await self.store.sessions.profile(session)  # nothing is reserved for who is signed out
         change = await self.store.links.change(session, link, self.visitor)
         if not change.again:
-            mails.address_changed(self.site, change, self.visitor)
+            mails.address_changed(self.site, session.user, change, self.visitor)
         await self.changed(change.new)
 
     async def changed(self, email: str) -> None:
@@ -298,7 +298,8 @@ class UndoHandler(LinkPage):
         if not undo.used:
             mails.taken_back(self.site, undo, self.visitor)
             self.remember_going("/account/security", 2 * RESET_LINK)
-            self.site.beside(mails.forgotten(self.site, undo.old, "/account/security"), within=self.site.scatter)
+            reset = mails.forgotten(self.site, undo.old, "", "/account/security")
+            self.site.beside(reset, within=self.site.scatter)
         self.write_session(None)
         await self.undone(undo)
 

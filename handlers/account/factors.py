@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import segno
 
 from handlers.account.security import SecurityPage
@@ -23,9 +21,9 @@ from store.refused import Refused, Unproved
 class FactorsPage(SecurityPage):
     """What these have in common: recovery codes are shown when they are made, and never again."""
 
-    def tell(self, warned: Sequence[str], what: str, undo: Link | None = None) -> None:
+    def tell(self, factors: Factors, what: str, undo: Link | None = None) -> None:
         """Mails that something is different, with the link that undoes it where there is one."""
-        mails.factors_changed(self.site, warned, what, self.visitor, undo)
+        mails.factors_changed(self.site, factors, what, self.visitor, undo)
 
     def show_codes(self, factors: Factors, codes: list[str], notice: str) -> None:
         """The page of new recovery codes."""
@@ -80,7 +78,7 @@ class AuthenticatorHandler(FactorsPage):
                 raise
             self.set_status(400)
             return self.show_secret(factors, sealed, refusal.description)
-        self.tell(factors.warned, "An authenticator app was set up for your account", added.undo)
+        self.tell(factors, "An authenticator app was set up for your account", added.undo)
         if not added.codes:
             return self.see_done("/account/security?app")
         self.show_codes(factors, added.codes, "Your authenticator app is set up.")
@@ -99,7 +97,7 @@ class RemoveAuthenticatorHandler(FactorsPage):
         except Unproved:
             return await self.show_unproved()
         if factors.secret is not None:
-            self.tell(factors.warned, "The authenticator app was removed from your account")
+            self.tell(factors, "The authenticator app was removed from your account")
         self.see_done("/account/security?app-removed")
 
 
@@ -117,7 +115,7 @@ class RecoveryHandler(FactorsPage):
             return await self.show_unproved()
         except Refused as refusal:
             return await self.show_refusal("recovery", refusal)
-        self.tell(factors.warned, "New recovery codes were made for your account")
+        self.tell(factors, "New recovery codes were made for your account")
         self.show_codes(factors, codes, "The recovery codes you had before no longer work.")
 
 
@@ -164,7 +162,7 @@ class AddPasskeyHandler(FactorsPage):
             return await self.show_unproved()
         except Refused as refusal:
             return await self.show_refusal("passkeys", refusal)
-        self.tell(factors.warned, "A passkey was added to your account", added.undo)
+        self.tell(factors, "A passkey was added to your account", added.undo)
         if not added.codes:
             return self.see_done("/account/security?passkey")
         self.show_codes(factors, added.codes, "Your passkey was added.")
@@ -182,7 +180,7 @@ class RemovePasskeyHandler(FactorsPage):
             await self.store.factors.remove_passkey(session, params.require("credential"), self.visitor)
         except Unproved:
             return await self.show_unproved()
-        self.tell(factors.warned, "A passkey was removed from your account")
+        self.tell(factors, "A passkey was removed from your account")
         self.see_done("/account/security?passkey-removed")
 
 

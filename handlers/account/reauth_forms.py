@@ -54,7 +54,7 @@ class GuardedPage(ConfirmingPage):
             try:
                 cookie = await self.take_confirmation(session, params)
             except NotShown as wrong:
-                mails.codes_guessed(self.site, wrong.told, self.visitor)
+                mails.codes_guessed(self.site, session.user, wrong.told, self.visitor)
                 return await self.ask(await self.store.factors.of(session), params, wrong.text)
             return self.move_to(cookie)
         factors = await self.store.factors.of(session)

@@ -129,8 +129,8 @@ class SecondStepHandler(PasskeyPage):
         except SignedOut:
             return self.begin_again(target)
         except Refused as refusal:
-            if isinstance(refusal, WrongCode):
-                mails.codes_guessed(self.site, refusal.told, self.visitor)
+            if half and isinstance(refusal, WrongCode):
+                mails.codes_guessed(self.site, half.user, refusal.told, self.visitor)
             if half is None or refusal.code != "access_denied":
                 raise
             self.set_status(400)

@@ -130,7 +130,7 @@ class SecurityHandler(SecurityPage):
                 raise
             self.set_status(400)
             return await self.show("password", error.description if isinstance(error, Refused) else str(error))
-        mails.password_changed(self.site, profile.warned, self.visitor)
+        mails.password_changed(self.site, session.user, profile.warned, self.visitor)
         self.write_session(cookie)
         await self.keep_device(session.user)
         self.see_done("/account/security?changed")
@@ -151,7 +151,7 @@ class ProveHandler(SecurityPage):
                 password, code = params.get("password") or "", params.get("code") or ""
                 cookie = await confirming.with_password(session, password, code, self.visitor)
         except NotShown as wrong:
-            mails.codes_guessed(self.site, wrong.told, self.visitor)
+            mails.codes_guessed(self.site, session.user, wrong.told, self.visitor)
             return await self.show_refusal("confirm", Refused("access_denied", wrong.text))
         self.write_session(cookie)
         self.see_done("/account/security?confirmed")

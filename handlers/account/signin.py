@@ -207,7 +207,7 @@ class SignUpHandler(SignInPage):
             raise SignedOut
         await self.replace_session(await self.store.sessions.start(credentials, self.visitor, self.device()))
         if invited is None:
-            self.site.beside(mails.confirmation(self.site, user, email, target))
+            self.site.beside(mails.confirmation(self.site, user, email, self.counted_address, target))
         self.see_other(target)
 
     async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
@@ -224,7 +224,7 @@ class SignUpHandler(SignInPage):
             return await self.ask(target, typed, str(error))
         await self.store.limits.sign_up_mail(self.counted_address, email)
         self.remember_going(target, INVITE)
-        self.site.beside(mails.invitation(self.site, email, target), within=self.site.scatter)
+        self.site.beside(mails.invitation(self.site, email, self.counted_address, target), within=self.site.scatter)
         self.render(
             "mail_sent.html",
             title="Look into your mailbox",

@@ -19,12 +19,14 @@ from handlers.core.format import exact, money
 from handlers.core.site import Site
 from outbound.mail.mailer import Letter
 from store.accounts.links import Changed, Link
+from store.accounts.signin.factors import Factors
 from store.accounts.signin.guesses import Told
 from store.accounts.signin.sessions import SignedIn
 from store.accounts.undoing import Undo
 from store.apps.registration import Registration
+from store.limits import network_of
 from store.refused import Refused
-from store.results import Allowance, Visitor
+from store.results import Allowance, Profile, Visitor
 
 _TOP = Path(__file__).resolve().parent.parent.parent
 _WORDS = Loader(str(_TOP / "templates" / "mail"), autoescape=None, whitespace="all")
@@ -35,19 +37,33 @@ MAX_TARGET = 8000
 longest `state`, all of it escaped, is shorter."""
 
 
-def write(site: Site, what: str, to: str, payer: str = "", **values: str) -> None:
-    """Posts the mail of `templates/mail/<what>.txt`, whose first line is its subject."""
+MOST_LINES, LONGEST_LINE = 30, 200
+"""Lines of a list in a mail, and characters of one. An app's new name and all of its new redirect URIs fit."""
+
+
+def write(site: Site, what: str, to: str, payer: str, asker: str = "", **values: str) -> None:
+    """Posts the mail of `templates/mail/<what>.txt`, whose first line is its subject. `payer`: the user whose account
+    causes it, empty where there is none; `asker`: the counted address of whoever asked for it, if anybody could."""
     text = _WORDS.load(f"{what}.txt").generate(site=site.base_url, **values).decode()
     subject, _, body = text.partition("\n")
-    link = bool(values.get("link"))
-    site.mail.post(Letter(what, to, subject, body.lstrip("\n"), link, link and what in TAKES_BACK, payer))
+    link, network = bool(values.get("link")), network_of(asker) if asker else ""
+    undo = link and what in TAKES_BACK
+    site.mail.post(Letter(what, to, subject, body.lstrip("\n"), link, undo, payer, network))
 
 
-def warn(site: Site, what: str, warned: Sequence[str], **values: str) -> None:
+def warn(site: Site, what: str, user: str, warned: Sequence[str], **values: str) -> None:
     """Posts a mail about security to the person, and to each address they had before that an open link brings back:
     whoever took the account by a change of address would else get all that warns of it."""
     for number, to in enumerate(warned):
-        write(site, what, to, warned[0], earlier="yes" if number else "", **values)
+        write(site, what, to, user, earlier="yes" if number else "", **values)
+
+
+def listed(lines: Sequence[str]) -> str:
+    """Lines as a list, cut to what a mail may hold: a thousand mails may wait in memory."""
+    shown = [line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in lines[:MOST_LINES]]
+    if more := len(lines) - len(shown):
+        shown.append(f"and {more:,} more")
+    return "\n".join(f"- {line}" for line in shown)
 
 
 def _kept(target: str) -> str:
@@ -58,7 +74,7 @@ def _address(site: Site, path: str, link: Link) -> str:
     return f"{site.base_url}{path}?link={link.text}"
 
 
-async def confirmation(site: Site, user: str, email: str, target: str = "", *, again: bool = True) -> None:
+async def confirmation(site: Site, user: str, email: str, asker: str, target: str = "", *, again: bool = True) -> None:
     """The link that confirms an address and leads on to `target`. With `again` off none is sent while an earlier one
     works, and one too many is no error; else Refused("rate_limited")."""
     try:
@@ -68,110 +84,112 @@ async def confirmation(site: Site, user: str, email: str, target: str = "", *, a
             raise
         return
     if link:
-        write(site, "confirm", email, link=_address(site, "/confirm", link))
+        write(site, "confirm", email, user, asker, link=_address(site, "/confirm", link))
 
 
-async def invitation(site: Site, email: str, target: str) -> None:
+async def invitation(site: Site, email: str, asker: str, target: str) -> None:
     """The link by which somebody signs up and goes on to `target`, or to who has an account that there is one."""
-    if await site.store.people.credentials(email):
-        return write(site, "signup_again", email)
+    if known := await site.store.people.credentials(email):
+        return write(site, "signup_again", email, known.user, asker)
     invite = await site.store.people.invite(email, _kept(target))
-    write(site, "signup", email, link=f"{site.base_url}/signup?invite={invite}")
+    write(site, "signup", email, "", asker, link=f"{site.base_url}/signup?invite={invite}")
 
 
-async def forgotten(site: Site, email: str, target: str) -> None:
-    """The link that sets a new password and leads on to `target`, where there is an account."""
+async def forgotten(site: Site, email: str, asker: str, target: str) -> None:
+    """The link that sets a new password and leads on to `target`, where there is an account. `asker` is empty after a
+    link that took the account back, which only its person has."""
     user = await site.store.people.find(email)
     link = None
     if user:
         with suppress(Refused):
             link = await site.store.links.to_reset(user, email, _kept(target))
-    if link:
-        write(site, "reset", email, link=_address(site, "/reset", link))
+    if user and link:
+        write(site, "reset", email, user, asker, link=_address(site, "/reset", link))
 
 
-async def change(site: Site, link: Link) -> None:
-    """The link that changes the address, to the new one; or, where that has an account, that it was tried."""
+async def change(site: Site, user: str, link: Link, asker: str) -> None:
+    """The link that changes the user's address, to the new one; or, where that has an account, that it was tried."""
     if await site.store.people.credentials(link.email):
-        return write(site, "address_taken", link.email)
-    write(site, "change", link.email, link=_address(site, "/account/email/change", link))
+        return write(site, "address_taken", link.email, user, asker)
+    write(site, "change", link.email, user, asker, link=_address(site, "/account/email/change", link))
 
 
-def address_changed(site: Site, change: Changed, visitor: Visitor) -> None:
+def address_changed(site: Site, user: str, change: Changed, visitor: Visitor) -> None:
     """To the old address, with the link that brings it back where there is one, and to those before it."""
     link = _address(site, "/account/email/undo", change.undo) if change.undo else ""
     said = {"new": change.new, **_circumstances(visitor)}
-    write(site, "address_changed", change.old, link=link, earlier="", **said)
+    write(site, "address_changed", change.old, user, link=link, earlier="", **said)
     for email in change.warned[1:]:
         if email != change.old:
-            write(site, "address_changed", email, link="", earlier="yes", **said)
+            write(site, "address_changed", email, user, link="", earlier="yes", **said)
 
 
 def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
     """That a link took the account back: to the address that it had until then, and of a first second step to the one
     that it has; to those before it too. What ended with that is listed for the person, by the ids of apps: their
     names are what their owners chose."""
+    user = undo.user
     said = {"old": undo.old, "new": undo.new, **_circumstances(visitor)}
     if undo.new != undo.old:
-        write(site, "address_restored", undo.new, earlier="", **said)
+        write(site, "address_restored", undo.new, user, earlier="", **said)
         for email in undo.warned[1:]:
-            write(site, "address_restored", email, earlier="yes", **said)
+            write(site, "address_restored", email, user, earlier="yes", **said)
     lines = [f"{client}: disconnected" for client in undo.ended]
     lines += [f"{client}: its spending limit is what it was before" for client in undo.lowered]
-    own = "\n".join(f"- {client}: {what}" for client, what in undo.own.items())
-    write(site, "taken_back", undo.old, own=own, lines="\n".join(f"- {line}" for line in lines), **said)
+    own = listed([f"{client}: {what}" for client, what in undo.own.items()])
+    write(site, "taken_back", undo.old, user, own=own, lines=listed(lines), **said)
     if undo.first_factor:
-        warn(site, "second_step_undone", undo.warned, **said)
+        warn(site, "second_step_undone", user, undo.warned, **said)
 
 
-def factors_changed(site: Site, warned: Sequence[str], what: str, visitor: Visitor, undo: Link | None = None) -> None:
-    """That something about the second step is different; `what` says so as a subject does. With the link that takes a
-    first second step back where there is one, to the address that it is for."""
+def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, undo: Link | None = None) -> None:
+    """That something about the second step is different; `what` says so as a subject does, and `factors` are those of
+    before. With the link that takes a first second step back where there is one, to the address that it is for."""
     link = _address(site, "/account/email/undo", undo) if undo else ""
-    first, *others = warned
+    user, (first, *others) = factors.user, factors.warned
     said = {"said": what, **_circumstances(visitor)}
-    write(site, "second_step", undo.email if undo else first, link=link, earlier="", **said)
+    write(site, "second_step", undo.email if undo else first, user, link=link, earlier="", **said)
     for email in others:
-        write(site, "second_step", email, link="", earlier="yes", **said)
+        write(site, "second_step", email, user, link="", earlier="yes", **said)
 
 
-def app_changed(site: Site, warned: Sequence[str], app: Registration, lines: list[str], visitor: Visitor) -> None:
+def app_changed(site: Site, owner: Profile, app: Registration, lines: list[str], visitor: Visitor) -> None:
     """To the owner: what changed of an app, in lines; nothing is sent without any."""
     if lines:
-        listed = "\n".join(f"- {line}" for line in lines)
-        warn(site, "app_changed", warned, name=app.name, client=app.client_id, lines=listed, **_circumstances(visitor))
+        said = {"name": app.name, "client": app.client_id, "lines": listed(lines), **_circumstances(visitor)}
+        warn(site, "app_changed", owner.user, owner.warned, **said)
 
 
-def app_deleted(site: Site, warned: Sequence[str], name: str, client: str, visitor: Visitor) -> None:
+def app_deleted(site: Site, user: str, warned: Sequence[str], name: str, client: str, visitor: Visitor) -> None:
     """To the owner of an app, who gave it its name."""
-    warn(site, "app_deleted", warned, name=name, client=client, **_circumstances(visitor))
+    warn(site, "app_deleted", user, warned, name=name, client=client, **_circumstances(visitor))
 
 
-def account_deleted(site: Site, warned: Sequence[str], visitor: Visitor) -> None:
+def account_deleted(site: Site, user: str, warned: Sequence[str], visitor: Visitor) -> None:
     """That the account is gone."""
-    warn(site, "account_deleted", warned, **_circumstances(visitor))
+    warn(site, "account_deleted", user, warned, **_circumstances(visitor))
 
 
-def allowance_grew(site: Site, client: str, allowance: Allowance | None, visitor: Visitor) -> None:
+def allowance_grew(site: Site, user: str, client: str, allowance: Allowance | None, visitor: Visitor) -> None:
     """That an app may spend more than before, where that is to be told. Its id stands for it: its name, home page and
     domains are what its owner chose."""
     if allowance:
         what = "app_spends" if allowance.growth == "connected" else "limit_raised"
         limit = "" if allowance.limit is None else money(allowance.limit)
         last = "yes" if allowance.last else ""
-        warn(site, what, allowance.warned, client=client, limit=limit, last=last, **_circumstances(visitor))
+        warn(site, what, user, allowance.warned, client=client, limit=limit, last=last, **_circumstances(visitor))
 
 
-def password_changed(site: Site, warned: Sequence[str], visitor: Visitor, *, claimed: bool = False) -> None:
+def password_changed(site: Site, user: str, warned: Sequence[str], visitor: Visitor, *, claimed: bool = False) -> None:
     """That the password is another one; `claimed`: with it went whatever else let anybody in."""
-    warn(site, "password_claimed" if claimed else "password_changed", warned, **_circumstances(visitor))
+    warn(site, "password_claimed" if claimed else "password_changed", user, warned, **_circumstances(visitor))
 
 
-def codes_guessed(site: Site, told: Told | None, visitor: Visitor) -> None:
+def codes_guessed(site: Site, user: str, told: Told | None, visitor: Visitor) -> None:
     """That somebody types wrong codes after the right password, where that is due."""
     if told:
         stopped = "yes" if told.stopped else ""
-        warn(site, "codes_guessed", told.warned, stopped=stopped, **_circumstances(visitor))
+        warn(site, "codes_guessed", user, told.warned, stopped=stopped, **_circumstances(visitor))
 
 
 def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:
@@ -179,7 +197,7 @@ def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:
     browser, whatever its version."""
     here = _place(visitor)
     if all(_place(Visitor(entry.address, entry.agent)) != here for entry in found.before):
-        warn(site, "new_sign_in", found.warned, **_circumstances(visitor))
+        warn(site, "new_sign_in", found.user, found.warned, **_circumstances(visitor))
 
 
 def _place(visitor: Visitor) -> tuple[str, str]:

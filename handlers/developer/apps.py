@@ -36,7 +36,7 @@ class DeveloperPage(GuardedPage):
 
     def tell_owner(self, profile: Profile, app: Registration, *lines: str) -> None:
         """Mails the owner what was changed; `app` is the registration of before."""
-        mails.app_changed(self.site, profile.warned, app, list(lines), self.visitor)
+        mails.app_changed(self.site, profile, app, list(lines), self.visitor)
 
     def show_form(self, profile: Profile, form: AppForm) -> None:
         """The form of a new app."""

@@ -51,11 +51,11 @@ class DeleteAppHandler(ConfirmingPage):
             else:
                 ended = await ending.with_password(session, client_id, typed, self.visitor)
         except NotShown as wrong:
-            mails.codes_guessed(self.site, wrong.told, self.visitor)
+            mails.codes_guessed(self.site, session.user, wrong.told, self.visitor)
             self.set_status(400)
             return await self.show(client_id, typed=typed.name, errors={wrong.part: wrong.text})
         self.write_session(ended.cookie)
-        mails.app_deleted(self.site, ended.warned, ended.app.name, client_id, self.visitor)
+        mails.app_deleted(self.site, session.user, ended.warned, ended.app.name, client_id, self.visitor)
         self.finish_deletion(client_id)
 
     def finish_deletion(self, client_id: str) -> None:

@@ -98,7 +98,7 @@ class WebhooksHandler(WebhooksPage):
         app, secret = await self.store.owned.set_webhook(self.require_session(), client_id, url, self.visitor)
         if url != before.webhook_url:
             line = f"Events go to {url}" if url else "Events are posted nowhere any more"
-            mails.app_changed(self.site, profile.warned, before, [line], self.visitor)
+            mails.app_changed(self.site, profile, before, [line], self.visitor)
         if secret:
             return await self.show_webhooks(profile, app, secret=secret)
         self.see_done(f"/developer/apps/{client_id}/webhooks?{'saved' if url else 'off'}")
@@ -122,9 +122,7 @@ class SigningSecretHandler(WebhooksPage):
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
             return await self.show_webhooks(*await self.own(client_id), wrong=refusal.description)
-        mails.app_changed(
-            self.site, profile.warned, app, ["A new signing secret was made for its webhook"], self.visitor
-        )
+        mails.app_changed(self.site, profile, app, ["A new signing secret was made for its webhook"], self.visitor)
         await self.show_webhooks(profile, app, secret=secret)
 
 

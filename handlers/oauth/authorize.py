@@ -137,7 +137,7 @@ class AuthorizeHandler(PageHandler):
     async def confirm_first(self, app: Registration, profile: Profile) -> None:
         """No app sees an address that nobody confirmed. The mail that went to it leads back here."""
         target = self.request.uri or "/"
-        await mails.confirmation(self.site, profile.user, profile.email, target, again=False)
+        await mails.confirmation(self.site, profile.user, profile.email, self.counted_address, target, again=False)
         self.render("confirm_first.html", title="Confirm your address", signed_in=profile, app=app, next=target)
 
     def show_consent(self, app: Registration, request: AuthorizationRequest, pending: Pending) -> None:

@@ -45,7 +45,7 @@ class DecideHandler(PageHandler):
         )
         if decided.connected:
             self.store.numbers.connected(app.client_id)
-        mails.allowance_grew(self.site, app.client_id, decided.allowance, self.visitor)
+        mails.allowance_grew(self.site, session.user, app.client_id, decided.allowance, self.visitor)
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
         url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)
         self.write_window(decided.window)

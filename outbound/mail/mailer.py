@@ -2,7 +2,7 @@
 
 Nobody waits for a mail, and none that fails makes a request fail. What waits is bounded and stays in the process; a
 temporary failure is tried again, then it is one line in the log, which names neither the person nor what was written.
-One address has few of the places, so that mails to one person never keep those to others from being sent.
+An account has few of the places, and so has a network that asks for mails: neither keeps out the mails of others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.headerregistry import Address
@@ -23,10 +23,12 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, localtime, make_msgid
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
+
+from outbound.mail.line import Line, Rank
 
 log = logging.getLogger("latchkey.mail")
 
@@ -37,7 +39,8 @@ many links keeps out none that takes a change back."""
 MOST_ALIKE, MOST_UNDOS = 40, 10
 """Mails of one kind that one account causes and that wait: one notice goes to up to 11 addresses. The second number is
 for mails that take a change back."""
-AT_ONCE, NOTICES_AT_ONCE = 4, 3
+MOST_ASKED = 40
+"""Mails of all kinds together that wait and that somebody in one network asked for, signed in or not."""
 RETRIES = (2.0, 15.0)
 """Seconds before the second try and the third, more or less: mails that failed together do not come back together."""
 LATE_RETRIES = (60.0, 300.0, 900.0)
@@ -52,7 +55,8 @@ _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 @dataclass(frozen=True, slots=True)
 class Letter:
     """A mail of ours: plain text. `what` is a word for the log; `link`: it has a link that only this mail has; `undo`:
-    one that takes a change back. `payer`: whose account caused it, where that is not whom it goes to."""
+    one that takes a change back. `payer`: the id of the account that caused it, where there is one; else it counts for
+    whom it goes to. `network`: where it was asked for, if anybody may ask for one."""
 
     what: str
     to: str
@@ -61,14 +65,21 @@ class Letter:
     link: bool = False
     undo: bool = False
     payer: str = ""
+    network: str = ""
+
+    @property
+    def rank(self) -> Rank:
+        """What it is worth when the server ends."""
+        return Rank.UNDO if self.undo else Rank.LINK if self.link else Rank.NOTICE
 
 
 class Undelivered(Exception):
-    """A mail was not sent; `temporary`: another try may work. The message holds nothing of the mail."""
+    """A mail was not sent; `temporary`: another try may work; `maybe_sent`: the server may have taken it all the same.
+    The message holds nothing of the mail."""
 
-    def __init__(self, reason: str, *, temporary: bool) -> None:
+    def __init__(self, reason: str, *, temporary: bool, maybe_sent: bool = False) -> None:
         super().__init__(reason)
-        self.temporary = temporary
+        self.temporary, self.maybe_sent = temporary, maybe_sent
 
 
 class Transport(Protocol):
@@ -76,6 +87,15 @@ class Transport(Protocol):
 
     async def send(self, message: EmailMessage) -> None:
         """Raises Undelivered, or OSError for a failure of this machine."""
+
+
+class _Client(aiosmtplib.SMTP):
+    began_data = False
+    """From here on a server that does not answer may have the mail."""
+
+    async def data(self, *args: Any, **options: Any) -> aiosmtplib.SMTPResponse:
+        self.began_data = True
+        return await super().data(*args, **options)
 
 
 class SmtpServer:
@@ -96,8 +116,9 @@ class SmtpServer:
 
     async def send(self, message: EmailMessage) -> None:
         """One connection for one mail. Raises Undelivered."""
+        client = _Client(**self._server)  # type: ignore[arg-type]  # a dict of many types
         try:
-            await self._hand_over(message)
+            await self._hand_over(client, message)
         except aiosmtplib.SMTPResponseException as error:
             reason = f"{type(error).__name__} {error.code}"
             raise Undelivered(reason, temporary=400 <= error.code < 500) from None
@@ -105,12 +126,11 @@ class SmtpServer:
             codes = [one.code for one in error.recipients]
             raise Undelivered(f"refused {codes}", temporary=all(400 <= code < 500 for code in codes)) from None
         except (aiosmtplib.SMTPServerDisconnected, aiosmtplib.SMTPConnectError, TimeoutError, OSError) as error:
-            raise Undelivered(type(error).__name__, temporary=True) from None
+            raise Undelivered(type(error).__name__, temporary=True, maybe_sent=client.began_data) from None
         except (aiosmtplib.SMTPException, ValueError) as error:
             raise Undelivered(type(error).__name__, temporary=False) from None
 
-    async def _hand_over(self, message: EmailMessage) -> None:
-        client = aiosmtplib.SMTP(**self._server)  # type: ignore[arg-type]  # a dict of many types
+    async def _hand_over(self, client: _Client, message: EmailMessage) -> None:
         try:
             async with asyncio.timeout(self._patience):
                 await client.connect()  # with TLS and login where the URL has them
@@ -171,8 +191,7 @@ class Mailer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: Counter[tuple[str, str, bool]] = Counter()  # what is at zero is not in it
         self._notices = 0
-        self._places, self._notice_places = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(NOTICES_AT_ONCE)
-        self._closing = asyncio.Event()
+        self._line = Line()
         self.watch: Callable[[str, str], None] = _nobody
 
     @property
@@ -186,38 +205,41 @@ class Mailer:
         self._late = other._late
 
     def post(self, letter: Letter) -> None:
-        """Takes a letter, and returns at once. Where too many wait already, in all, of notices, or of its kind by its
-        account, it is dropped, with a line in the log."""
-        if len(self._tasks) >= MOST_WAITING:
-            return self._drop(letter, f"{MOST_WAITING} wait already")
-        if not letter.undo and len(self._tasks) >= MOST_OTHERS:
-            return self._drop(letter, f"{MOST_OTHERS} wait already")
-        if not letter.link and self._notices >= MOST_NOTICES:
-            return self._drop(letter, f"{MOST_NOTICES} notices wait already")
-        alike = (letter.payer or letter.to, letter.what, letter.link)
-        most = MOST_UNDOS if letter.undo else MOST_ALIKE
-        if self._waiting[alike] >= most:
-            return self._drop(letter, f"{most} of this kind by this account wait already")
-        self._waiting[alike] += 1
-        self._notices += not letter.link
+        """Takes a letter, and returns at once. Where too many wait already, in all, of notices, of its kind by its
+        account, or asked for from its network, it is dropped, with a line in the log."""
+        bounds = _bounds(letter)
+        if reason := self._no_place(letter, bounds):
+            log.warning("mail %s dropped: %s", letter.what, reason)
+            return self.watch(letter.what, "dropped")
+        for bound in bounds:
+            self._waiting[bound.payer] += 1
+        self._notices += letter.rank is Rank.NOTICE
         task = asyncio.get_running_loop().create_task(self._deliver(letter))
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._leave(done, alike))
+        task.add_done_callback(lambda done: self._leave(done, letter))
 
-    def _drop(self, letter: Letter, reason: str) -> None:
-        log.warning("mail %s dropped: %s", letter.what, reason)
-        self.watch(letter.what, "dropped")
+    def _no_place(self, letter: Letter, bounds: tuple[_Bound, ...]) -> str:
+        """Why a letter cannot wait; empty where it can."""
+        most = MOST_WAITING if letter.undo else min(MOST_OTHERS, MOST_WAITING)
+        if len(self._tasks) >= most:
+            return f"{most} wait already"
+        if letter.rank is Rank.NOTICE and self._notices >= MOST_NOTICES:
+            return f"{MOST_NOTICES} notices wait already"
+        full = (bound for bound in bounds if self._waiting[bound.payer] >= bound.most)
+        return next((f"{bound.most} {bound.words} wait already" for bound in full), "")
 
-    def _leave(self, task: asyncio.Task[None], alike: tuple[str, str, bool]) -> None:
+    def _leave(self, task: asyncio.Task[None], letter: Letter) -> None:
         self._tasks.discard(task)
-        self._notices -= not alike[-1]
-        self._waiting[alike] -= 1
-        if not self._waiting[alike]:
-            del self._waiting[alike]
+        self._notices -= letter.rank is Rank.NOTICE
+        for bound in _bounds(letter):
+            self._waiting[bound.payer] -= 1
+            if not self._waiting[bound.payer]:
+                del self._waiting[bound.payer]
 
     async def close(self, seconds: float) -> None:
-        """Gives what waits one more try, and so many seconds; the rest is lost."""
-        self._closing.set()
+        """Gives what waits one more try, and so many seconds; the rest is lost. Links that take a change back go first,
+        then other links, then notices."""
+        self._line.close()
         if self._tasks:
             _, late = await asyncio.wait(tuple(self._tasks), timeout=seconds)
             for task in late:
@@ -228,19 +250,8 @@ class Mailer:
 
     async def _deliver(self, letter: Letter) -> None:
         try:
-            message = compose(letter, self._sender)
-            for pause in (*self._retries, *(self._late if letter.undo else ()), None):
-                last = pause is None
-                try:
-                    async with nullcontext() if letter.link else self._notice_places, self._places:
-                        last = last or self._closing.is_set()
-                        await self._transport.send(message)
-                        return self.watch(letter.what, "sent")
-                except Undelivered as failure:
-                    if not failure.temporary or last:
-                        raise
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._closing.wait(), _uneven(pause or 0.0))
+            await self._try(letter)
+            self.watch(letter.what, "sent")
         except (Undelivered, OSError, ValueError) as error:
             # An OSError of the spool names a path, others may hold the address.
             reason = str(error) if isinstance(error, Undelivered) else type(error).__name__
@@ -249,6 +260,41 @@ class Mailer:
         except asyncio.CancelledError:  # the server ends
             self.watch(letter.what, "dropped")
             raise
+
+    async def _try(self, letter: Letter) -> None:
+        """Sends a letter, with as many tries as it has. Raises Undelivered, OSError, ValueError."""
+        stamp, short, maybe_sent = stamp_of(self._sender), len(self._retries), False
+        pauses = (*self._retries, *(self._late if letter.undo else ()), None)
+        for number, pause in enumerate(pauses):
+            last = pause is None
+            try:
+                async with self._line.place(letter.rank, later=number > 0):
+                    last = last or self._line.closing
+                    # It is composed here, since a mail as it is sent takes many times the memory of its letter.
+                    return await self._transport.send(compose(letter, self._sender, stamp))
+            except Undelivered as failure:
+                maybe_sent = maybe_sent or failure.maybe_sent
+                # Nobody wants the same mail again half an hour later.
+                if not failure.temporary or last or (maybe_sent and number >= short):
+                    raise
+            await self._line.pause(letter.rank, _uneven(pause or 0.0))
+
+
+class _Bound(NamedTuple):
+    """A payer, how many mails may wait at its cost, and which these are, in words."""
+
+    payer: tuple[str, str, bool]
+    most: int
+    words: str
+
+
+def _bounds(letter: Letter) -> tuple[_Bound, ...]:
+    """What bounds a letter: its account, and the network where it was asked for, if it was."""
+    most = MOST_UNDOS if letter.undo else MOST_ALIKE
+    account = _Bound((letter.payer or letter.to, letter.what, letter.link), most, "of this kind by this account")
+    if not letter.network:
+        return (account,)
+    return account, _Bound((letter.network, "", False), MOST_ASKED, "asked for from this network")
 
 
 def _uneven(seconds: float) -> float:
@@ -268,14 +314,27 @@ def _address(text: str, name: str = "") -> Address:
     return Address(name, local, domain)
 
 
-def compose(letter: Letter, sender: str) -> EmailMessage:
+class Stamp(NamedTuple):
+    """The headers that are the same in every try, so that a mailbox knows a mail that came twice."""
+
+    date: str
+    message_id: str
+
+
+def stamp_of(sender: str) -> Stamp:
+    """A new one."""
+    return Stamp(format_datetime(localtime(datetime.now(UTC))), make_msgid(domain=sender.rpartition("@")[2]))
+
+
+def compose(letter: Letter, sender: str, stamp: Stamp | None = None) -> EmailMessage:
     """The mail as it is sent. Raises ValueError for an address or a subject that would break out of its header."""
+    date, message_id = stamp or stamp_of(sender)
     message = EmailMessage(policy=SMTP)
     message["From"] = _address(sender, "Latchkey")
     message["To"] = _address(letter.to)
     message["Subject"] = letter.subject
-    message["Date"] = format_datetime(localtime(datetime.now(UTC)))
-    message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2])
+    message["Date"] = date
+    message["Message-ID"] = message_id
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: out-of-office replies stay away
     # Quoted-printable breaks links where somebody reads the file, so it is for lines that mail servers refuse.
     longest = max(len(line.encode()) for line in letter.text.split("\n"))

@@ -31,12 +31,13 @@ log = logging.getLogger("latchkey.accounts")
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """A link that takes an account back: it makes `old` the address, and the person has `new`, or had; `used`: it has
-    done its work; `first_factor`: it was mailed when a first second step was added, not after a change of address;
-    `since`: when that was (epoch ms). Of an account that was taken back just now: `warned` as of `Profile`; the client
-    ids of apps that were disconnected (`ended`) or whose spending limit is lower again; `own`: what was done to apps of
-    the person's own, by client id."""
+    """A link that takes the account of `user` back: it makes `old` the address, and the person has `new`, or had;
+    `used`: it has done its work; `first_factor`: it was mailed when a first second step was added, not after a change
+    of address; `since`: when that was (epoch ms). Of an account that was taken back just now: `warned` as of `Profile`;
+    the client ids of apps that were disconnected (`ended`) or whose spending limit is lower again; `own`: what was done
+    to apps of the person's own, by client id."""
 
+    user: str
     old: str
     new: str
     used: bool
@@ -91,7 +92,7 @@ class Undoing:
             raise over()
         used = reply.word == "used"
         since = 0 if used else reply.number("at")
-        return Undo(token.client, reply.text("email"), used, token.generation == FIRST_FACTOR, since)
+        return Undo(token.user, token.client, reply.text("email"), used, token.generation == FIRST_FACTOR, since)
 
     async def undo(self, text: str, visitor: Visitor) -> Undo:
         """Takes an account back, signed in or not: the address is the one of then. Every session ends, the password,

@@ -11,7 +11,18 @@ from handlers.core.image_upload import Studio
 from store.refused import Refused
 
 HERE = Path(__file__).resolve().parent.parent.parent
-MAKERS = {"ThreadPoolExecutor", "Threads", "Places", "Readers", "Semaphore", "Fair", "Turns", "Queue", "to_thread"}
+MAKERS = {
+    "ThreadPoolExecutor",
+    "Threads",
+    "Places",
+    "Readers",
+    "Semaphore",
+    "Fair",
+    "Turns",
+    "Queue",
+    "Line",
+    "to_thread",
+}
 FOLDERS = ("handlers", "observability", "outbound", "runtime", "store")
 
 BOUNDS = {
@@ -30,8 +41,8 @@ BOUNDS = {
     "store/engine/turns.py Turns": "one passkey answer of a person: test_passkeys_hostile.py",
     "store/threads.py ThreadPoolExecutor": "by whoever makes one",
     "outbound/fetching.py Fair": "a share for each person: test_fetching.py",
-    "outbound/mail/mailer.py Semaphore": "by address and account before: test_mailed_passwords.py",
-    "outbound/mail/mailer.py to_thread": "the same",
+    "outbound/mail/mailer.py Line": "by account and by the network that asks: test_mail_queue.py",
+    "outbound/mail/mailer.py to_thread": "the same: test_mail_queue.py",
     "outbound/address_policy.py Fair": "a share for each owner: test_webhook_fairness.py",
     "outbound/keyed_semaphore.py Fair": "by whoever makes one: test_turns.py",
     "outbound/webhooks/poster.py Fair": "a share for each owner: test_webhook_fairness.py",

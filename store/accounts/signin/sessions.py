@@ -65,10 +65,11 @@ class LiveSession:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A sign-in: the cookies of its session and of the known device, where it is told of, and what the activity had
-    before of sign-ins and the sign-up, among its newest 50 events. Of sign-ins at the same moment each has those that
-    came before it."""
+    """A sign-in: the person, the cookies of its session and of the known device, where it is told of, and what the
+    activity had before of sign-ins and the sign-up, among its newest 50 events. Of sign-ins at the same moment each has
+    those that came before it."""
 
+    user: str
     cookie: str
     device: str
     warned: tuple[str, ...]
@@ -118,7 +119,8 @@ class Sessions:
     def signed_in(self, session: Session, reply: Reply, session_epoch: str, before: Device | None) -> SignedIn:
         """The sign-in in the answer of a script that made its session; `before`: the browser was known already."""
         device = self._devices.seal(before, session.user, session_epoch, reply.number("now"))
-        return SignedIn(self.seal(session), device, warned_of(reply), tuple(map(activity_of, reply.rows("before"))))
+        before_it = tuple(map(activity_of, reply.rows("before")))
+        return SignedIn(session.user, self.seal(session), device, warned_of(reply), before_it)
 
     def room(self, user: str) -> dict[str, str | int]:
         """The arguments of the scripts that make a session: how many there may be, and where they are."""

@@ -10,12 +10,14 @@ from handlers.account.reauth_forms import check_posts
 from handlers.core.person_posts import POSTS, PersonPost
 from handlers.core.policy import MissingPolicy
 from handlers.routes import ROUTES
+from outbound.mail.mailer import Letter, Mailer
 from store import keys
 from store.apps.registration import secret_mark
 from store.apps.webhooks import newest_mark
 from store.lifetimes import CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES, Group
 from tests.accounts.audit.test_person_posts import APP_FIELDS, NEW_PASSWORD, OWN, PASSWORDS, Victim, sends
 from tests.support.browser import mailing
+from tests.support.browser.mailbox import until
 from tests.support.browser.mailing import CHANGE, GRACE, RESET, Post
 from tests.support.browser.securing import APP, CONFIRM, PASSKEYS, SECURITY, Person
 from tests.support.http.deciding import DECIDE
@@ -320,6 +322,21 @@ async def test_the_windows_of_its_row_bound_the_mails_of_a_form(
         await act(number)
     await post.settled()
     assert 0 < len(post.mails.to(to)) - before <= most
+
+
+@pytest.mark.parametrize("routes", ACTS, ids="+".join)
+async def test_mails_of_a_form_count_for_an_account_whatever_its_address(
+    post: Post, routes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act = await ACTS[routes](post)
+    posted: list[Letter] = []
+    monkeypatch.setattr(Mailer, "post", lambda mailer, letter: posted.append(letter))
+    await act(0)
+    await until(lambda: not post.site.tasks)
+    await act(1)
+    await until(lambda: not post.site.tasks)
+    account = await post.service.store.people.find(GRACE) or post.service.ada
+    assert {letter.payer for letter in posted} == {account}
 
 
 def test_a_form_that_is_mailed_about_without_a_window_keeps_the_server_from_starting(

@@ -1,0 +1,318 @@
+"""Mails that wait: whose mails fill the places, which is sent next, and what becomes of them at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+
+from handlers.core import mails
+from handlers.core.site import Site
+from handlers.developer.app_changes import changed_lines
+from outbound.mail import smtp as module
+from outbound.mail.line import AT_ONCE, LATER_AT_ONCE, Rank
+from outbound.mail.mailer import MOST_ASKED, Letter, Mailer, SmtpServer, Undelivered
+from store.accounts.links import Changed
+from store.accounts.undoing import Undo
+from store.apps.registration import MAX_REDIRECT_URIS, Registration
+from store.lifetimes import SIGN_UP_ADDRESS
+from store.limits import WIDE
+from store.results import Profile, Visitor
+from store.wiring import Store
+from tests.support.browser.mailbox import LETTER, Kept, Mailbox, mailer, until
+from tests.support.store.world import VISITOR, World
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+NETWORKS = tuple(f"2001:db8:{number}" for number in range(1, 5))
+"""Four sites of IPv6, of which each has its /48."""
+BASE_URL, STRANGER = "https://id.example", "203.0.113.7"
+REFUSED = "451 try later"
+A_DAY = 86_400.0
+NOTICE = replace(LETTER, what="new_sign_in", subject="notice")
+LINK = replace(LETTER, subject="link", link=True)
+UNDO = replace(LETTER, what="address_changed", subject="undo", link=True, undo=True)
+
+
+class Relay:
+    """A transport that does with each try what a test says; `tries` are the subjects it saw."""
+
+    def __init__(self, answer: Callable[[EmailMessage], Any]) -> None:
+        self.answer = answer
+        self.tries: list[str] = []
+        self.ids: list[str] = []
+
+    async def send(self, message: EmailMessage) -> None:
+        """Takes a mail, unless the test raises."""
+        self.tries.append(message["Subject"])
+        self.ids.append(message["Message-ID"])
+        waits = self.answer(message)
+        if waits:
+            await waits
+
+
+def refuse(message: EmailMessage) -> None:
+    raise Undelivered(REFUSED, temporary=True)
+
+
+def take(message: EmailMessage) -> None:
+    """Says yes."""
+
+
+def many(letter: Letter, number: int) -> Iterator[Letter]:
+    """The letter to so many people."""
+    return (replace(letter, to=f"{letter.subject}-{i}@example.com") for i in range(number))
+
+
+async def end(sender: Mailer) -> None:
+    """Ends it at once."""
+    await sender.close(0.01)
+
+
+async def test_mails_that_one_network_asks_for_fill_few_places_whatever_their_kind() -> None:
+    sender = mailer(Relay(refuse), retries=(A_DAY,))
+    kinds = ("signup", "signup_again", "reset", "change", "confirm", "address_taken")
+    for number in range(MOST_ASKED):
+        asked = replace(LINK, what=kinds[number % len(kinds)], to=f"{number}@example.com", network="192.0.2.0/24")
+        sender.post(asked)
+    assert sender.queue == MOST_ASKED
+    sender.post(asked)
+    assert sender.queue == MOST_ASKED, "the network has no place left"
+    sender.post(replace(asked, network="198.51.100.0/24"))
+    sender.post(replace(UNDO, to="ada@example.com"))
+    assert sender.queue == MOST_ASKED + 2, "others have"
+    await end(sender)
+    assert not sender._waiting, "a network without mails takes no memory"
+
+
+async def test_networks_that_ask_for_many_mails_keep_out_no_stranger(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+
+    def answer(message: EmailMessage) -> None:
+        arrived.mails.append(message) if "attack" not in message["To"] else refuse(message)
+
+    arrived = Kept()
+    sender = mailer(Relay(answer), retries=(A_DAY,))
+    site = Site(memory_store, BASE_URL, mail=sender)
+    for network in NETWORKS:
+        for number in range(SIGN_UP_ADDRESS.limit * WIDE):
+            attack = f"attack-{network.replace(':', '-')}-{number}@example.com"
+            await mails.invitation(site, attack, f"{network}:{number:x}::/64", "")
+    await until(lambda: sender.queue == len(NETWORKS) * MOST_ASKED)
+    await mails.invitation(site, "stranger@example.com", STRANGER, "")
+    await mails.forgotten(site, world.email, STRANGER, "")
+    undo = replace(UNDO, to=world.email, payer=world.user)
+    sender.post(undo)
+    await until(lambda: len(arrived.mails) == 3)
+    assert [mail["Subject"] for mail in arrived.to(world.email)] == ["Set a new password", undo.subject]
+    assert len(arrived.to("stranger@example.com")) == 1
+    await end(sender)
+
+
+@pytest.mark.parametrize("letter", [NOTICE, LINK, UNDO], ids=lambda letter: letter.subject)
+async def test_a_relay_that_refuses_slowly_holds_few_places_with_later_tries(letter: Letter) -> None:
+    seen: set[str] = set()
+    slow = asyncio.Event()
+
+    def answer(message: EmailMessage) -> Any:
+        if message["Subject"] == "new":
+            return None
+        if message["Message-ID"] in seen:
+            return slow.wait()
+        seen.add(message["Message-ID"])
+        return refuse(message)
+
+    relay = Relay(answer)
+    sender = mailer(relay, retries=(0.0,))
+    for one in many(letter, 10):
+        sender.post(one)
+    await until(lambda: len(relay.tries) == 10 + LATER_AT_ONCE)
+    for one in many(replace(letter, subject="new"), 2 * AT_ONCE):
+        sender.post(one)
+    await until(lambda: relay.tries.count("new") == 2 * AT_ONCE)
+    assert len(relay.tries) == 10 + LATER_AT_ONCE + 2 * AT_ONCE
+    slow.set()
+    await until(lambda: not sender.queue)
+
+
+def test_later_tries_of_all_ranks_leave_a_place() -> None:
+    assert LATER_AT_ONCE * len(Rank) < AT_ONCE
+
+
+async def test_at_the_end_links_that_take_a_change_back_go_first_then_links_then_notices() -> None:
+    relay = Relay(refuse)
+    sender = mailer(relay, retries=(A_DAY,))
+    for letter in (NOTICE, LINK, UNDO):
+        for one in many(letter, 6):
+            sender.post(one)
+    await until(lambda: len(relay.tries) == 18)
+    relay.tries, relay.answer = [], take
+    await sender.close(10)
+    assert relay.tries == ["undo"] * 6 + ["link"] * 6 + ["notice"] * 6
+
+
+async def test_so_do_mails_that_still_wait_for_their_first_try() -> None:
+    slow = asyncio.Event()
+    relay = Relay(lambda message: slow.wait())
+    sender = mailer(relay)
+    for letter in (replace(LINK, subject="before"), NOTICE, LINK, UNDO):
+        for one in many(letter, AT_ONCE):
+            sender.post(one)
+    await until(lambda: len(relay.tries) == AT_ONCE)
+    ended = asyncio.ensure_future(sender.close(10))
+    await asyncio.sleep(0)
+    slow.set()
+    await ended
+    assert relay.tries == [subject for subject in ("before", "undo", "link", "notice") for _ in range(AT_ONCE)]
+
+
+async def test_what_the_end_cuts_off_while_it_waits_leaves_nothing_behind() -> None:
+    relay = Relay(lambda message: asyncio.Event().wait())
+    sender = mailer(relay)
+    for one in many(NOTICE, 20):
+        sender.post(one)
+    await until(lambda: len(relay.tries) == 3)
+    await end(sender)
+    assert len(relay.tries) == 3, "none was begun for a moment"
+    assert (sender.queue, sender._line._sending, any(sender._line._waiting.values())) == (0, [], False)
+
+
+@pytest.mark.parametrize(
+    ("doubts", "tries"),
+    [
+        pytest.param([True, True, True], 3, id="each time"),
+        pytest.param([True, False, False], 3, id="the first time"),
+        pytest.param([False, False, False, True], 4, id="at a late try"),
+        pytest.param([False] * 5, 5, id="never"),
+    ],
+)
+async def test_a_mail_that_the_relay_may_have_has_no_late_tries(doubts: list[bool], tries: int) -> None:
+    left = list(doubts)
+
+    def answer(message: EmailMessage) -> None:
+        raise Undelivered("no answer", temporary=True, maybe_sent=left.pop(0))
+
+    relay = Relay(answer)
+    sender = mailer(relay, late=(0.01, 0.01))
+    sender.post(UNDO)
+    await until(lambda: not sender.queue)
+    assert len(relay.tries) == tries
+    assert len(set(relay.ids)) == 1, "a mailbox knows a mail that came twice"
+
+
+@pytest.mark.parametrize(
+    ("how", "doubt"),
+    [
+        pytest.param({"hang": True}, True, id="no answer to the mail"),
+        pytest.param({"break_off": 1}, True, id="broken off"),
+        pytest.param({"answers": [REFUSED]}, False, id="refused"),
+        pytest.param({"away": True}, False, id="away"),
+    ],
+)
+async def test_a_server_that_does_not_answer_to_a_mail_may_have_it(how: dict[str, Any], doubt: bool) -> None:
+    box = await Mailbox.open()
+    if how.pop("hang", None):
+        box.hang = asyncio.Event()
+    url = box.url
+    if how.pop("away", None):
+        await box.close()
+    vars(box).update(how)
+    with pytest.raises(Undelivered) as failure:
+        await SmtpServer(url, timeout=0.2).send(module.compose(LETTER, "noreply@id.example"))
+    assert (failure.value.temporary, failure.value.maybe_sent) == (True, doubt)
+    await box.close()
+    await until(lambda: len(asyncio.all_tasks()) == 1)  # the server has let go of its connection
+
+
+async def test_a_mail_is_composed_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    composed: list[str] = []
+    compose = module.compose
+
+    def noted(letter: Letter, *more: Any) -> EmailMessage:
+        composed.append(letter.to)
+        return compose(letter, *more)
+
+    monkeypatch.setattr(module, "compose", noted)
+    relay = Relay(lambda message: asyncio.Event().wait())
+    sender = mailer(relay)
+    for one in many(LINK, 20):
+        sender.post(one)
+    await until(lambda: len(relay.tries) == AT_ONCE)
+    assert len(composed) == AT_ONCE
+    await end(sender)
+
+
+class Posted:
+    """A mailer that keeps the letters it is given."""
+
+    confirms = True
+
+    def __init__(self) -> None:
+        self.letters: list[Letter] = []
+
+    def post(self, letter: Letter) -> None:
+        """Keeps it."""
+        self.letters.append(letter)
+
+
+async def test_a_mail_about_many_changes_of_an_app_is_short_and_names_every_new_address(
+    memory_store: Store,
+) -> None:
+    def uris(word: str) -> tuple[str, ...]:
+        return tuple(f"https://{word}{number}.example/{'x' * 1900}" for number in range(MAX_REDIRECT_URIS))
+
+    app = Registration("mine", "Mine", homepage="https://mine.example", redirect_uris=uris("old"), scopes=("profile",))
+    lines = changed_lines(app, {"name": "Yours", "redirect_uris": uris("new"), "homepage": "https://you.example"})
+    assert len(lines) == 2 * MAX_REDIRECT_URIS + 2
+    posted = Posted()
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    owner = Profile("u1", "ada@example.com", True, "Ada", "", ("ada@example.com", "old@example.com"))
+    mails.app_changed(site, owner, app, lines, VISITOR)
+    for letter in posted.letters:
+        assert len(letter.text) < 8_000
+        assert all(f"https://new{number}.example/" in letter.text for number in range(MAX_REDIRECT_URIS))
+        assert f"- and {len(lines) - letters.MOST_LINES} more\n" in letter.text
+        assert max(map(len, letter.text.splitlines())) <= mails.LONGEST_LINE + 2
+        assert letter.payer == "u1"
+    assert len(posted.letters) == 2
+
+
+async def test_mails_to_addresses_of_before_count_for_the_account(memory_store: Store) -> None:
+    posted = Posted()
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    warned = tuple(f"{number}@example.com" for number in range(4))
+    undo = mails.Link("text", "1@example.com")
+    mails.address_changed(site, "u1", Changed("1@example.com", warned[0], False, undo, warned), VISITOR)
+    mails.taken_back(site, Undo("u1", warned[0], "2@example.com", False, True, warned=warned), VISITOR)
+    assert len(posted.letters) == 3 + 4 + 1 + 4
+    assert {letter.payer for letter in posted.letters} == {"u1"}
+
+
+async def test_mails_that_are_asked_for_count_for_the_network_and_the_account(
+    memory_store: Store,
+) -> None:
+    world, posted = await World.make(memory_store), Posted()
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    other = "grace@example.com"
+    grace = await memory_store.people.create(
+        other, "Grace", "a long password", verified=False, event="signed_up", visitor=Visitor()
+    )
+    asker, network = "2001:db8:1:2::/64", "2001:db8:1::/48"
+    await mails.invitation(site, "new@example.com", asker, "")
+    await mails.invitation(site, world.email, asker, "")
+    await mails.forgotten(site, world.email, asker, "")
+    await mails.confirmation(site, grace, other, asker)
+    await mails.change(site, world.user, mails.Link("text", "free@example.com"), asker)
+    await mails.change(site, world.user, mails.Link("text", other), asker)
+    assert [(letter.what, letter.payer, letter.network) for letter in posted.letters] == [
+        ("signup", "", network),
+        ("signup_again", world.user, network),
+        ("reset", world.user, network),
+        ("confirm", grace, network),
+        ("change", world.user, network),
+        ("address_taken", world.user, network),
+    ]
