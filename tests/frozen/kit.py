@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Iterator
-from importlib.metadata import entry_points
+from configparser import ConfigParser
 from typing import Any
 
 import latchkey
 import latchkey.testing
 from latchkey.testing import plugin
+from tests.frozen.source import ROOT
 
 
 def names() -> Iterator[str]:
@@ -22,9 +23,10 @@ def names() -> Iterator[str]:
     for name, value in vars(plugin).items():
         if type(value).__name__ == "FixtureFunctionDefinition" and not name.startswith("_"):
             yield f"fixture {name}"
-    for group, name in (("console_scripts", "latchkey"), ("pytest11", "latchkey")):
-        for one in entry_points(group=group, name=name):
-            yield f"entry point {group} {one.name} = {one.value}"
+    settings = ConfigParser()
+    settings.read(ROOT / "setup.cfg", "utf-8")
+    for group, lines in settings["options.entry_points"].items():
+        yield from (f"entry point {group} {line}" for line in lines.strip().splitlines())
 
 
 def _of_class(at: str, found: type) -> Iterator[str]:

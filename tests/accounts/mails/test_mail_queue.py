@@ -13,7 +13,7 @@ import pytest
 from handlers.core import mails
 from handlers.core.site import Site
 from handlers.developer.app_changes import changed_lines
-from outbound.mail import smtp as module
+from outbound.mail import mailer as module
 from outbound.mail.line import AT_ONCE, LATER_AT_ONCE, Rank
 from outbound.mail.mailer import MOST_ASKED, Letter, Mailer, SmtpServer, Undelivered
 from store.accounts.links import Changed
@@ -275,7 +275,7 @@ async def test_a_mail_about_many_changes_of_an_app_is_short_and_names_every_new_
     for letter in posted.letters:
         assert len(letter.text) < 8_000
         assert all(f"https://new{number}.example/" in letter.text for number in range(MAX_REDIRECT_URIS))
-        assert f"- and {len(lines) - letters.MOST_LINES} more\n" in letter.text
+        assert f"- and {len(lines) - mails.MOST_LINES} more\n" in letter.text
         assert max(map(len, letter.text.splitlines())) <= mails.LONGEST_LINE + 2
         assert letter.payer == "u1"
     assert len(posted.letters) == 2
