@@ -326,3 +326,34 @@ async def test_a_client_that_does_not_read_the_end(
     with pytest.raises(asyncio.IncompleteReadError):
         await stream.rest()
     stream.cut()
+
+
+@pytest.mark.trap(29)
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("returns", [pytest.param(True, id="and reads on"), pytest.param(False, id="and hangs up")])
+async def test_a_client_that_reads_nothing_for_longer_than_the_upstream_may_be_silent_pays(
+    service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, returns: bool
+) -> None:
+    spender = await Spender.make(service, amount=10**8)
+    hurry(site, replace(A_MOMENT, between_events=0.1, total=15))
+    upstream.plan = Plan(events=[*EVENTS[:2], *[BIG] * 2000, *EVENTS[-3:]])
+    stream = await (await OpenStream.open(spender, question(stream=True, max_tokens=4096), buffer=4096)).begin()
+    await stream.read(2)
+    await held_back(upstream, 0.3)
+    if returns:
+        events = await stream.rest()
+        assert [event["type"] for event in events] == [event["type"] for event in (BIG,) * 2000 + (*EVENTS[-3:],)]
+    stream.cut()
+    await at_rest(app)
+    charged = await spender.charged()
+    assert charged == [cost(25, 31)] if returns else charged in [[cost(25, number)] for number in range(1, 2001)]
+
+
+async def held_back(upstream: ScriptedUpstream, seconds: float) -> None:
+    """Waits until the upstream could send nothing for so long."""
+    loop = asyncio.get_running_loop()
+    sent, since = -1, loop.time()
+    while loop.time() < since + seconds:
+        if upstream.calls[0].sent != sent:
+            sent, since = upstream.calls[0].sent, loop.time()
+        await asyncio.sleep(0.01)

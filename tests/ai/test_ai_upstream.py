@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from handlers.core.site import Site
+from outbound.ai import messages
 from outbound.ai.tokens import count, count_request
 from tests.support.http.driver import Service, json_of
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
 from tests.support.store.spender import (
+    PATIENT,
     SHORT,
     OpenStream,
     Spender,
@@ -152,6 +154,18 @@ async def test_one_failure_before_the_first_byte_is_tried_again_and_charged_once
         assert upstream.calls[-2].asked == upstream.calls[-1].asked
     assert len(upstream.calls) == 8
     assert await spender.charged() == [cost(25, 31)] * 4
+
+
+@pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
+async def test_the_second_try_has_no_time_of_its_own_for_the_first_byte(
+    service: Service, site: Site, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    monkeypatch.setattr(messages, "PAUSE", 0.25)
+    hurry(site, replace(PATIENT, first_byte=0.2))
+    spender = await Spender.make(service)
+    upstream.script(Plan(before="cut"))
+    assert_error(await spender.ask(question(stream=stream)), 504, "upstream_timeout")
+    assert await spender.charged() == []
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from store import keys as spell
 from store.crypto.keyring import KeyFile, KeyRing, Keys
 from store.crypto.seal import Kind
 from store.documents.documents import Conditions
+from store.engine import backup
 from store.engine.connect import connect, unix_url
 from store.engine.datadir import Lock
 from store.engine.embedded import EmbeddedStore, running_socket
@@ -414,3 +415,35 @@ async def test_a_cluster_node_by_node(keys: Keys, tmp_path: Path) -> None:
         await check_restored(store, moved(writers, store), Before(least, most, ends))
         assert len(await every_key(store.client)) > 50
         await store.close()
+
+
+class Rewriting:
+    """An engine that rewrites its append-only file for a while, then writes the snapshot that it was asked for."""
+
+    def __init__(self) -> None:
+        before: dict[str, Any] = {"rdb_saves": 3, "rdb_bgsave_in_progress": 0, "rdb_last_bgsave_status": "ok"}
+        self._states = [before, before, before, {**before, "rdb_bgsave_in_progress": 1}, {**before, "rdb_saves": 4}]
+        self.scheduled = False
+
+    def info(self, section: str) -> dict[str, Any]:
+        """How far it is; each answer takes it a step further."""
+        assert section == "persistence"
+        return self._states.pop(0)
+
+    def bgsave(self, *, schedule: bool) -> None:
+        """Without `schedule` an engine refuses it in the middle of a rewrite."""
+        self.scheduled = schedule
+
+    @property
+    def done(self) -> bool:
+        """Whether the snapshot is there."""
+        return not self._states
+
+
+def test_a_backup_waits_for_its_own_snapshot_while_the_append_only_file_is_rewritten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backup, "_POLL", 0.0)
+    engine: Any = Rewriting()
+    backup._snapshot(engine, lambda share, what: None)
+    assert (engine.scheduled, engine.done) == (True, True)

@@ -135,6 +135,22 @@ async def test_a_call_made_while_the_connection_breaks_goes_over_the_next(valkey
 
 
 @pytest.mark.gen_test
+async def test_calls_lost_with_a_connection_leave_nothing_overdue_on_the_next(valkey_engine: Engine) -> None:
+    with DroppingProxy(valkey_engine) as proxy:
+        async with lane_to(proxy.url) as lane:
+            await lane.call(b"PING")
+            proxy.drop_reply("EVAL")
+            lost = [lane.call(b"EVAL", ECHO, 0, "lost") for _ in range(5)]
+            found = await asyncio.gather(*lost, return_exceptions=True)
+            assert [type(error) for error in found] == [RedisConnectionError] * 5
+            assert await lane.call(b"PING") == b"PONG"
+            assert lane._watch is not None
+            lane._watch.cancel()
+            lane._look()  # as its timer would
+            assert lane._watch is None, "it would wait for answers of the connection that is gone, and cut this one"
+
+
+@pytest.mark.gen_test
 async def test_a_restart_of_an_idle_store_costs_no_call(mortal: Engine) -> None:
     async with lane_to(mortal.url) as lane:
         await lane.call(b"PING")

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from dev.lab.ports import HOST
+from dev.lab.ports import HOST, free_ports
 from handlers.core.site import Site
 from store.crypto.keyring import Keys
+from store.engine import sentinel
+from store.engine.client import pool_options
 from store.engine.connect import check_store, connect
+from store.engine.replicas import Wait
 from store.engine.sentinel import Sentinels
 from store.errors import StartupError, StoreUnavailable, wrapped
 from tests.apps.test_app_cache import until
 from tests.conftest import OpenStore
 from tests.support.http.driver import Service
 from tests.support.processes.clusters import SERVICE, Replicated
+from tests.support.processes.engines import DroppingProxy, Engine, valkey
 from tests.support.processes.whole import check_server_and_commands
 from tests.support.store.load import acknowledged, at_work, check_survival, employ, until_each
 from tests.support.store.losing import store_on
@@ -102,6 +108,71 @@ async def test_no_sentinel_is_forgotten_however_many_ask_at_once(at_once: int) -
     assert found == [(HOST, 7000)] * at_once
     assert manager.sentinels[0] is asked[1], "who knew is asked first"
     assert set(manager.sentinels) == set(asked)
+
+
+class Telling:
+    """The sentinels as a client asks them: which server is the primary, and word of a change. They keep quiet until
+    `say`."""
+
+    def __init__(self, primary: str) -> None:
+        self.primary = primary
+        self.sentinels = [self]
+        self.say = asyncio.Event()
+
+    async def discover_master(self, service: str) -> tuple[str, int]:
+        """Host and port."""
+        parts = urlsplit(self.primary)
+        assert parts.hostname
+        assert parts.port
+        return parts.hostname, parts.port
+
+    def pubsub(self) -> Self:
+        """A subscription."""
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        pass
+
+    async def subscribe(self, channel: str) -> None:
+        """To the word of a change."""
+        assert channel == "+switch-master"
+
+    async def get_message(self, *, ignore_subscribe_messages: bool, timeout: float) -> None:
+        """Comes with the word, or when the time is up."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self.say.wait()
+                self.say.clear()
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize("told", [pytest.param(True, id="that is told"), pytest.param(False, id="that is asked for")])
+async def test_a_primary_that_was_replaced_is_left_though_it_goes_on_taking_writes(
+    valkey_engine: Engine, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    monkeypatch.setattr(sentinel, "LOOK_SECONDS", 30.0 if told else 0.02)
+    first, second = free_ports(2)
+    with valkey() as other, DroppingProxy(valkey_engine, first) as old, DroppingProxy(other, second) as new:
+        telling: Any = Telling(old.url)
+        # What it inherits has no types.
+        pool = sentinel._PrimaryPool(SERVICE, telling, **pool_options(5.0, 4))  # type: ignore[no-untyped-call]
+        client = sentinel._PrimaryClient.on(pool, 5.0)
+        waits = client.confirmed(Wait(0, 0.1))
+        for _ in range(2):
+            await asyncio.gather(client.eval(INCR, 1, "n"), waits.eval(INCR, 1, "m"))
+        assert (old.seen["EVAL"], new.seen["EVAL"]) == (4, 0)
+        telling.primary = new.url
+        if told:
+            telling.say.set()
+        await until(lambda: not any(lane.is_open for lane in client.lanes))
+        await asyncio.gather(client.eval(INCR, 1, "n"), waits.eval(INCR, 1, "m"))
+        assert (old.seen["EVAL"], new.seen["EVAL"]) == (4, 2)
+        await client.aclose()
 
 
 async def test_a_replica_refuses_a_write_and_its_connection_is_left(watched: Replicated) -> None:

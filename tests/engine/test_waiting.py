@@ -121,6 +121,12 @@ async def test_a_silent_replica_is_told_in_time_and_holds_up_nothing_else(follow
     await client.aclose()
 
 
+async def test_one_replica_is_not_enough_where_two_must_confirm(followed: Followed) -> None:
+    async with waiting_on(followed.url, Wait(2, 0.05)) as waiting:
+        with pytest.raises(Unconfirmed, match=r"^1 of 2 replicas confirmed it within 0\.05 s$"):
+            await waiting.call(b"EVAL", COUNT, 1, "n")
+
+
 async def test_what_the_server_refused_or_was_not_heard_of_is_told_as_ever(followed: Followed) -> None:
     with DroppingProxy(followed.primary) as proxy:
         async with waiting_on(proxy.url) as waiting:

@@ -11,14 +11,17 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
+from tornado.web import Application, RequestHandler
 
 from dev.lab.engines import wait_until
-from runtime.listening import begin_no_more
+from runtime.http.server import ACCEPTED_AT_ONCE
+from runtime.listening import Listening, begin_no_more
 from store.crypto.keyring import KeyRing
 from tests.runtime.test_workers import asked, freeze, workers
-from tests.support.http.fronts import Client, request, statuses
+from tests.support.http.fronts import Client, request, running, statuses
 from tests.support.http.raw_http import all_serve, listens, status_of
 from tests.support.http.steady import HEALTH, Steady, revocation
 from tests.support.processes.engines import Engine, valkey
@@ -47,6 +50,13 @@ def engine() -> Iterator[Engine]:
     """A store that several servers share."""
     with valkey() as running:
         yield running
+
+
+class Served(RequestHandler):
+    """Answers."""
+
+    def get(self) -> None:
+        self.finish("served")
 
 
 RING = KeyRing.generate(1)
@@ -126,6 +136,22 @@ def test_who_waits_to_be_accepted_is_served_before_the_socket_is_closed(shape: t
                 os.kill(pid, signal.SIGCONT)
             assert [connection.getresponse().status for connection in waiting] == [200] * len(waiting)
             assert server.wait() == 0
+
+
+@pytest.mark.parametrize("front", ["fast", "tornado"])
+def test_more_that_wait_than_are_accepted_at_once_are_served_before_the_socket_is_closed(front: str) -> None:
+    async def leave() -> None:
+        async with running(Application([("/", Served)], log_function=lambda handler: None), front) as server:
+            listening: Any = Listening(cast(Any, None), server.server, [server.socket])
+            waiting = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(ACCEPTED_AT_ONCE + 36)]
+            await listening.leave(shared=False)
+            for one in waiting:
+                client = Client(*await asyncio.open_connection(sock=one))
+                client.write(request("GET", "/", "Connection: close"))
+                assert statuses(await client.rest()) == (200,)
+                client.close()
+
+    asyncio.run(leave())
 
 
 @two_shapes

@@ -199,6 +199,22 @@ async def test_a_challenge_is_answered_once_and_soon(clock: FakeClock, memory_st
     assert await outcome(step.with_passkey(None, PARTY, late, answer, VISITOR)) == "access_denied"
 
 
+async def test_an_answered_challenge_stays_used_when_the_clock_steps_back(
+    clock: FakeClock, memory_store: Store
+) -> None:
+    world, step = await World.make(memory_store), memory_store.second_step
+    device = await add_passkey(world, Authenticator(ORIGIN, count=None))
+    challenge = await step.challenge(None)
+    answer = read_answer(device.get(options_for_use(PARTY, challenge)))
+    clock.advance(290)
+    assert await outcome(step.with_passkey(None, PARTY, challenge, answer, VISITOR)) == "in"
+    clock.advance(50)  # the challenge has ended 40 s ago
+    marks = await every_key(memory_store.client, keys.used_challenge(world.user, "*"))
+    assert [await memory_store.client.exists(mark) for mark in marks] == [1, 1]  # that of the registration, too
+    clock.back(50)
+    assert await outcome(step.with_passkey(None, PARTY, challenge, answer, VISITOR)) == "access_denied"
+
+
 async def registering(world: World) -> str:
     await confirm(world)
     return await world.store.factors.challenge(world.session)

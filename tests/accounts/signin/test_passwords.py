@@ -137,6 +137,21 @@ def test_a_hash_of_another_cost_verifies_and_asks_for_a_rehash(hasher: PasswordH
 
 
 @pytest.mark.parametrize(
+    ("memory", "iterations"),
+    [
+        pytest.param(64, 2, id="more iterations"),
+        pytest.param(128, 1, id="more memory"),
+        pytest.param(32, 1, id="less memory"),
+    ],
+)
+def test_a_change_of_one_cost_alone_asks_for_a_rehash(hasher: PasswordHasher, memory: int, iterations: int) -> None:
+    stored = asyncio.run(hasher.hash(PASSWORD))
+    other = PasswordHasher(memory_kib=memory, iterations=iterations)
+    assert other.needs_rehash(stored)
+    other.close()
+
+
+@pytest.mark.parametrize(
     "cost",
     [
         pytest.param({"memory_kib": 7}, id="too little memory"),

@@ -132,6 +132,13 @@ def test_a_reloaded_ring_is_used_at_once(tmp_path: Path) -> None:
     assert sealer.open(Kind.ACCESS, new) == a_token()
 
 
+def test_the_front_key_of_a_reloaded_ring_seals_though_nothing_was_opened_since() -> None:
+    sealer = Sealer(keys := Keys(KeyRing((FIRST,))))
+    assert body_of(sealer.seal(a_token()))[0] == FIRST.id
+    keys.replace(KeyRing((SECOND, FIRST)))
+    assert body_of(sealer.seal(a_token()))[0] == SECOND.id
+
+
 def test_a_token_shows_its_bearer_nothing_of_what_it_holds() -> None:
     token = a_token(Kind.INVITE, client="someone@example.com")
     text = SEALER.seal(token)

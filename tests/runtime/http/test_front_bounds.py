@@ -14,11 +14,18 @@ from tornado.web import Application
 
 from runtime.http import server as front_server
 from runtime.http.files import room_for
+from runtime.http.server import FrontServer
 from tests.support.http import noting
-from tests.support.http.fronts import Client, request, running, until
+from tests.support.http.fronts import Client, Running, request, running, until
 from tests.support.http.noting import Notes, settled
 
 notes, site = noting.notes, noting.site
+
+
+def front_of(server: Running) -> FrontServer:
+    """The fast HTTP server, for looking into it."""
+    assert isinstance(server.server, FrontServer)
+    return server.server
 
 
 @pytest.mark.gen_test
@@ -62,6 +69,19 @@ async def test_no_limit_of_a_connection_counts_while_a_request_is_at_work(
 
 
 @pytest.mark.gen_test
+async def test_a_head_that_comes_by_the_byte_gets_no_more_time(site: Application) -> None:
+    async with running(site, head_timeout=5.0) as server, await server.connect() as client:
+        front = front_of(server)
+        sent = request("GET", "/held")[:20]
+        deadlines = set()
+        for number in range(1, len(sent) + 1):
+            client.write(sent[number - 1 : number])
+            await until(lambda number=number: front.slow.total == number)  # type: ignore[misc]  # mypy knows no such lambda
+            deadlines |= {connection.patience() for connection in vars(front)["_open"]}
+        assert len(deadlines) == 1
+
+
+@pytest.mark.gen_test
 async def test_idle_connections_make_room_at_the_bound(site: Application, notes: Notes) -> None:
     notes.go_on.set()
     async with running(site, connections=3) as server:
@@ -78,6 +98,28 @@ async def test_idle_connections_make_room_at_the_bound(site: Application, notes:
         for client in kept:
             client.write(request("GET", "/held"))
             assert (await client.answer()).body == b"done"
+        for client in clients:
+            client.close()
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("longest", range(3))
+async def test_the_connection_that_was_idle_longest_makes_room(longest: int, site: Application, notes: Notes) -> None:
+    notes.go_on.set()
+    time = asyncio.get_running_loop().time
+    async with running(site, connections=3) as server:
+        clients = [await server.connect() for _ in range(3)]
+        for place in range(3):  # the order of the last answers is not the order of connecting
+            client = clients[(longest + place) % 3]
+            client.write(request("GET", "/held"))
+            await client.answer()
+            answered = time()
+            await until(lambda answered=answered: time() > answered)  # type: ignore[misc]  # as above
+        async with await server.connect() as newcomer:
+            newcomer.write(request("GET", "/held"))
+            assert (await newcomer.answer()).body == b"done"
+            await until(lambda: any(client.reader.at_eof() for client in clients))
+        assert [client.reader.at_eof() for client in clients] == [place == longest for place in range(3)]
         for client in clients:
             client.close()
 

@@ -128,3 +128,11 @@ def test_chunks_of_some_length_may_be_many(size: int, number: int) -> None:
     body, piece = Chunked(), b"%x\r\n%b\r\n" % (size, b"x" * size)
     read, rest = body.read(piece * (number - 1) + b"0\r\n\r\n", 2**22, 2**22)
     assert (len(read), rest, body.done) == (size * (number - 1), b"", True)
+
+
+def test_a_chunked_body_is_bounded_by_the_sum_over_all_reads() -> None:
+    body = Chunked()
+    for _ in range(2):
+        assert body.read(b"5\r\nhello\r\n", 100, 10) == (b"hello", b"")
+    with pytest.raises(HTTPInputError, match="too large"):
+        body.read(b"1\r\n!\r\n", 100, 10)

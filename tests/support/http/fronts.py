@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Running:
 
     server: HTTPServer
     port: int
+    socket: socket.socket
 
     async def connect(self) -> Client:
         """A new connection."""
@@ -50,11 +52,11 @@ class Running:
 @asynccontextmanager
 async def running(app: Any, front: str = "fast", **options: Any) -> AsyncIterator[Running]:
     """Serves the application."""
-    socket, port = bind_unused_port()
+    listening, port = bind_unused_port()
     server = FRONTS[front](app, **options)
-    server.add_socket(socket)
+    server.add_socket(listening)
     try:
-        yield Running(server, port)
+        yield Running(server, port, listening)
     finally:
         server.stop()
         await server.close_all_connections()
