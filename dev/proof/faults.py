@@ -15,8 +15,11 @@ from dev.lab.engines import wait_until
 from dev.proof.calling import Clients
 from dev.proof.servers import Keeper, Server
 from dev.proof.stores import PATIENCE, ClusterUnderProof, EmbeddedUnderProof, StoreUnderProof, Victim
+from store.engine.script_source import own_scripts
 
 ALL = ("redis", "embedded", "cluster")
+SETTLEMENTS = 4
+"""Settlements whose answers are lost, one after the other."""
 
 
 @dataclass
@@ -130,12 +133,27 @@ async def hang_up(scene: Scene) -> AsyncGenerator[str]:
     cutting.cancel()
 
 
-@fault("answers", "the store is asked and its answers are lost", lasts=(0.2, 1.0), stores=("redis",))
+@fault("answers", "settlements reach the store and its answers are lost", lasts=(0.2, 1.0), stores=("redis",))
 async def lose_answers(scene: Scene) -> AsyncGenerator[str]:
-    assert scene.store.wire is not None
-    scene.store.wire.lose_answers()
-    yield ""
-    scene.store.wire.cut()
+    """Each settlement whose answer is lost is sent again: one that charges twice would show."""
+    wire = scene.store.wire
+    assert wire is not None
+    settlement = own_scripts()["settle_hold"].sha.encode()
+
+    async def again_and_again() -> None:
+        for _ in range(SETTLEMENTS):
+            await wire.lose_answer_to(settlement)
+            await asyncio.sleep(scene.dice.uniform(0.02, 0.2))
+            wire.cut()
+
+    losing = asyncio.ensure_future(again_and_again())
+    yield f"{SETTLEMENTS} times"
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await losing
+    finally:
+        losing.cancel()
+        wire.cut()
 
 
 @fault("store", "kill -9 of the store, which is started again")

@@ -42,9 +42,10 @@ class Nemesis:
             await self._do(kind)
 
     def _order(self) -> Iterator[Kind]:
-        """All of them in some order, then all of them in another."""
+        """All of them in some order, then all of them in another. Lost answers come first in each: a short run has
+        them, too, and what is charged twice is found then alone."""
         while True:
-            yield from self._dice.sample(self._kinds, len(self._kinds))
+            yield from sorted(self._dice.sample(self._kinds, len(self._kinds)), key=lambda kind: kind.name != "answers")
 
     async def _do(self, kind: Kind) -> None:
         """One fault; in the middle of some a server is killed, too."""

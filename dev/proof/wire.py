@@ -17,6 +17,8 @@ class Wire:
         self._port = free_port()
         self.url = f"redis://{HOST}:{self._port}"
         self._losing = False
+        # The bytes of a request whose answer is to be lost, and who waits for it.
+        self._awaited: tuple[bytes, asyncio.Event] | None = None
         self._open: set[asyncio.StreamWriter] = set()
 
     async def listen(self) -> None:
@@ -29,13 +31,15 @@ class Wire:
         self.cut()
         await asyncio.sleep(0)
 
-    def lose_answers(self) -> None:
-        """From now on the store is asked and nobody hears what it says."""
-        self._losing = True
+    async def lose_answer_to(self, request: bytes) -> None:
+        """Waits for a request with these bytes in it. From then on the store is asked and nobody hears its answers."""
+        came = asyncio.Event()
+        self._awaited = request, came
+        await came.wait()
 
     def cut(self) -> None:
-        """Cuts every connection; those of later hear answers."""
-        self._losing = False
+        """Cuts every connection. Later connections hear answers."""
+        self._losing, self._awaited = False, None
         for writer in self._open:
             writer.transport.abort()
 
@@ -62,6 +66,9 @@ class Wire:
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
+                if not answers and self._awaited is not None and self._awaited[0] in data:
+                    self._losing = True
+                    self._awaited[1].set()
                 if not (answers and self._losing):
                     writer.write(data)
                     await writer.drain()

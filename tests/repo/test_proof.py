@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
+import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from dev.lab.engines import valkey
 from dev.proof.checker import FSCK, check
+from dev.proof.faults import KINDS
 from dev.proof.history import History
+from dev.proof.nemesis import Nemesis
 from dev.proof.options import STORES, Options, parse
 from dev.proof.run import run
+from dev.proof.wire import Wire
 from runtime.processes import HOLD_MARGIN_SECONDS
 from settings.declared import Settings
 
@@ -70,3 +80,34 @@ def test_what_cannot_be_run_is_refused(argv: list[str], capsys: pytest.CaptureFi
     with pytest.raises(SystemExit):
         parse(argv)
     assert f"argument {argv[0]}" in capsys.readouterr().err
+
+
+def test_the_wire_loses_the_answer_to_the_request_that_is_named() -> None:
+    async def lose() -> None:
+        with valkey() as engine:
+            wire = Wire(engine.socket_path)
+            await wire.listen()
+            client = redis.asyncio.Redis.from_url(wire.url, socket_timeout=0.2, retry=Retry(NoBackoff(), 0))
+            lost = asyncio.ensure_future(wire.lose_answer_to(b"named"))
+            await asyncio.sleep(0)
+            assert await client.set("another", "done")
+            assert not lost.done()
+            with pytest.raises(RedisTimeoutError):
+                await client.set("named", "done")
+            await lost
+            wire.cut()
+            assert await client.get("named") == b"done", "it reached the store"
+            await client.aclose()
+            await wire.close()
+
+    asyncio.run(lose())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_round_of_faults_begins_with_lost_answers(seed: int) -> None:
+    kinds, nothing = list(KINDS.values()), Any
+    orders = Nemesis(nothing, kinds, nothing, nothing, (0, 0), random.Random(seed))._order()
+    for _ in range(2):
+        order = [next(orders).name for _ in kinds]
+        assert order[0] == "answers"
+        assert sorted(order) == sorted(KINDS)
