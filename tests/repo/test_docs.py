@@ -38,6 +38,10 @@ from tests.support.processes.processes import QUICK, Server
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+INDEX = ROOT / "docs" / "index.md"
+OPERATING = ROOT / "docs" / "operating.md"
+QUICKSTART = ROOT / "docs" / "quickstart.md"
 HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -251,7 +255,7 @@ def test_every_scope_is_documented() -> None:
 
 
 def test_the_table_of_keys_is_that_of_the_code() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    text = ARCHITECTURE.read_text("utf-8")
     rows = text.split("\n## Keys\n")[1].split("\n## ")[0]
     table = {key for row in re.findall(r"^\| (`.*?`) \|", rows, re.MULTILINE) for key in re.findall(r"`([^`]+)`", row)}
     user, client, one_id, shard = "<user>", "<client>", "<id>", "<shard>"
@@ -289,16 +293,25 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
     assert f"`{keys.APPS_CHANNEL}`" in text
 
 
-def test_the_readme_says_where_every_module_and_folder_is() -> None:
-    listed = README.read_text("utf-8").split("\n## Where things are\n")[1].split("\n## ")[0]
+def test_the_architecture_says_where_every_module_and_folder_is() -> None:
+    listed = ARCHITECTURE.read_text("utf-8").split("\n## Where things are\n")[1].split("\n## ")[0]
     names = [*(path.name for path in ROOT.glob("*.py")), *(f"{folder}/" for folder in FOLDERS if folder != ".ci")]
-    assert [name for name in names if f"`{name}" not in listed and f"({name}" not in listed] == []
+    assert [name for name in names if f"`{name}" not in listed] == []
 
 
-def blocks(heading: str, language: str) -> list[str]:
-    """The fenced blocks of a language under a heading of the README, as they are pasted."""
-    section = README.read_text("utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    found = FENCE.findall(section)
+def test_the_index_lists_every_page() -> None:
+    listed = {(INDEX.parent / link).resolve() for link in links(INDEX.read_text("utf-8"))}
+    pages = {*DOCUMENTS, ROOT / "dev" / "bench" / "README.md"} - {INDEX}
+    assert [str(page.relative_to(ROOT)) for page in sorted(pages - listed)] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text("utf-8").split()) <= 1500
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a language on a page, without their indentation."""
+    found = FENCE.findall(page.read_text("utf-8"))
     return [re.sub(rf"^{indent}", "", body, flags=re.MULTILINE) for indent, name, body in found if name == language]
 
 
@@ -312,8 +325,8 @@ def test_the_file_of_models_loads_as_it_is_documented(tmp_path: Path) -> None:
     assert models.all()[1].upstream.limits == Limits()
 
 
-def test_the_configuration_file_of_the_readme_loads(tmp_path: Path) -> None:
-    (block,) = blocks("First steps for an operator", "toml")
+def test_the_configuration_file_for_operators_loads(tmp_path: Path) -> None:
+    (block,) = blocks(OPERATING, "toml")
     file = tmp_path / "latchkey.toml"
     file.write_text(block)
     found = load(["--config", str(file)], {})
@@ -345,8 +358,8 @@ def terminal(tmp_path: Path, server: Server) -> dict[str, str]:
 
 
 def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
-    (block,) = blocks("First steps for an operator", "sh")
-    (made,) = re.findall(r"`python -c '(import secrets; .*?)'`", README.read_text("utf-8"))
+    (block,) = blocks(OPERATING, "sh")
+    (made,) = re.findall(r"`python -c '(import secrets; .*?)'`", OPERATING.read_text("utf-8"))
     key = subprocess.check_output([sys.executable, "-c", made], text=True).strip()
     with Server("--demo", "--ops-port", "0", *QUICK, environment={"LATCHKEY_OPERATOR_KEYS": key}) as server:
         environment = {**terminal(tmp_path, server.ready()), "OPERATOR_KEY": key}
@@ -371,7 +384,7 @@ def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
 
 
 def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) -> None:
-    pasted = blocks("First steps for an app developer", "sh")
+    pasted = blocks(QUICKSTART, "sh")
     with Server("--demo", *QUICK) as server:
         url = server.ready().url
         assert sum(block.count("http://localhost:8080") for block in pasted) == 1
