@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help run test test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
 .PHONY: docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-metrics bench-starting bench-docs
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-metrics bench-starting bench-versions bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ bench-metrics: $(VENV)/installed-bench  ## measure what counting for Prometheus 
 
 bench-starting: $(VENV)/installed-bench  ## measure starts, and the memory of idle workers, in a minute
 	$(BIN)/python -m dev.bench.starting $(ARGS)
+
+bench-versions: $(VENV)/installed-bench  ## compare two versions by turns (ARGS="--before FOLDER" is the other checkout)
+	$(BIN)/python -m dev.bench.versions $(ARGS)
 
 bench-docs: $(VENV)/installed-bench  ## write docs/benchmarks.md and docs/capacity.md from the last results
 	$(BIN)/python -m dev.bench.report
