@@ -27,6 +27,7 @@ from dev.bench.parts.rounds import Found, Key, Rounds
 BEFORE, NOW = "before", "now"
 SLOWER = 1.03
 """A ratio whose interval lies above this is a loss."""
+LEAST = 6
 FIGURES = {"server": "server CPU", "store": "store CPU"}
 HEADER = ("call", *(f"{words}, now : before (95 % interval)" for words in FIGURES.values()), "requests/s", "")
 
@@ -34,7 +35,7 @@ HEADER = ("call", *(f"{words}, now : before (95 % interval)" for words in FIGURE
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """An interval that holds the median with a probability of 95 % at least: two order statistics.
 
-    With fewer than six values no two of them do; then it is the whole range."""
+    With fewer than six values none do, and the interval is the whole range."""
     ordered, number = sorted(values), len(values)
     below, outside = 0, 0.0
     while below < number // 2:
@@ -55,8 +56,8 @@ def ratios(found: Found, call: str, connections: int, name: str) -> list[float]:
 
 
 def slower(values: Sequence[float]) -> bool:
-    """Whether these ratios show a loss."""
-    return interval(values)[0] > SLOWER
+    """Whether these ratios show a loss. Fewer than six show nothing: no interval of them has 95 %."""
+    return len(values) >= LEAST and interval(values)[0] > SLOWER
 
 
 def versions_table(found: Found, calls: Sequence[str], connections: int) -> tuple[str, list[str]]:
