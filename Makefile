@@ -58,6 +58,10 @@ timing: $(VENV)/installed-bench  ## measure whether the time of an answer tells 
 proof: $(VENV)/installed-test  ## break servers and stores under load, check every promise, in 10 minutes (ARGS="--store redis")
 	$(BIN)/python -m dev.proof $(ARGS)
 
+.PHONY: mutants
+mutants: $(VENV)/installed-test  ## plant 60 mistakes one by one, each of which a test must notice (ARGS="--some 10 --by-date")
+	$(BIN)/python -m dev.mutants $(ARGS)
+
 .PHONY: frozen
 frozen: $(VENV)/installed-test  ## write what users and programs see into tests/frozen/snapshots, after a wanted change
 	LATCHKEY_FROZEN=accept $(BIN)/python -m pytest tests/frozen $(ARGS)

@@ -135,6 +135,19 @@ async def test_a_call_made_while_the_connection_breaks_goes_over_the_next(valkey
 
 
 @pytest.mark.gen_test
+async def test_a_call_that_was_not_sent_yet_goes_over_the_next_connection(valkey_engine: Engine) -> None:
+    async with lane_to(valkey_engine.url) as lane:
+        await lane.call(b"PING")
+        sent = lane.call(b"EVAL", ECHO, 0, "sent")
+        await asyncio.sleep(0)
+        gathered = lane.call(b"EVAL", ECHO, 0, "gathered")
+        lane.drop("another server is the primary")
+        with pytest.raises(RedisConnectionError):
+            await sent
+        assert await asyncio.wait_for(gathered, 5) == b"gathered"
+
+
+@pytest.mark.gen_test
 async def test_calls_lost_with_a_connection_leave_nothing_overdue_on_the_next(valkey_engine: Engine) -> None:
     with DroppingProxy(valkey_engine) as proxy:
         async with lane_to(proxy.url) as lane:

@@ -125,6 +125,20 @@ async def test_the_connection_that_was_idle_longest_makes_room(longest: int, sit
 
 
 @pytest.mark.gen_test
+async def test_a_burst_of_connections_stays_within_the_bound(site: Application) -> None:
+    async with running(site, connections=3) as server:
+        front = front_of(server)
+        burst = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(10)]
+        seen = set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+            seen.add(front.open_connections)
+        assert max(seen) == 3
+        for one in burst:
+            one.close()
+
+
+@pytest.mark.gen_test
 async def test_who_comes_when_all_are_at_work_waits(site: Application, notes: Notes) -> None:
     async with running(site, connections=1) as server, await server.connect() as first:
         first.write(request("GET", "/held", "Connection: close"))
