@@ -130,10 +130,11 @@ passwords: $(VENV)/installed  ## build the filter of refused passwords again, by
 vendor: $(VENV)/installed  ## fetch what pages load of other projects, by the recorded hashes (ARGS=--record: a new version)
 	$(BIN)/python -m dev.checks.vendor --fetch $(ARGS)
 
-docs: $(VENV)/installed  ## write docs/settings.md from settings/declared.py, and the examples and the table of docs/clients.md
+docs: $(VENV)/installed  ## write docs/settings.md, and what follows from the code in docs/clients.md, http.md and security.md
 	$(BIN)/python -m settings > docs/settings.md.new
 	mv docs/settings.md.new docs/settings.md
 	$(BIN)/python -m tests.oauth.clients.document
+	$(BIN)/python -m dev.tables
 
 clean:  ## remove what make and the tools made; data/ stays
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/support/node/node_modules tests/oauth/clients/node/node_modules

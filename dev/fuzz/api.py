@@ -24,10 +24,9 @@ from dev.fuzz.cost import TRIES, Cost
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, Cast
 from dev.fuzz.wire import Wrong
-from handlers.core.policy import POLICIES
 from handlers.openapi.document import path_of
 from handlers.openapi.operations import OPERATIONS
-from handlers.routes import ROUTES
+from handlers.routes import POLICIES, ROUTES
 from outbound.ai.echo import ECHO
 
 CHECKS = [
@@ -44,9 +43,9 @@ NAMES = {"collection": "notes", "docId": "n1", "model": ECHO}
 
 def operations() -> Iterator[tuple[str, str, str]]:
     """Every operation: the name of its route, its method, its address."""
-    for pattern, _, name in ROUTES:
-        for method, operation in OPERATIONS.get(name, {}).items():
-            yield name, method, path_of(pattern, operation)
+    for route in ROUTES:
+        for method, operation in OPERATIONS.get(route.name, {}).items():
+            yield route.name, method, path_of(route.pattern, operation)
 
 
 class Api:

@@ -6,14 +6,14 @@ import os
 import re
 from collections.abc import Iterable
 from time import time
-from typing import Any
 
 from handlers.account.reauth import ConfirmingPage
 from handlers.core import mails
 from handlers.core.errors import CONFIRM_FIRST
 from handlers.core.params import Params
-from handlers.core.person_posts import POSTS, Confirm, PersonPost
-from handlers.core.policy import POLICIES, MissingPolicy, Policy
+from handlers.core.person_posts import Confirm, PersonPost
+from handlers.core.policy import Policy
+from handlers.core.route import Route, WrongRoute
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import NotShown
 from store.accounts.signin.sessions import Session
@@ -24,23 +24,23 @@ WRITING = ("post", "put", "patch", "delete")
 
 
 class GuardedPage(ConfirmingPage):
-    """A page whose forms `handlers/core/person_posts.py` may guard: a person without a recent confirmation gets a page
+    """A page whose forms their rows may guard: a person without a recent confirmation gets a page
     that asks for it, keeps what was typed, and sends the form again."""
 
     uses_scripts = False
     _moved: Session | None = None
 
     def initialize(self, policy: Policy) -> None:
-        """Reads the route's policy, and the row of its form."""
+        """Takes the route's policy, and the rules of its form."""
         super().initialize(policy)
-        self.guard = POSTS.get(policy.route, PersonPost(""))
+        self.guard = policy.post or PersonPost("")
 
     def session(self) -> Session | None:
         """The session of the cookie, or the one that took its place when the person confirmed with this form."""
         return self._moved or super().session()
 
     async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
-        """Asks for the confirmation that the row of the form demands; the handler runs once there is one."""
+        """Asks for the confirmation that the rules of the form demand; the handler runs once there is one."""
         super().prepare()
         if self.request.method == "POST" and self.guard.confirm in (Confirm.RECENT, Confirm.CURRENT):
             self.check_same_origin()
@@ -105,17 +105,17 @@ class GuardedPage(ConfirmingPage):
         )
 
 
-def check_posts(routes: Iterable[tuple[str, Any, str]]) -> None:
-    """Raises MissingPolicy unless every form of a page has its row, and every row a form that can demand it."""
-    writing = {
-        name: handler
-        for _, handler, name in routes
-        if POLICIES[name].xsrf and any(method in vars(kind) for kind in handler.__mro__[:-2] for method in WRITING)
-    }
-    if odd := sorted(set(writing) ^ set(POSTS)):
-        raise MissingPolicy(f"forms without a row, or rows without a form: {', '.join(odd)}")
-    if endless := sorted(name for name in POSTS if POSTS[name].mailed != bool(POSTS[name].windows)):
-        raise MissingPolicy(f"mailed about without a window, or a window without mails: {', '.join(endless)}")
-    for name, handler in writing.items():
-        if POSTS[name].confirm in (Confirm.RECENT, Confirm.CURRENT) and not issubclass(handler, GuardedPage):
-            raise MissingPolicy(f"{name} demands a confirmation, and its handler asks for none")
+def check_posts(routes: Iterable[Route]) -> None:
+    """Raises WrongRoute unless the rows of all forms of pages have their rules, and no other row has any."""
+    for route in routes:
+        writes = any(method in vars(kind) for kind in route.handler.__mro__[:-2] for method in WRITING)
+        if route.post is None:
+            if route.policy.xsrf and writes:
+                raise WrongRoute(f"{route.name}: a form without its rules")
+            continue
+        if not (route.policy.xsrf and writes):
+            raise WrongRoute(f"{route.name}: rules without a form")
+        if route.post.mailed != bool(route.post.windows):
+            raise WrongRoute(f"{route.name}: mailed about without a window, or a window without mails")
+        if route.post.confirm in (Confirm.RECENT, Confirm.CURRENT) and not issubclass(route.handler, GuardedPage):
+            raise WrongRoute(f"{route.name}: demands a confirmation, and its handler asks for none")

@@ -1,7 +1,7 @@
 """GET /openapi.json: the HTTP interface as an OpenAPI 3.1 document, made of the routes, the policies and the catalogue.
 
-What only a person could say of an operation stands in `openapi_operations.py` and `openapi_words.py`, what its fields
-are in `openapi_schemas.py`, what they could be in `openapi_examples.py`.
+What only a person could say of an operation is in `operations.py` and `parameters.py`, its fields are in `schemas.py`,
+examples of them in `examples.py`, and the introduction is in `words.py`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import orjson
 
 from handlers.ai.errors import kind_of
 from handlers.core.api import ApiHandler
-from handlers.core.base import BaseHandler
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from handlers.core.params import FORM, JSON
-from handlers.core.policy import POLICIES, Policy
+from handlers.core.policy import Policy
+from handlers.core.route import Route
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.openapi.examples import BY_SCHEMA, EVENTS, OF_PARAMETERS, as_form, of_error, shown
-from handlers.openapi.operations import HTML, OPERATIONS, PARAMETERS, Answer, Operation
+from handlers.openapi.operations import HTML, OPERATIONS, Answer, Operation
+from handlers.openapi.parameters import PARAMETERS
 from handlers.openapi.schemas import SCHEMAS, TEXT, Schema, form_of, ref
-from handlers.openapi.words import DESCRIPTIONS, SUMMARY, TAGS, introduction, limit, needs, told
+from handlers.openapi.words import SUMMARY, TAGS, introduction, limit, needs, told
 from store import lifetimes
 
-Route = tuple[str, type[BaseHandler], str]
 GROUPS = {group.name: group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)}
 ERROR_SCHEMAS = {False: "Error", True: "SdkError"}
 _OPEN_PART = re.compile(r"\(.*?\)")
@@ -66,9 +66,9 @@ def document_bytes(routes: Sequence[Route], base_url: str) -> bytes:
 def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
     """The document for a server at this base URL. Operations stand in the order of their groups, and within one as
     `OPERATIONS` has them."""
-    served = {name: (pattern, handler) for pattern, handler, name in routes}
+    served = {route.name: route for route in routes}
     described = [
-        (path_of(served[name][0], operation), method, operation, served[name][1], name)
+        (served[name], method, operation)
         for tag in TAGS
         for name, methods in OPERATIONS.items()
         if name in served
@@ -76,8 +76,8 @@ def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
         if operation.tag == tag
     ]
     paths: dict[str, dict[str, Any]] = {}
-    for path, method, operation, handler, name in described:
-        paths.setdefault(path, {})[method] = _operation(name, method, operation, handler)
+    for route, method, operation in described:
+        paths.setdefault(path_of(route.pattern, operation), {})[method] = _operation(route, method, operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -116,16 +116,16 @@ def path_of(pattern: str, operation: Operation) -> str:
     return _OPEN_PART.sub(lambda _: "{" + next(names) + "}", pattern).replace("\\", "")
 
 
-def codes_of(name: str, method: str, operation: Operation, handler: type[BaseHandler]) -> list[str]:
+def codes_of(route: Route, method: str, operation: Operation) -> list[str]:
     """The codes of the catalogue that an operation can end with."""
-    policy = POLICIES[name]
+    policy = route.policy
     codes = [*operation.errors]
     if policy.scope:
         codes += ["invalid_token", "insufficient_scope"]
     if policy.window:
         codes += ["rate_limited"]
     if method != "get":
-        codes += [handler.too_large]
+        codes += [route.handler.too_large]
     if operation.body:
         codes += ["unsupported_media_type"]
     if operation.calls_store:
@@ -133,22 +133,22 @@ def codes_of(name: str, method: str, operation: Operation, handler: type[BaseHan
     return [code for code in CATALOGUE if code in codes or code == "server_error"]
 
 
-def _operation(name: str, method: str, operation: Operation, handler: type[BaseHandler]) -> dict[str, Any]:
-    policy = POLICIES[name]
+def _operation(route: Route, method: str, operation: Operation) -> dict[str, Any]:
+    policy = route.policy
     window = (method != "get" and policy.write_window) or policy.window
     responses = {
         # A decision that sends to the sign-in page was not counted.
         str(status): _answer(answer, limited=bool(window) and not (operation.page and status != 200))
         for status, answer in operation.answers.items()
     }
-    for status, codes in _by_status(codes_of(name, method, operation, handler)).items():
+    for status, codes in _by_status(codes_of(route, method, operation)).items():
         responses[str(status)] = {"$ref": f"#/components/responses/{_error_name(codes, operation)}"}
     responses = dict(sorted(responses.items()))
     made: dict[str, Any] = {
-        "operationId": operation_id(name, method),
+        "operationId": operation_id(route.name, method),
         "tags": [operation.tag],
         "summary": operation.summary,
-        "description": _description(name, method, policy, window),
+        "description": _description(operation, method, policy, window),
         "responses": responses,
         "security": _security(policy, method, operation),
     }
@@ -169,11 +169,11 @@ def _operation(name: str, method: str, operation: Operation, handler: type[BaseH
     return made
 
 
-def _description(name: str, method: str, policy: Policy, window: str) -> str:
+def _description(operation: Operation, method: str, policy: Policy, window: str) -> str:
     scope = (method != "get" and policy.write_scope) or policy.scope
     demands = [needs(scope.split())] if scope else []
     demands += [limit(GROUPS[window])] if window else []
-    return "\n\n".join(filter(None, (DESCRIPTIONS[operation_id(name, method)], " ".join(demands))))
+    return "\n\n".join(filter(None, (operation.description, " ".join(demands))))
 
 
 def _answer(answer: Answer, *, limited: bool) -> dict[str, Any]:
@@ -203,11 +203,11 @@ def _error_name(codes: tuple[str, ...], operation: Operation) -> str:
     return kind + ".".join(codes)
 
 
-def _errors(described: Iterable[tuple[str, str, Operation, type[BaseHandler], str]]) -> dict[str, Any]:
+def _errors(described: Iterable[tuple[Route, str, Operation]]) -> dict[str, Any]:
     """Each set of errors that some operation answers with under one status."""
     made = {}
-    for _, method, operation, handler, name in described:
-        for codes in _by_status(codes_of(name, method, operation, handler)).values():
+    for route, method, operation in described:
+        for codes in _by_status(codes_of(route, method, operation)).values():
             made[_error_name(codes, operation)] = _error(codes, operation)
     return made
 

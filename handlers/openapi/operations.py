@@ -1,15 +1,11 @@
-"""The operations of the OpenAPI document, by route and method: what `ROUTES` and `POLICIES` do not say of them."""
+"""The operations of the OpenAPI document, by route and method: what their rows in the route map do not say."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from handlers.ai.routes import IDEMPOTENCY_KEY
 from handlers.core.params import JSON
-from handlers.documents.documents import COLLECTION, DOCUMENT_ID, MOST_ITEMS, PREFIX
-from handlers.oauth.authorize import CHALLENGE, MAX_STATE, PROMPTS
-from handlers.openapi.schemas import FILLED, SCOPE_LIST, TEXT, Schema, exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +21,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`errors` are codes of the catalogue beside those that follow from the policy. `path` names what the pattern of
-    the address leaves open. `body` names the schema of what is read, `document`: as JSON alone.
-    `calls_store`: 503 while the store is away. `page`: errors are a page for a client that does not ask for JSON.
-    `security` are alternatives beside the scopes of the policy."""
+    """`description`, in Markdown: what it does beyond the summary. `errors` are codes of the catalogue beside those
+    that follow from the policy. `path` names what the pattern of the address leaves open. `body` names the schema of
+    what is read, `document`: as JSON alone. `calls_store`: 503 while the store is away. `page`: errors are a page for a
+    client that does not ask for JSON. `security` are alternatives beside the scopes of the policy."""
 
     tag: str
     summary: str
+    description: str
     answers: Mapping[int, Answer]
     errors: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
@@ -62,6 +59,17 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "get": Operation(
             "OAuth",
             "An app asks a person for access",
+            (
+                "Not called by a program: the address that the app sends the person's browser to. Who is not signed in "
+                "signs in first. Where the person has allowed all of it before, the answer comes without a page.\n\n"
+                "An app that is not known, or a `redirect_uri` that is not registered, is told on a page, and the "
+                "browser goes nowhere. Every other outcome goes back to `redirect_uri`, with `state` and `iss` (RFC "
+                "9207): `code`, or `error` and `error_description`. Beside the codes of the table these are "
+                "`unsupported_response_type`, `invalid_scope`, `access_denied`, and for `prompt=none` `login_required` "
+                "and `consent_required`. An app that an operator registered gets errors at once. An error for an app "
+                "with an owner comes after sign-in, and `prompt=none` without a covering grant is a page that names "
+                "the app's address and leads on with the error."
+            ),
             {
                 200: Answer(
                     "the page on which the person decides, or one that names the app's address before the person goes "
@@ -86,6 +94,11 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "post": Operation(
             "Consent page",
             "The person's decision",
+            (
+                "The form of the consent page. The session cookie and the XSRF token have to come with it, and where "
+                "`Origin` is sent it has to be this server. A form is answered with a redirect, JSON with the address "
+                "to go to."
+            ),
             {
                 200: Answer("where to go, for a client that asks for JSON", "Redirect"),
                 303: Answer("to the app, or to the sign-in page", "", (), ("Location",)),
@@ -100,6 +113,12 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "post": Operation(
             "OAuth",
             "Exchange a code, or a refresh token, for tokens",
+            (
+                "A code lives 60 seconds and works once. A code or refresh token that is presented again after its use "
+                "ends every token that came from it. Client authentication is HTTP Basic, or `client_id` and "
+                "`client_secret` in the body; a public app sends its `client_id` alone. A failed check uses up neither "
+                "code nor refresh token."
+            ),
             {200: Answer("the tokens", "Tokens", headers=("Pragma",))},
             errors=("invalid_request", "unsupported_grant_type", "invalid_client", "invalid_grant", "invalid_scope"),
             body="TokenRequest",
@@ -107,13 +126,28 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         )
     },
     "userinfo": {
-        method: Operation("OAuth", "Who the person is", {200: Answer("the person", "Userinfo")})
-        for method in ("get", "post")
+        "get": Operation(
+            "OAuth",
+            "Who the person is",
+            "`sub` never changes and is never used again. Addresses change hands: accounts belong to `sub`.",
+            {200: Answer("the person", "Userinfo")},
+        ),
+        "post": Operation(
+            "OAuth",
+            "Who the person is",
+            "The same as `GET`, which OpenID clients may do either way.",
+            {200: Answer("the person", "Userinfo")},
+        ),
     },
     "revoke": {
         "post": Operation(
             "OAuth",
             "End a token (RFC 7009)",
+            (
+                "Ending a refresh token ends its whole family, ending an access token that one alone. The answer is "
+                "the same for a live, a dead and an invented token. Credentials may be left out; sent and right, only "
+                "that app's tokens are touched; sent and wrong, the answer is 401."
+            ),
             {200: Answer("the same for a live, a dead and an invented token", "Nothing")},
             errors=("invalid_request", "invalid_client"),
             body="RevocationRequest",
@@ -122,16 +156,27 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     },
     "metadata": {
         "get": Operation(
-            "Discovery", "Metadata (RFC 8414)", {200: Answer("the metadata", "Metadata")}, calls_store=False
+            "Discovery",
+            "Metadata (RFC 8414)",
+            "The issuer, the endpoints, and what they support.",
+            {200: Answer("the metadata", "Metadata")},
+            calls_store=False,
         )
     },
     "openapi": {
-        "get": Operation("Discovery", "This document", {200: Answer("the document", "OpenAPI")}, calls_store=False)
+        "get": Operation(
+            "Discovery",
+            "This document",
+            "What you are reading, for programs.",
+            {200: Answer("the document", "OpenAPI")},
+            calls_store=False,
+        )
     },
     "document": {
         "get": Operation(
             "Hosted documents",
             "Read a document",
+            "The bytes that were sent. There is no conditional `GET`: `If-None-Match` is not looked at.",
             {200: Answer("the document, byte for byte as it was sent", "Document", headers=("ETag", "Last-Modified"))},
             errors=("invalid_request", "not_found"),
             path=("collection", "docId"),
@@ -139,6 +184,10 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "put": Operation(
             "Hosted documents",
             "Write a document",
+            (
+                "Any JSON value. `If-Match` and `If-None-Match: *` make the write depend on what is there; what does "
+                "not hold is 412 and changes nothing. A write that makes a document no larger is let in over quota too."
+            ),
             {
                 200: Answer("replaced", "WrittenDocument", headers=("ETag",)),
                 201: Answer("created", "WrittenDocument", headers=("ETag",)),
@@ -152,6 +201,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "delete": Operation(
             "Hosted documents",
             "Delete a document",
+            "404 where there is no such document, 412 where there is none and `If-Match`.",
             {204: Answer("deleted", "", ())},
             errors=("invalid_request", "not_found", "precondition_failed"),
             path=("collection", "docId"),
@@ -162,6 +212,11 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "get": Operation(
             "Hosted documents",
             "List a collection",
+            (
+                "Ids in the order of their bytes; an unknown collection is an empty one. `nextCursor` is null on the "
+                "last page. A document that is there all the while is on exactly one page, whatever is written "
+                "meanwhile."
+            ),
             {200: Answer("a page, in the order of the bytes of ids", "DocumentPage")},
             errors=("invalid_request",),
             path=("collection",),
@@ -170,18 +225,29 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     },
     "usage": {
         "get": Operation(
-            "Hosted documents", "What the app keeps, and its limits", {200: Answer("use and limits", "DocumentUsage")}
+            "Hosted documents",
+            "What the app keeps, and its limits",
+            "Documents and bytes, in all and by collection.",
+            {200: Answer("use and limits", "DocumentUsage")},
         )
     },
     "credits": {
         "get": Operation(
-            "Credits and connected apps", "What the person can spend", {200: Answer("the balance", "Balance")}
+            "Credits and connected apps",
+            "What the person can spend",
+            (
+                "`paid` is what was added less what was charged, `held` what calls under way may cost at most, "
+                "`spendable` the rest. `appLimit` is what the person lets this app spend in a calendar month (UTC), "
+                "null for no limit."
+            ),
+            {200: Answer("the balance", "Balance")},
         )
     },
     "apps": {
         "get": Operation(
             "Credits and connected apps",
             "The other apps the person has connected",
+            "At most the 200 newest; the caller is left out. Last use is noted at most once a minute.",
             {200: Answer("the apps, newest first", "ConnectedApps")},
         )
     },
@@ -189,17 +255,35 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "post": Operation(
             "AI",
             "A call of a model that the person pays",
+            (
+                "Before the call the most that it can cost is held; after it, what the model's server reports is "
+                "charged, never more than was held. A call that the model's server refused costs nothing; one that it "
+                "accepted costs its input at least, also when the app hangs up. With `stream` the answer is events, "
+                "and the last `message_delta` has the `credits`."
+            ),
             _MESSAGES,
             errors=_CALL,
             parameters=("idempotency-key",),
             body="AIRequest",
         )
     },
-    "ai-models": {"get": Operation("AI", "Models and prices", {200: Answer("all models", "AIModels")})},
+    "ai-models": {
+        "get": Operation(
+            "AI",
+            "Models and prices",
+            "Prices are micro-dollars per million tokens. `latchkey-echo` is built in, and answers with what it was "
+            "told.",
+            {200: Answer("all models", "AIModels")},
+        )
+    },
     "ai-sdk-messages": {
         "post": Operation(
             "AI for the SDKs",
             "A call of a model",
+            (
+                "`messages.create` and `messages.stream`. In the same window as `POST /api/v1/ai/messages`. The SDKs "
+                "send a request again after 409, 429 and 5xx: with an `Idempotency-Key` it is charged once."
+            ),
             _MESSAGES,
             errors=_CALL,
             parameters=("idempotency-key",),
@@ -211,6 +295,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "post": Operation(
             "AI for the SDKs",
             "Count the tokens of a request",
+            "`messages.count_tokens`. Nothing is charged.",
             {200: Answer("their number", "AICount")},
             errors=("invalid_request", "not_found", *_UPSTREAM),
             body="AICountRequest",
@@ -218,56 +303,29 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         )
     },
     "ai-sdk-models": {
-        "get": Operation("AI for the SDKs", "List models", {200: Answer("all of them", "SdkModels")}, sdk=True)
+        "get": Operation(
+            "AI for the SDKs",
+            "List models",
+            "`models.list`. All are on one page.",
+            {200: Answer("all of them", "SdkModels")},
+            sdk=True,
+        )
     },
     "ai-sdk-model": {
         "get": Operation(
             "AI for the SDKs",
             "One model",
+            "`models.retrieve`.",
             {200: Answer("the model", "SdkModel")},
             errors=("invalid_request", "not_found"),
             path=("model",),
             sdk=True,
         )
     },
-    "healthz": {"get": Operation("Operation", "Whether the process answers", _OK, calls_store=False)},
-    "readyz": {"get": Operation("Operation", "Whether the store answers", _OK)},
-}
-
-
-def _query(name: str, schema: Schema, description: str, *, required: bool = False) -> Schema:
-    return {"name": name, "in": "query", "required": required, "schema": schema, "description": description}
-
-
-def _path(name: str, schema: Schema, description: str) -> Schema:
-    return {"name": name, "in": "path", "required": True, "schema": schema, "description": description}
-
-
-def _header(name: str, schema: Schema, description: str) -> Schema:
-    return {"name": name, "in": "header", "schema": schema, "description": description}
-
-
-PARAMETERS: dict[str, Schema] = {
-    "collection": _path("collection", exactly(COLLECTION.pattern), "it is there while it has a document"),
-    "docId": _path("docId", exactly(DOCUMENT_ID.pattern), "the id of the document"),
-    "model": _path("model", FILLED, "the id of the model"),
-    "prefix": _query("prefix", exactly(PREFIX.pattern), "only ids that begin so"),
-    "limit": _query("limit", {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS, "default": 50}, "items a page"),
-    "cursor": _query("cursor", TEXT, "nextCursor of the page before"),
-    "include": _query("include", {"const": "data"}, "each item has its document under data"),
-    "if-match": _header(
-        "If-Match", FILLED, "ETags with commas between them, of which the document must have one; or *"
-    ),
-    "if-none-match": _header("If-None-Match", {"const": "*"}, "only where there is no such document"),
-    "idempotency-key": _header(
-        "Idempotency-Key", exactly(IDEMPOTENCY_KEY.pattern), "one call and one charge for each key and body in 24 hours"
-    ),
-    "client_id": _query("client_id", FILLED, "the app", required=True),
-    "redirect_uri": _query("redirect_uri", FILLED, "one of the registered ones, to the letter", required=True),
-    "response_type": _query("response_type", {"const": "code"}, "the authorization code flow", required=True),
-    "scope": _query("scope", SCOPE_LIST, "among the app's registered scopes", required=True),
-    "state": _query("state", {**FILLED, "maxLength": MAX_STATE}, "32 random bytes are recommended", required=True),
-    "code_challenge": _query("code_challenge", exactly(CHALLENGE.pattern), "base64url(SHA-256(code_verifier))"),
-    "code_challenge_method": _query("code_challenge_method", {"const": "S256"}, "with code_challenge"),
-    "prompt": _query("prompt", {"type": "string", "enum": sorted(PROMPTS)}, "several with spaces; none stands alone"),
+    "healthz": {
+        "get": Operation(
+            "Operation", "Whether the process answers", "200 as long as the process answers.", _OK, calls_store=False
+        )
+    },
+    "readyz": {"get": Operation("Operation", "Whether the store answers", "200 as long as the store answers.", _OK)},
 }

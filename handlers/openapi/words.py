@@ -1,4 +1,4 @@
-"""What the OpenAPI document says to people: an introduction, what each group of operations is for, and what each does.
+"""What the OpenAPI document says to people: an introduction, and what each group of operations is for.
 
 All of it is Markdown. What can be told from the code, such as the table of errors, is made of the code.
 """
@@ -93,74 +93,6 @@ TAGS: dict[str, str] = {
     "Consent page": "Not for apps: what the page sends on which a person decides.",
 }
 """The groups of operations, in their order."""
-
-DESCRIPTIONS: dict[str, str] = {
-    "authorize": (
-        "Not called by a program: the address that the app sends the person's browser to. Who is not signed in "
-        "signs in first. Where the person has allowed all of it before, the answer comes without a page.\n\n"
-        "An app that is not known, or a `redirect_uri` that is not registered, is told on a page, and the browser "
-        "goes nowhere. Every other outcome goes back to `redirect_uri`, with `state` and `iss` (RFC 9207): `code`, "
-        "or `error` and `error_description`. Beside the codes of the table these are `unsupported_response_type`, "
-        "`invalid_scope`, `access_denied`, and for `prompt=none` `login_required` and `consent_required`. "
-        "An app that an operator registered gets errors at once. An error for an app with an owner comes after "
-        "sign-in, and `prompt=none` without a covering grant is a page that names the app's address and leads on with "
-        "the error."
-    ),
-    "decide": (
-        "The form of the consent page. The session cookie and the XSRF token have to come with it, and where "
-        "`Origin` is sent it has to be this server. A form is answered with a redirect, JSON with the address to go "
-        "to."
-    ),
-    "token": (
-        "A code lives 60 seconds and works once. A code or refresh token that is presented again after its use ends "
-        "every token that came from it. Client authentication is HTTP Basic, or `client_id` and `client_secret` in "
-        "the body; a public app sends its `client_id` alone. A failed check uses up neither code nor refresh token."
-    ),
-    "userinfo-get": "`sub` never changes and is never used again. Addresses change hands: accounts belong to `sub`.",
-    "userinfo-post": "The same as `GET`, which OpenID clients may do either way.",
-    "revoke": (
-        "Ending a refresh token ends its whole family, ending an access token that one alone. The answer is the "
-        "same for a live, a dead and an invented token. Credentials may be left out; sent and right, only that "
-        "app's tokens are touched; sent and wrong, the answer is 401."
-    ),
-    "metadata": "The issuer, the endpoints, and what they support.",
-    "openapi": "What you are reading, for programs.",
-    "document-get": "The bytes that were sent. There is no conditional `GET`: `If-None-Match` is not looked at.",
-    "document-put": (
-        "Any JSON value. `If-Match` and `If-None-Match: *` make the write depend on what is there; what does not "
-        "hold is 412 and changes nothing. A write that makes a document no larger is let in over quota too."
-    ),
-    "document-delete": "404 where there is no such document, 412 where there is none and `If-Match`.",
-    "collection": (
-        "Ids in the order of their bytes; an unknown collection is an empty one. `nextCursor` is null on the last "
-        "page. A document that is there all the while is on exactly one page, whatever is written meanwhile."
-    ),
-    "usage": "Documents and bytes, in all and by collection.",
-    "credits": (
-        "`paid` is what was added less what was charged, `held` what calls under way may cost at most, `spendable` "
-        "the rest. `appLimit` is what the person lets this app spend in a calendar month (UTC), null for no limit."
-    ),
-    "apps": "At most the 200 newest; the caller is left out. Last use is noted at most once a minute.",
-    "ai-messages": (
-        "Before the call the most that it can cost is held; after it, what the model's server reports is charged, "
-        "never more than was held. A call that the model's server refused costs nothing; one that it accepted costs "
-        "its input at least, also when the app hangs up. With `stream` the answer is events, and the last "
-        "`message_delta` has the `credits`."
-    ),
-    "ai-models": (
-        "Prices are micro-dollars per million tokens. `latchkey-echo` is built in, and answers with what it was told."
-    ),
-    "ai-sdk-messages": (
-        "`messages.create` and `messages.stream`. In the same window as `POST /api/v1/ai/messages`. The SDKs send a "
-        "request again after 409, 429 and 5xx: with an `Idempotency-Key` it is charged once."
-    ),
-    "ai-sdk-count": "`messages.count_tokens`. Nothing is charged.",
-    "ai-sdk-models": "`models.list`. All are on one page.",
-    "ai-sdk-model": "`models.retrieve`.",
-    "healthz": "200 as long as the process answers.",
-    "readyz": "200 as long as the store answers.",
-}
-"""What each operation does beyond its summary, by its id."""
 
 
 def introduction(base_url: str, headers: Iterable[tuple[str, str]]) -> str:

@@ -7,15 +7,14 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Iterable
-from typing import Any, cast
-
-from tornado.routing import URLSpec
+from typing import cast
 
 from handlers.core.application import Latchkey
 from handlers.core.base import BaseHandler
 from handlers.core.fallback import quote_nothing
 from handlers.core.params import Params
-from handlers.core.policy import NOWHERE, OPS_POLICIES, check_policies, policy_of
+from handlers.core.policy import NOWHERE, OPEN, Policy
+from handlers.core.route import Route
 from handlers.core.site import Site
 from handlers.ops.health import HealthHandler
 from store.credits.credits import CURRENCY, SCALE
@@ -95,20 +94,16 @@ class NothingHandler(OpsHandler):
         raise Refused("not_found")
 
 
-OPS_ROUTES: list[tuple[str, Any, str]] = [
-    (r"/ops/credits", CreditsHandler, "ops-credits"),
-    (r"/healthz", HealthHandler, "healthz"),
-]
+OPS_ROUTES: tuple[Route, ...] = (
+    Route(r"/ops/credits", CreditsHandler, "ops-credits", Policy(operator=True)),
+    Route(r"/healthz", HealthHandler, "healthz", OPEN),
+)
 
 
 def make_ops_application(site: Site, keys: Iterable[str]) -> Operations:
-    """The Tornado application of the operations port. Raises MissingPolicy for a route without a policy."""
-    check_policies((name for _, _, name in OPS_ROUTES), OPS_POLICIES)
+    """The Tornado application of the operations port."""
     application = Operations(
-        [
-            URLSpec(pattern, handler, {"policy": policy_of(name, OPS_POLICIES)}, name)
-            for pattern, handler, name in OPS_ROUTES
-        ],
+        [route.spec() for route in OPS_ROUTES],
         default_handler_class=NothingHandler,
         default_handler_args={"policy": NOWHERE},
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
-
-from tornado.routing import URLSpec
+from typing import cast
 
 from handlers.core.application import Latchkey
 from handlers.core.base import BaseHandler
 from handlers.core.fallback import quote_nothing
-from handlers.core.policy import METRICS_POLICIES, NOWHERE, check_policies, policy_of
+from handlers.core.policy import NOWHERE, OPEN
+from handlers.core.route import Route
 from handlers.core.site import Site
 from handlers.ops.credits import NothingHandler
 from observability.metrics.exposition import Exposition
@@ -49,20 +48,13 @@ class MetricsHandler(BaseHandler):
         self.write_whole(body, {"Content-Type": media_type})
 
 
-METRICS_ROUTES: list[tuple[str, Any, str]] = [
-    (r"/metrics", MetricsHandler, "metrics"),
-]
+METRICS_ROUTES: tuple[Route, ...] = (Route(r"/metrics", MetricsHandler, "metrics", OPEN),)
 
 
 def make_metrics_application(site: Site, exposition: Exposition, hosts: Collection[str] = ()) -> Metrics:
-    """The Tornado application of the metrics port; `hosts` are the names it answers to, empty for any. Raises
-    MissingPolicy for a route without a policy."""
-    check_policies((name for _, _, name in METRICS_ROUTES), METRICS_POLICIES)
+    """The Tornado application of the metrics port; `hosts` are the names it answers to, empty for any."""
     application = Metrics(
-        [
-            URLSpec(pattern, handler, {"policy": policy_of(name, METRICS_POLICIES)}, name)
-            for pattern, handler, name in METRICS_ROUTES
-        ],
+        [route.spec() for route in METRICS_ROUTES],
         default_handler_class=NothingHandler,
         default_handler_args={"policy": NOWHERE},
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from handlers.core.policy import POLICIES
 from handlers.core.reading import LONG_BODY
 from handlers.core.site import Site
-from handlers.routes import ROUTES
+from handlers.routes import POLICIES, ROUTES
 from store import keys
 from store.lifetimes import AI, AI_MODELS, DATA_WRITE, Group
 from tests.support.http.driver import ALL_SCOPES, Service, send
@@ -21,10 +20,12 @@ GROUPS = {group.name: group for group in (AI, AI_MODELS, DATA_WRITE)}
 UNREAD = {"userinfo"}
 """Routes that never look at a body."""
 TAKING = sorted(
-    (name, method)
-    for _, handler, name in ROUTES
+    (route.name, method)
+    for route in ROUTES
     for method in ("post", "put", "patch")
-    if name not in UNREAD and POLICIES[name].scope and any(method in vars(kind) for kind in handler.__mro__[:-2])
+    if route.name not in UNREAD
+    and route.policy.scope
+    and any(method in vars(kind) for kind in route.handler.__mro__[:-2])
 )
 BODIES = {"short": b'["\\ud800"]', "long": b"[" + b"{}," * LONG_BODY + b'"\\ud800"]'}
 every = pytest.mark.parametrize(("name", "method"), TAKING)
@@ -38,7 +39,7 @@ def site(ai_site: Site) -> Site:
 
 async def refused(service: Service, token: str, name: str, method: str, body: bytes) -> HTTPResponse:
     """The answer to a body that no route takes."""
-    pattern = next(pattern for pattern, _, known in ROUTES if known == name)
+    pattern = next(route.pattern for route in ROUTES if route.name == name)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     url = service.base_url + pattern.replace("([^/]+)", "n1")
     return await send(url, method.upper(), body=body, headers=headers)

@@ -28,7 +28,7 @@ NO_PAGE = {
     "account-authenticator-remove",
     *("developer-end-secret", "developer-status", "developer-webhook-test", "developer-delivery-again"),
     # What a script asks for to use a passkey.
-    *(name for _, _, name in ROUTES if name.endswith("-options")),
+    *(route.name for route in ROUTES if route.name.endswith("-options")),
 }
 SHOTS = os.environ.get("LATCHKEY_SHOTS")
 
@@ -66,7 +66,7 @@ def test_no_page_is_left_out(tour: Tour) -> None:
 
 def test_no_route_is_left_out(tour: Tour) -> None:
     """A route that is added is seen here, or named as one without a page of its own."""
-    routes = {name for _, handler, name in ROUTES if issubclass(handler, PageHandler)}
+    routes = {route.name for route in ROUTES if issubclass(route.handler, PageHandler)}
     assert routes >= NO_PAGE
     shown = {seen.route for seen in tour.seen if "message.html" not in seen.templates or seen.status == 200}
     assert shown - {""} == routes - NO_PAGE

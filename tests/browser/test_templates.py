@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from handlers.core.format import ago, day, exact, initial, iso, web_link
-from handlers.core.person_posts import POSTS, Confirm
+from handlers.core.person_posts import Confirm
 from handlers.core.scopes import SCOPE_WORDS
-from handlers.routes import ROUTES
+from handlers.routes import POSTS, ROUTES
 from tests.support.browser.pages import NOW, ROOT, pages, render
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -136,7 +136,7 @@ ONE_CLICK = {
 
 
 def test_no_stolen_click_gives_anything_away() -> None:
-    paths = {name: re.sub(r"\([^)]*\)", "[^/]+", path) for path, _, name in ROUTES if name in POSTS}
+    paths = {route.name: re.sub(r"\([^)]*\)", "[^/]+", route.pattern) for route in ROUTES if route.post}
     seen, unhurried = set(), set()
     for name in pages(""):
         page = render(name)

@@ -281,8 +281,8 @@ async def test_browsers_are_not_let_in_and_other_methods_are_none(ops: Ops) -> N
 
 async def test_the_two_ports_share_nothing_but_their_health(ops: Ops, site: Site) -> None:
     ours = ops.url.removesuffix("/ops/credits")
-    for pattern, _, _ in ROUTES:
-        path = pattern.replace("([^/]+)", "x").replace("([A-Za-z0-9_-]{1,64})", "x").replace("\\", "")
+    for route in ROUTES:
+        path = route.pattern.replace("([^/]+)", "x").replace("([A-Za-z0-9_-]{1,64})", "x").replace("\\", "")
         for method in ("GET", "POST"):
             response = await send(ours + path, method, headers={"Authorization": f"Bearer {KEY}"}, described=False)
             assert response.code == 404 or path == "/healthz", path

@@ -17,7 +17,7 @@ import anthropic
 import pytest
 from tornado.ioloop import IOLoop
 
-from handlers.ai.routes import SdkMessagesHandler
+from handlers.ai.messages import SdkMessagesHandler
 from handlers.core.application import Latchkey
 from handlers.core.site import Site
 from outbound.ai.echo import ECHO, echo_model

@@ -18,10 +18,13 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from tornado.web import RequestHandler
 
+from dev.tables import DOCUMENTS as TABLED
+from dev.tables import TABLES, renewed
 from handlers.core.errors import CATALOGUE
+from handlers.core.route import DELIVERY
 from handlers.ops.credits import OPS_ROUTES
 from handlers.ops.metrics import METRICS_ROUTES
-from handlers.routes import DELIVERY, ROUTES
+from handlers.routes import ROUTES
 from manage import build_parser
 from outbound.ai.config import load_models
 from outbound.ai.models import Limits
@@ -108,8 +111,10 @@ def test_nothing_outside_the_project_is_named(path: Path) -> None:
     text = path.read_text("utf-8")
     for host in re.findall(r"https?://([^\s/:`'\"?)>…]+)", text):
         assert host in ("localhost", "127.0.0.1", "[") or re.search(r"(^|\.)example\.(org|com)$", host), host
-    routes = [*ROUTES, *OPS_ROUTES, *METRICS_ROUTES]
-    patterns = [*(pattern for pattern, _, _ in routes), *(path for path, _ in TESTING_ROUTES)]
+    patterns = [
+        *(route.pattern for route in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES)),
+        *(path for path, _ in TESTING_ROUTES),
+    ]
     served = [re.compile(pattern) for pattern in patterns]
     for span in spans(text):
         place = span.removeprefix("GET ").removeprefix("POST ").partition("?")[0]
@@ -182,7 +187,14 @@ def test_the_picture_names_scripts_and_routes_that_exist() -> None:
     assert scripts
     assert [name for name in scripts if name not in script_files()] == []
     routes = re.findall(r">(?:GET|POST) (/[a-z/]+)", picture)
-    assert set(routes) <= {pattern for pattern, _, _ in ROUTES}
+    assert set(routes) <= {route.pattern for route in ROUTES}
+
+
+def test_the_tables_that_follow_from_the_routes_are_current() -> None:
+    """`make docs` writes them."""
+    texts = {path.name: path.read_text("utf-8") for path in TABLED}
+    assert [name for name, text in texts.items() if renewed(text) != text] == []
+    assert all(f"<!-- table of {name} -->" in "".join(texts.values()) for name in TABLES)
 
 
 def _implements(handler: type[RequestHandler], method: str) -> bool:
@@ -192,12 +204,12 @@ def _implements(handler: type[RequestHandler], method: str) -> bool:
 def test_every_route_is_documented_and_no_other() -> None:
     documented = set(re.findall(rf"({'|'.join(METHODS)}) (/[^\s`?]*)", HTTP))
     served: dict[str, type[RequestHandler]] = {}
-    for pattern, handler, _ in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
-        path = re.sub(r"\(\[A-Z.*?\)", ":client_id", pattern.replace(DELIVERY, ":delivery")).replace("\\", "")
+    for route in (*ROUTES, *OPS_ROUTES, *METRICS_ROUTES):
+        path = re.sub(r"\(\[A-Z.*?\)", ":client_id", route.pattern.replace(DELIVERY, ":delivery")).replace("\\", "")
         path = path.replace("/picture/([^/]+)", "/picture/:address")
         for name in (":model",) if "/models/" in path else (":collection", ":docId"):
             path = path.replace("([^/]+)", name, 1)
-        served[path] = handler
+        served[path] = route.handler
         assert any(path == known for _, known in documented), f"{path} is not in docs/http.md"
     for method, path in documented - {("GET", "/static/…")}:
         assert path in served, f"{method} {path} is documented, but no route"

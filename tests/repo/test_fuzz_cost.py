@@ -17,9 +17,8 @@ from dev.fuzz.run import Case, Wire
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import Cast
 from dev.fuzz.wire import Wrong
-from handlers.core.person_posts import POSTS
 from handlers.oauth.revoke import RevokeHandler
-from handlers.routes import ROUTES
+from handlers.routes import POSTS, ROUTES
 from tests.support.http import fronts
 
 STEP = 61
@@ -64,7 +63,7 @@ NOT_HOSTILE = {
 def test_every_form_of_people_gets_a_hostile_message_or_has_a_reason(stage: Stage) -> None:
     messages = chain(stage.forms(), stage.passkeys(), stage.pictures())
     sent = {one.target.decode().partition("?")[0] for one in messages if one.method == b"POST"}
-    paths = {name: re.compile(path) for path, _, name in ROUTES}
+    paths = {route.name: re.compile(route.pattern) for route in ROUTES}
     reached = {name for name in POSTS if any(paths[name].fullmatch(target) for target in sent)}
     assert set(POSTS) - reached == set(NOT_HOSTILE)
 

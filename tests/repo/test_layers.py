@@ -16,15 +16,17 @@ from tornado.routing import URLSpec
 from handlers import routes
 from handlers.core.base import BaseHandler
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
-from handlers.core.policy import METRICS_POLICIES, OPEN, OPS_POLICIES, POLICIES, MissingPolicy, Policy, check_policies
+from handlers.core.policy import OPEN, Policy
+from handlers.core.route import Route, WrongRoute
 from handlers.core.site import Site
-from handlers.ops import credits
-from handlers.ops.credits import OPS_ROUTES, make_ops_application
+from handlers.openapi.document import path_of
+from handlers.openapi.examples import BY_SCHEMA, OF_PARAMETERS
+from handlers.openapi.operations import OPERATIONS
+from handlers.ops.credits import OPS_ROUTES, OpsHandler, make_ops_application
 from handlers.ops.metrics import METRICS_ROUTES, make_metrics_application
-from handlers.routes import ROUTES, make_application
+from handlers.routes import POLICIES, ROUTES, make_application
 from observability.metrics.exposition import Exposition
 from observability.metrics.memory import Memory
-from outbound.ai.echo import ECHO
 from store import lifetimes
 from store.apps.registration import Registration
 from store.wiring import Store
@@ -171,25 +173,24 @@ def test_a_module_is_short_enough_to_read(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LONGEST
 
 
-@pytest.mark.parametrize(
-    ("routes", "policies"), [(ROUTES, POLICIES), (OPS_ROUTES, OPS_POLICIES), (METRICS_ROUTES, METRICS_POLICIES)]
-)
-def test_every_route_has_a_policy_and_every_policy_a_route(
-    routes: list[tuple[str, Any, str]], policies: dict[str, Policy]
-) -> None:
-    names = [name for _, _, name in routes]
-    assert set(names) == set(policies)
-    assert len(names) == len(set(names))
-    assert all(issubclass(handler, BaseHandler) for _, handler, _ in routes)
+@pytest.mark.parametrize("table", [ROUTES, OPS_ROUTES, METRICS_ROUTES])
+def test_no_two_rows_of_a_map_have_one_name_or_one_pattern(table: tuple[Route, ...]) -> None:
+    assert len({route.name for route in table}) == len(table)
+    assert len({route.pattern for route in table}) == len(table)
+
+
+def patterns_of(table: tuple[Route, ...]) -> set[str]:
+    return {route.pattern for route in table}
 
 
 def test_the_operations_port_asks_for_a_key_but_for_its_health_and_shares_nothing_else() -> None:
-    assert {name for name, policy in OPS_POLICIES.items() if policy != Policy(operator=True)} == {"healthz"}
-    assert OPS_POLICIES["healthz"] == OPEN
-    assert all(issubclass(handler, credits.OpsHandler) for _, handler, name in OPS_ROUTES if name != "healthz")
+    policies = {route.name: route.policy for route in OPS_ROUTES}
+    assert {name for name, policy in policies.items() if policy != Policy(operator=True)} == {"healthz"}
+    assert policies["healthz"] == OPEN
+    assert all(issubclass(route.handler, OpsHandler) for route in OPS_ROUTES if route.name != "healthz")
     assert {name for name, policy in POLICIES.items() if policy.operator} == set()
-    assert {path for path, _, _ in OPS_ROUTES} & {path for path, _, _ in ROUTES} == {"/healthz"}
-    assert not {path for path, _, _ in METRICS_ROUTES} & {path for path, _, _ in (*ROUTES, *OPS_ROUTES)}
+    assert patterns_of(OPS_ROUTES) & patterns_of(ROUTES) == {"/healthz"}
+    assert not patterns_of(METRICS_ROUTES) & (patterns_of(ROUTES) | patterns_of(OPS_ROUTES))
 
 
 @pytest.mark.spec("5.6")
@@ -201,33 +202,30 @@ def test_every_window_and_scope_of_a_policy_exists() -> None:
             assert Registration("an-app", "An App", (CALLBACK,), tuple(policy.scope.split()))
 
 
-def test_a_route_without_a_policy_stops_the_start(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "ROUTES", [*ROUTES, ("/forgotten", BaseHandler, "forgotten")])
-    with pytest.raises(MissingPolicy, match="forgotten"):
+def test_there_is_no_row_without_a_policy() -> None:
+    with pytest.raises(TypeError, match="policy"):
+        Route("/forgotten", BaseHandler, "forgotten")  # type: ignore[call-arg]
+
+
+def test_a_form_without_its_rules_stops_the_start(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = next(route for route in ROUTES if route.name == "account-email")
+    monkeypatch.setattr(routes, "ROUTES", [*ROUTES, Route("/forgotten", one.handler, "forgotten", one.policy)])
+    with pytest.raises(WrongRoute, match="forgotten"):
         make_application(Site(memory_store, "http://localhost:8080"))
-    monkeypatch.setattr(credits, "OPS_ROUTES", [*OPS_ROUTES, ("/ops/forgotten", BaseHandler, "forgotten")])
-    with pytest.raises(MissingPolicy, match="forgotten"):
-        make_ops_application(Site(memory_store, "http://localhost:8080"), ())
-
-
-def test_a_policy_without_a_route_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(POLICIES, "gone", Policy())
-    with pytest.raises(MissingPolicy, match="gone"):
-        check_policies(name for _, _, name in ROUTES)
 
 
 def test_the_application_serves_the_map_and_nothing_else(memory_store: Store) -> None:
     app = make_application(Site(memory_store, "http://localhost:8080"))
     served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
-    assert {pattern for pattern, _, _ in ROUTES} <= served
-    extra = served - {pattern for pattern, _, _ in ROUTES}
+    assert patterns_of(ROUTES) <= served
+    extra = served - patterns_of(ROUTES)
     assert {path for path in extra if not re.search(r"static|favicon|robots", path)} == set()
     app = make_ops_application(Site(memory_store, "http://localhost:8080"), ())
     served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
-    assert served == {pattern for pattern, _, _ in OPS_ROUTES}
+    assert served == patterns_of(OPS_ROUTES)
     app = make_metrics_application(Site(memory_store, "http://localhost:8080"), Exposition(Memory(), {}))
     served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
-    assert served == {pattern for pattern, _, _ in METRICS_ROUTES}
+    assert served == patterns_of(METRICS_ROUTES)
 
 
 def raised_codes() -> Iterator[tuple[str, str]]:
@@ -264,68 +262,64 @@ async def _exchange(service: Service) -> Any:
     return await service.web.exchange(await service.code())
 
 
-async def _userinfo(service: Service) -> Any:
-    return await service.web.userinfo((await service.tokens())["access_token"])
-
-
 async def _revoke(service: Service) -> Any:
     return await service.web.revoke("an invented token")
 
 
-async def _data(service: Service, path: str) -> Any:
-    access = (await service.tokens())["access_token"]
-    headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
-    await send(f"{service.base_url}/api/v1/data/notes/n1", "PUT", body="1", headers=headers)
-    return await send(f"{service.base_url}/api/v1/data/{path}", headers=headers)
+OF_THE_FLOW: dict[str, Callable[[Service], Awaitable[Any]]] = {
+    "decide": _decide,
+    "token": _exchange,
+    "revoke": _revoke,
+}
+"""Limited routes that are called with more than an access token."""
+BEARING = [(route, method) for route in ROUTES if route.policy.scope for method in OPERATIONS[route.name]]
+"""The others, which are called as the OpenAPI document shows."""
 
 
-async def _granted(service: Service, path: str, body: dict[str, Any] | None = None) -> Any:
-    """A call that a token of every scope makes; the person has credits."""
+async def _as_documented(service: Service, route: Route, method: str) -> Any:
+    """The request of the document's first example, by a person with credits, with a token of every scope."""
     await service.store.credits.grant(service.ada, 1_000)
     access = (await service.tokens(scope=" ".join(ALL_SCOPES)))["access_token"]
     headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
-    sent = json.dumps(body) if body else None
-    return await send(f"{service.base_url}/api/v1/{path}", "POST" if body else "GET", body=sent, headers=headers)
+    await send(f"{service.base_url}/api/v1/data/notes/n1", "PUT", body="1", headers=headers)
+    operation = OPERATIONS[route.name][method]
+    path = path_of(route.pattern, operation).format_map(OF_PARAMETERS)
+    body = json.dumps(next(iter(BY_SCHEMA[operation.body].values()))) if operation.body else None
+    return await send(service.base_url + path, method.upper(), body=body, headers=headers)
 
 
-QUESTION: dict[str, Any] = {"model": ECHO, "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
-LIMITED: dict[str, Callable[[Service], Awaitable[Any]]] = {
-    "decide": _decide,
-    "token": _exchange,
-    "userinfo": _userinfo,
-    "revoke": _revoke,
-    "document": lambda service: _data(service, "notes/n1"),
-    "collection": lambda service: _data(service, "notes"),
-    "usage": lambda service: _data(service, "_meta/usage"),
-    "credits": lambda service: _granted(service, "credits/balance"),
-    "apps": lambda service: _granted(service, "apps"),
-    "ai-messages": lambda service: _granted(service, "ai/messages", QUESTION),
-    "ai-models": lambda service: _granted(service, "ai/models"),
-    "ai-sdk-messages": lambda service: _granted(service, "ai/v1/messages", {**QUESTION, "stream": True}),
-    "ai-sdk-count": lambda service: _granted(service, "ai/v1/messages/count_tokens", QUESTION),
-    "ai-sdk-models": lambda service: _granted(service, "ai/v1/models"),
-    "ai-sdk-model": lambda service: _granted(service, f"ai/v1/models/{ECHO}"),
-}
-
-
-def test_every_limited_route_is_tried() -> None:
-    """A route of a later group joins LIMITED here with the request that succeeds."""
-    assert {name for name, policy in POLICIES.items() if policy.window} == set(LIMITED)
-
-
-@pytest.mark.gen_test
-@pytest.mark.spec("8.2")
-@pytest.mark.parametrize("route", LIMITED)
-async def test_a_limited_route_answers_with_the_figures_of_its_window(service: Service, route: str) -> None:
-    response = await LIMITED[route](service)
-    assert response.code in (200, 303)
+async def assert_figures(service: Service, response: Any, window: str) -> None:
+    """The headers of an answer are those of the window."""
+    assert response.code in (200, 204, 303)
     figures = {name: response.headers[f"X-RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")}
-    group = next(g for g in vars(lifetimes).values() if getattr(g, "name", "") == POLICIES[route].window)
+    group = next(g for g in vars(lifetimes).values() if getattr(g, "name", "") == window)
     assert figures["Limit"] == str(group.limit)
     assert 0 <= int(figures["Remaining"]) < group.limit
     seconds, micros = await service.store.client.time()
     now = seconds * 1000 + micros // 1000
     assert now < int(figures["Reset"]) <= now + group.period
+
+
+def test_every_limited_route_is_tried() -> None:
+    tried = {*OF_THE_FLOW, *(route.name for route, _ in BEARING)}
+    assert {name for name, policy in POLICIES.items() if policy.window} == tried
+
+
+@pytest.mark.gen_test
+@pytest.mark.spec("8.2")
+@pytest.mark.parametrize("name", OF_THE_FLOW)
+async def test_a_limited_route_of_the_flow_answers_with_the_figures_of_its_window(service: Service, name: str) -> None:
+    await assert_figures(service, await OF_THE_FLOW[name](service), POLICIES[name].window)
+
+
+@pytest.mark.gen_test
+@pytest.mark.spec("8.2")
+@pytest.mark.parametrize(("route", "method"), [pytest.param(*one, id=f"{one[0].name}-{one[1]}") for one in BEARING])
+async def test_a_limited_route_answers_with_the_figures_of_its_window(
+    service: Service, route: Route, method: str
+) -> None:
+    window = (method != "get" and route.policy.write_window) or route.policy.window
+    await assert_figures(service, await _as_documented(service, route, method), window)
 
 
 @pytest.mark.gen_test
@@ -349,6 +343,6 @@ async def test_the_route_of_a_code_is_the_one_in_the_map(service: Service) -> No
 
 
 def test_no_handler_that_is_reached_past_xsrf_checks_obeys_a_cookie() -> None:
-    lean = {name for _, handler, name in ROUTES if handler.lean}
+    lean = {route.name for route in ROUTES if route.handler.lean}
     assert "token" in lean
     assert not [name for name in lean if POLICIES[name].xsrf]

@@ -169,13 +169,13 @@ def raised_in(module: Any) -> set[str]:
 
 
 def test_every_error_that_a_handler_raises_by_name_is_one_of_an_operation_of_its_module() -> None:
-    handlers = {name: handler for _, handler, name in ROUTES}
+    served = {route.name: route for route in ROUTES}
     known: dict[Any, set[str]] = {}
     for name, methods in OPERATIONS.items():
-        module = sys.modules[handlers[name].__module__]
+        module = sys.modules[served[name].handler.__module__]
         codes = known.setdefault(module, set())
         for method, operation in methods.items():
-            codes |= set(codes_of(name, method, operation, handlers[name]))
+            codes |= set(codes_of(served[name], method, operation))
     # What authorization refuses goes back to the app in a redirect, and the text of the operation names it.
     redirected = raised_in(authorize) - {"invalid_request"}
     words = DOCUMENT["paths"]["/oauth/authorize"]["get"]["description"]

@@ -137,7 +137,7 @@ async def test_the_whole_flow_and_failures_leave_no_secret_in_it(
 
 def test_every_handler_is_of_one_route_so_that_a_line_can_name_it() -> None:
     for routes in (ROUTES, OPS_ROUTES):
-        assert len({handler for _, handler, _ in routes}) == len(routes)
+        assert len({route.handler for route in routes}) == len(routes)
 
 
 @pytest.fixture

@@ -439,7 +439,7 @@ def test_no_label_and_no_line_tells_of_a_person_or_a_secret(running: Pair, servi
         assert secret not in text
     assert "lk_" not in text
     assert "@" not in text
-    routes = {name for _, _, name in (*ROUTES, *OPS_ROUTES)} | {"static", "unmatched"}
+    routes = {route.name for route in (*ROUTES, *OPS_ROUTES)} | {"static", "unmatched"}
     for sample in scraped(running.servers[0]):
         labels = dict(part.split("=", 1) for part in sample.partition("{")[2].rstrip("}").split(",") if part)
         assert labels.get("route", "token") in routes

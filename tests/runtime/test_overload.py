@@ -13,8 +13,8 @@ import pytest
 
 from handlers.core.application import Latchkey
 from handlers.core.concurrency import Places
-from handlers.core.policy import POLICIES
 from handlers.core.site import Site
+from handlers.routes import POLICIES
 from tests.conftest import OpenStore
 from tests.documents.test_account_data import begin_download
 from tests.support.http.driver import Service

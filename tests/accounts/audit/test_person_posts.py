@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from handlers.account import reauth_forms
+from handlers.account.connected_apps import HomeHandler
 from handlers.account.reauth_forms import check_posts
 from handlers.core.page import PageHandler
-from handlers.core.person_posts import ACTIVITY, OWNER, PERSON, POSTS, Confirm, PersonPost
-from handlers.core.policy import POLICIES, MissingPolicy
-from handlers.routes import ROUTES
+from handlers.core.person_posts import ACTIVITY, OWNER, PERSON, Confirm, PersonPost
+from handlers.core.policy import OPEN, PAGE, Policy
+from handlers.core.route import Route, WrongRoute
+from handlers.routes import POSTS, ROUTES
 from store import keys
 from store.accounts.signin.totp import STEP, code_at
 from store.apps.registration import secret_mark
-from store.lifetimes import FACTOR, OWN_PASSWORDS
+from store.lifetimes import FACTOR, OWN_PASSWORDS, SIGN_IN_ADDRESS
 from tests.support.browser import mailing
 from tests.support.browser.mailing import Post
 from tests.support.browser.pages import ROOT
@@ -252,51 +253,43 @@ async def test_the_person_does_it_and_is_told_as_the_table_says(post: Post, rout
 
 
 @pytest.mark.parametrize(
-    ("name", "handler", "why"),
+    ("handler", "policy", "post", "why"),
     [
-        pytest.param("account-new", PageHandler, "without a row", id="a form without a row"),
-        pytest.param("developer-rotate", PageHandler, "asks for none", id="a handler that asks for no confirmation"),
+        pytest.param(PageHandler, PAGE, None, "without its rules", id="a form without rules"),
+        pytest.param(HomeHandler, PAGE, PersonPost("do nothing"), "without a form", id="rules without a form"),
+        pytest.param(PageHandler, OPEN, PersonPost("do it"), "without a form", id="rules of what is no page"),
+        pytest.param(
+            PageHandler,
+            PAGE,
+            PersonPost("make a secret", Confirm.RECENT),
+            "asks for none",
+            id="a handler that asks for no confirmation",
+        ),
+        pytest.param(
+            PageHandler,
+            PAGE,
+            PersonPost("sign in", windows=(SIGN_IN_ADDRESS,)),
+            "without mails",
+            id="a window without mails",
+        ),
     ],
 )
 def test_a_form_that_nobody_thought_of_keeps_the_server_from_starting(
-    monkeypatch: pytest.MonkeyPatch, name: str, handler: type[PageHandler], why: str
+    handler: type[PageHandler], policy: Policy, post: PersonPost | None, why: str
 ) -> None:
     class Form(handler):  # type: ignore[valid-type, misc]
         async def post(self) -> None:
             """Does something."""
 
-    monkeypatch.setitem(POLICIES, name, POLICIES["account"])
-    with pytest.raises(MissingPolicy, match=why):
-        check_posts([*(route for route in ROUTES if route[2] != name), ("/x", Form, name)])
-
-
-def test_a_row_without_a_form_keeps_the_server_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(reauth_forms.POSTS, "account-gone", PersonPost("do what no form does"))
-    with pytest.raises(MissingPolicy, match="account-gone"):
-        check_posts(ROUTES)
+    chosen = handler if handler is HomeHandler else Form
+    with pytest.raises(WrongRoute, match=rf"account-new.*{why}"):
+        check_posts([*ROUTES, Route("/x", chosen, "account-new", policy, post)])
 
 
 def test_every_field_of_the_form_of_an_app_is_kept_while_its_owner_confirms() -> None:
     names = re.findall(r' name="([^"{]*)', (ROOT / "templates" / "developer_form.html").read_text())
     assert len(names) > 5
     assert [name for name in names if name != "kind" and not POSTS["developer-app"].kept(name)] == []
-
-
-def row_of(name: str, post: PersonPost) -> str:
-    """A row of the table in docs/security.md."""
-    takes = "what it carries" if not post.session else "session"
-    if post.confirm is not Confirm.NONE:
-        takes += f", {post.confirm.value} confirmation" if post.confirm is Confirm.RECENT else f", {post.confirm.value}"
-    if post.excused:
-        takes += f", but with `{post.excused[0]}={post.excused[1]}`"
-    return f"| `{name}` | {post.does} | {takes} | {', '.join(post.tells) or 'nobody'} | {post.undo or 'nobody can'} |"
-
-
-def test_the_document_has_the_table() -> None:
-    section = (ROOT / "docs" / "security.md").read_text().partition("## What each form of a person takes")[2]
-    rows = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `")]
-    wanted = [row_of(name, post) for name, post in POSTS.items()]
-    assert rows == wanted, "\n".join(wanted)
 
 
 def test_no_secret_is_kept_while_a_person_confirms() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handlers.core.person_posts import OWNER, PERSON, POSTS
+from handlers.core.person_posts import OWNER, PERSON
+from handlers.routes import POSTS
 from store.wiring import Store
 from tests.accounts.audit.test_person_posts import HONEST, PASSWORDS, Victim, sends
 from tests.accounts.test_undo_address import undo_of

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
 from handlers.account.reauth_forms import check_posts
-from handlers.core.person_posts import POSTS, PersonPost
-from handlers.core.policy import MissingPolicy
-from handlers.routes import ROUTES
+from handlers.core.route import WrongRoute
+from handlers.routes import POSTS, ROUTES
 from outbound.mail.mailer import Letter, Mailer
 from store import keys
 from store.apps.registration import secret_mark
@@ -339,10 +339,12 @@ async def test_mails_of_a_form_count_for_an_account_whatever_its_address(
     assert {letter.payer for letter in posted} == {account}
 
 
-def test_a_form_that_is_mailed_about_without_a_window_keeps_the_server_from_starting(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    row = POSTS["developer-rotate"]
-    monkeypatch.setitem(POSTS, "developer-rotate", PersonPost(row.does, row.confirm, row.tells, row.undo))
-    with pytest.raises(MissingPolicy, match="developer-rotate"):
-        check_posts(ROUTES)
+def test_a_form_that_is_mailed_about_without_a_window_keeps_the_server_from_starting() -> None:
+    endless = [
+        replace(route, post=route.post and replace(route.post, windows=()))
+        if route.name == "developer-rotate"
+        else route
+        for route in ROUTES
+    ]
+    with pytest.raises(WrongRoute, match=r"developer-rotate.*without a window"):
+        check_posts(endless)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from tornado import httputil
 
-from handlers.core.policy import POLICIES
 from handlers.routes import ROUTES
 from tests.support.http.driver import Service, send
 
 pytestmark = pytest.mark.gen_test(timeout=60)
-PAGES = sorted(pattern for pattern, _, name in ROUTES if POLICIES[name].xsrf and name != "account-picture")
+PAGES = sorted(route.pattern for route in ROUTES if route.policy.xsrf and route.name != "account-picture")
 BODY = b'--b\r\nContent-Disposition: form-data; name="_xsrf"\r\n\r\na\r\n--b--\r\n'
 HEADERS = {"Content-Type": "multipart/form-data; boundary=b", "Accept": "text/html"}
 

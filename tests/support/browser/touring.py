@@ -253,5 +253,5 @@ class Tour:
         """The name of the route that the address of the page is of; empty where it is elsewhere."""
         origin, slash, rest = self.browser.url.removeprefix(self.stand.site.base_url).partition("/")
         path = re.split(r"[?#]", slash + rest)[0]
-        found = [name for pattern, _, name in ROUTES if not origin and re.fullmatch(pattern, path)]
+        found = [route.name for route in ROUTES if not origin and re.fullmatch(route.pattern, path)]
         return found[0] if found else ""

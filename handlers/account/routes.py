@@ -1,0 +1,122 @@
+"""The pages of an account: profile, e-mail address, connected apps, deletion."""
+
+from __future__ import annotations
+
+from handlers.account.connected_apps import AppsHandler, HomeHandler, RevokeAppHandler, SpendLimitHandler
+from handlers.account.deletion import DeleteAccountHandler, DeletedHandler, DeleteOptionsHandler, DownloadHandler
+from handlers.account.email_links import ChangeHandler, EmailHandler, SendAgainHandler, UndoHandler
+from handlers.account.pictures import PictureHandler
+from handlers.account.profile import AccountHandler, RemovePictureHandler, UploadHandler
+from handlers.core.person_posts import (
+    ACTIVITY,
+    AGAIN,
+    BY_PASSKEY,
+    CONFIRMATIONS,
+    NOTHING_LASTS,
+    PERSON,
+    UNSPENT,
+    Confirm,
+    PersonPost,
+)
+from handlers.core.policy import LAST_PAGE, OPEN, PAGE
+from handlers.core.route import CLIENT, Route
+from store.lifetimes import MAIL, MAIL_RESET, SPENDING_MAIL
+
+ROUTES: tuple[Route, ...] = (
+    Route(r"/", HomeHandler, "home", PAGE),
+    Route(r"/account", AccountHandler, "account", PAGE, PersonPost("change your name", tells=(ACTIVITY,), undo=AGAIN)),
+    Route(
+        r"/account/email",
+        EmailHandler,
+        "account-email",
+        PAGE,
+        PersonPost(
+            "change your e-mail address", Confirm.CURRENT, (ACTIVITY,), NOTHING_LASTS, keeps=("email",), once=True
+        ),
+    ),
+    Route(
+        r"/account/email/confirm",
+        SendAgainHandler,
+        "account-email-confirm",
+        PAGE,
+        PersonPost("have a link mailed again", tells=(PERSON,), undo=NOTHING_LASTS, windows=(MAIL,)),
+    ),
+    Route(
+        r"/account/email/change",
+        ChangeHandler,
+        "account-email-change",
+        PAGE,
+        PersonPost(
+            "change your e-mail address by a mailed link",
+            tells=(ACTIVITY, PERSON),
+            undo="the link mailed to the old address, for 7 days",
+            windows=(MAIL,),
+        ),
+    ),
+    Route(
+        r"/account/email/undo",
+        UndoHandler,
+        "account-email-undo",
+        LAST_PAGE,
+        PersonPost(
+            "take your account back by a mailed link",
+            session=False,
+            tells=(ACTIVITY, PERSON),
+            undo="change it again",
+            windows=(MAIL_RESET,),
+        ),
+    ),
+    Route(
+        r"/account/picture",
+        UploadHandler,
+        "account-picture",
+        PAGE,
+        PersonPost("change your picture", tells=(ACTIVITY,), undo=AGAIN),
+    ),
+    Route(
+        r"/account/picture/remove",
+        RemovePictureHandler,
+        "account-picture-remove",
+        PAGE,
+        PersonPost("remove your picture", tells=(ACTIVITY,), undo="upload it again"),
+    ),
+    Route(r"/account/download", DownloadHandler, "account-download", PAGE),
+    Route(
+        r"/account/delete",
+        DeleteAccountHandler,
+        "account-delete",
+        PAGE,
+        PersonPost("delete your account", Confirm.THERE, (PERSON,), windows=CONFIRMATIONS),
+    ),
+    Route(
+        r"/account/delete/options",
+        DeleteOptionsHandler,
+        "account-delete-options",
+        PAGE,
+        BY_PASSKEY,
+    ),
+    Route(r"/account/deleted", DeletedHandler, "account-deleted", PAGE),
+    Route(r"/picture/([^/]+)", PictureHandler, "picture", OPEN),
+    Route(r"/account/apps", AppsHandler, "account-apps", PAGE),
+    Route(
+        rf"/account/apps/{CLIENT}/revoke",
+        RevokeAppHandler,
+        "account-app-revoke",
+        PAGE,
+        PersonPost("disconnect an app", tells=(ACTIVITY,), undo="connect it again within 30 days"),
+    ),
+    Route(
+        rf"/account/apps/{CLIENT}/limit",
+        SpendLimitHandler,
+        "account-app-limit",
+        PAGE,
+        PersonPost(
+            "change what an app may spend",
+            Confirm.RECENT,
+            (ACTIVITY, PERSON),
+            UNSPENT,
+            keeps=("dollars", "page"),
+            windows=(SPENDING_MAIL,),
+        ),
+    ),
+)

@@ -1,0 +1,267 @@
+"""/api/v1/ai: calls of AI models that the person pays for, and what the official SDKs of the Messages API ask beside.
+SPEC 4.6."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from functools import partial
+from typing import Any, cast
+
+from tornado.http1connection import HTTP1Connection
+
+from handlers.ai.call import Call, ClientGone, credits_of
+from handlers.ai.errors import envelope
+from handlers.ai.request import AIRequest, read_request
+from handlers.core.api import ApiHandler
+from handlers.core.format import iso
+from handlers.core.params import FORM, media_type
+from handlers.core.reading import LONG_BODY
+from outbound.ai.failure import UpstreamFailed
+from outbound.ai.models import Model
+from store.credits.calls import Asked, Charge, Kept, Replayed
+from store.credits.credits import CURRENCY, SCALE
+from store.errors import StoreUnavailable
+from store.refused import Refused
+from store.results import Caller, Window
+
+log = logging.getLogger("latchkey.ai")
+
+IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
+SDK_HEADERS = (
+    *("Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "X-Api-Key"),
+    *(f"X-Stainless-{name}" for name in ("Arch", "Lang", "OS", "Package-Version", "Retry-Count", "Runtime")),
+    *("X-Stainless-Runtime-Version", "X-Stainless-Timeout", "X-Stainless-Helper-Method", "X-Stainless-Helper"),
+)
+
+
+class AIHandler(ApiHandler):
+    """What is asked of a model."""
+
+    allowed_headers = f"{ApiHandler.allowed_headers}, {', '.join(SDK_HEADERS)}"
+
+    @property
+    def max_body(self) -> int:
+        """Conversations are longer than other requests."""
+        return self.site.max_ai_request
+
+    def model(self, model_id: str) -> Model:
+        """The model of this name. Raises Refused("not_found")."""
+        model = self.site.models.find(model_id)
+        if model is None:
+            raise Refused("not_found", "There is no model of this name; GET /api/v1/ai/models lists them.")
+        return model
+
+    call: Call | None = None
+
+    def write_refusal(self, refusal: Refused) -> None:
+        """Keeps the SDKs, which send again after any 409 and 5xx, from what would fail again or be charged again."""
+        if refusal.code == "idempotency_reply_gone" or (self.call is not None and self.call.charged):
+            self.set_header("X-Should-Retry", "false")
+        super().write_refusal(refusal)
+
+    async def read(
+        self, caller: Caller, window: Window | None = None, *, counting: bool = False
+    ) -> tuple[AIRequest, Model, int, Window | None]:
+        """The request, its model, a bound for its input tokens, and the figures of the window that has counted it; as
+        `read_body`. Raises Refused."""
+
+        def read() -> tuple[AIRequest, Model, int]:
+            request = read_request(self.body(), form=media_type(self.request) == FORM, counting=counting)
+            model = self.model(request.model)
+            bound = model.upstream.most_input(model, request.forwarded, request.size)
+            if bound > model.max_input:
+                raise Refused("invalid_request", f"This model reads at most {model.max_input} tokens.")
+            return request, model, bound
+
+        check = partial(self.store.calls.check_call, caller, self.needed)
+        (request, model, bound), window = await self.read_body(caller.user, read, check, window)
+        return request, model, bound, window
+
+
+class MessagesHandler(AIHandler):
+    """A call: hold, call, settle."""
+
+    async def post(self) -> None:
+        """Answers with the reply, whole or in events, and what it cost."""
+        began = asyncio.get_running_loop().time()
+        caller = await self.caller()
+        # Before anything is held; how many a person has under way, the holds say.
+        with self.site.ai_calls.place():
+            await self.answer_call(caller, began)
+
+    async def answer_call(self, caller: Caller, began: float) -> None:
+        """The call, whose time counts from `began` on, in the loop's time."""
+        key = self.idempotency_key()
+        request, model, input_tokens, counted = await self.read(caller)
+        limits, price = model.upstream.limits, model.price()
+        assert price is not None
+        forwarded = {**request.forwarded, "max_tokens": request.max_tokens}
+        asked = Asked(
+            model=model.model_id,
+            price=price,
+            input_tokens=input_tokens,
+            output_tokens=min(request.max_tokens, model.max_output),
+            least_output=request.least_output,
+            lasts=round((limits.total + self.site.hold_margin) * 1000),
+            key=key,
+            body=self.request.body,
+        )
+        try:
+            held = await self.store.calls.hold(caller, self.needed, asked, counted=counted is not None)
+        except StoreUnavailable:
+            self.site.beside(self.store.calls.abandon(caller, asked))
+            raise
+        self.write_window(held.window)
+        if isinstance(held, Replayed):
+            self.set_header("Idempotent-Replayed", "true")
+            return self.write_reply(held.kept, held.charge, reads=held.reads_credits)
+        del asked
+        self.request.body = b""  # a call may take minutes, and keeps what it sends on
+        deadline = began + limits.total
+        call = Call(self.store.calls, held, model, forwarded, deadline, self.site.measures)
+        await self.make(call, request.stream, reads=held.reads_credits)
+
+    async def make(self, call: Call, stream: bool, *, reads: bool) -> None:
+        """Makes the call that is held."""
+        self.step_aside()
+        self.call = call
+        self.site.endings.add(call.stop)
+        if self.gone:
+            call.hang_up()
+        try:
+            if not stream:
+                return self.write_reply(*await call.reply(), reads=reads)
+            await call.stream(self)
+        except ClientGone:
+            # Who reads on after all must not take what came so far for the whole.
+            cast(Any, self.request.connection).close()
+        finally:
+            self.site.endings.discard(call.stop)
+        self.finish()
+
+    async def send(self, media_type: str, piece: bytes) -> None:
+        """A piece of a stream. Raises StreamClosedError."""
+        if not self._headers_written:
+            self.set_header("Content-Type", media_type)
+            self.set_header("X-Accel-Buffering", "no")  # a proxy that waits for more would hold back every event
+            # So would TCP, each until the app's side has acknowledged the one before; Tornado turns it back at the end.
+            cast(HTTP1Connection, self.request.connection).stream.set_nodelay(True)
+        self.streamed += len(piece)
+        self.write(piece)
+        await self.flush()
+
+    def write_reply(self, kept: Kept, charge: Charge, *, reads: bool) -> None:
+        """The whole answer, with what it cost in its place."""
+        self.set_header("Content-Type", kept.media_type)
+        self.finish(kept.head + credits_of(charge, reads=reads) + kept.tail)
+
+    def on_connection_close(self) -> None:
+        """The app hung up."""
+        super().on_connection_close()
+        if self.call is not None:
+            self.call.hang_up()
+
+    def idempotency_key(self) -> str | None:
+        """The key under which the app may ask again. Raises Refused("invalid_request")."""
+        keys = self.request.headers.get_list("Idempotency-Key")
+        if not keys:
+            return None
+        if len(keys) > 1 or not IDEMPOTENCY_KEY.fullmatch(keys[0]):
+            raise Refused("invalid_request", "Idempotency-Key is 1 to 255 printable ASCII characters without spaces.")
+        return keys[0]
+
+
+class ModelsHandler(AIHandler):
+    """The models and what they cost."""
+
+    async def get(self) -> None:
+        """Answers with all of them; prices are micro-dollars per million tokens."""
+        self.write_window(await self.store.calls.check(await self.caller(), self.needed))
+        models = []
+        for model in self.site.models.all():
+            price = model.price()
+            assert price is not None
+            prices = {"version": price.version, "input": price.input, "output": price.output}
+            models.append(
+                {
+                    "id": model.model_id,
+                    "displayName": model.display_name,
+                    "maxInputTokens": model.max_input,
+                    "maxOutputTokens": model.max_output,
+                    "pricePerMillionTokens": {**prices, "currency": CURRENCY, "scale": SCALE},
+                }
+            )
+        self.write_json({"models": models})
+
+
+class SdkHandler(AIHandler):
+    """An address that the SDKs build: errors are in the envelope they know."""
+
+    def set_default_headers(self) -> None:
+        """Where the SDKs look for the id of a request."""
+        super().set_default_headers()
+        self.set_header("Request-Id", self.request_id)
+
+    @classmethod
+    def error_body(cls, refusal: Refused, request_id: str) -> dict[str, Any]:
+        """The envelope."""
+        return {**envelope(refusal), "request_id": request_id}
+
+
+class SdkMessagesHandler(SdkHandler, MessagesHandler):
+    """The same call at the address of the SDKs."""
+
+
+class SdkCountHandler(SdkHandler):
+    """Counts the tokens of a request."""
+
+    async def post(self) -> None:
+        """Answers with their number; nothing is charged. Raises Refused."""
+        caller = await self.caller()
+        long = len(self.request.body) > LONG_BODY
+        self.write_window(window := await self.store.calls.check(caller, self.needed, everywhere=long))
+        request, model, *_ = await self.read(caller, window, counting=True)
+        try:
+            with self.site.ai_calls.place(caller.user, window=window):
+                self.step_aside()
+                async with asyncio.timeout(model.upstream.limits.total):
+                    number = await model.upstream.count_tokens(model, request.forwarded)
+        except TimeoutError:
+            raise Refused("upstream_timeout", window=window) from None
+        except UpstreamFailed as error:
+            log.warning("counting tokens failed: %s: %s", error.code, error.detail)
+            raise Refused(error.code, error.description, window=window) from None
+        self.write_json({"input_tokens": number})
+
+
+class SdkModelsHandler(SdkHandler):
+    """The models as the SDKs list them."""
+
+    async def get(self) -> None:
+        """Answers with all of them on one page."""
+        self.write_window(await self.store.calls.check(await self.caller(), self.needed))
+        models = [described(model) for model in self.site.models.all()]
+        ids = [model["id"] for model in models]
+        page = {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None, "has_more": False}
+        self.write_json({"data": models, **page})
+
+
+class SdkModelHandler(SdkHandler):
+    """One model as the SDKs know it."""
+
+    async def get(self, model_id: str) -> None:
+        """Answers with what is known of it."""
+        self.write_window(await self.store.calls.check(await self.caller(), self.needed))
+        self.write_json(described(self.model(model_id)))
+
+
+def described(model: Model) -> dict[str, Any]:
+    """A model in the words of the Messages API."""
+    return {
+        "type": "model",
+        "id": model.model_id,
+        "display_name": model.display_name,
+        "created_at": iso(model.created_at),
+    }

@@ -1,0 +1,154 @@
+"""The pages on which people register and manage apps of their own."""
+
+from __future__ import annotations
+
+from handlers.core.person_posts import (
+    ACTIVITY,
+    AGAIN,
+    APP_FORM,
+    BY_PASSKEY,
+    CHANGES,
+    NOTHING_LASTS,
+    OWNER,
+    Confirm,
+    PersonPost,
+)
+from handlers.core.policy import PAGE
+from handlers.core.route import CLIENT, DELIVERY, Route
+from handlers.developer.apps import (
+    EndSecretHandler,
+    OwnedAppHandler,
+    OwnedAppsHandler,
+    RegisterHandler,
+    RotateHandler,
+    StatusHandler,
+)
+from handlers.developer.delete import DeleteAppHandler, DeleteAppOptionsHandler
+from handlers.developer.try_flow import TryHandler
+from handlers.developer.verify import VerifyHandler
+from handlers.developer.webhooks import (
+    DeliveryHandler,
+    ReplayHandler,
+    SigningSecretHandler,
+    TestEventHandler,
+    WebhooksHandler,
+)
+from store.lifetimes import REGISTER_APP
+
+ROUTES: tuple[Route, ...] = (
+    Route(r"/developer/apps", OwnedAppsHandler, "developer-apps", PAGE),
+    Route(
+        r"/developer/register",
+        RegisterHandler,
+        "developer-register",
+        PAGE,
+        PersonPost("register an app", tells=(ACTIVITY,), undo="delete it"),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}",
+        OwnedAppHandler,
+        "developer-app",
+        PAGE,
+        PersonPost("change your app", Confirm.RECENT, (ACTIVITY, OWNER), AGAIN, keeps=APP_FORM, windows=CHANGES),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/rotate",
+        RotateHandler,
+        "developer-rotate",
+        PAGE,
+        PersonPost("make a new client secret", Confirm.RECENT, (ACTIVITY, OWNER), "end it", windows=CHANGES),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/end-secret",
+        EndSecretHandler,
+        "developer-end-secret",
+        PAGE,
+        PersonPost("end a client secret", Confirm.RECENT, (ACTIVITY, OWNER), keeps=("mark",), windows=CHANGES),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/status",
+        StatusHandler,
+        "developer-status",
+        PAGE,
+        PersonPost(
+            "switch your app on",
+            Confirm.RECENT,
+            (ACTIVITY, OWNER),
+            AGAIN,
+            excused=("status", "off"),
+            keeps=("status",),
+            windows=CHANGES,
+        ),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/delete",
+        DeleteAppHandler,
+        "developer-delete",
+        PAGE,
+        PersonPost("delete your app", Confirm.THERE, (ACTIVITY, OWNER), windows=(REGISTER_APP,)),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/delete/options",
+        DeleteAppOptionsHandler,
+        "developer-delete-options",
+        PAGE,
+        BY_PASSKEY,
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/try",
+        TryHandler,
+        "developer-try",
+        PAGE,
+        PersonPost("try your app", undo=NOTHING_LASTS),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/verify",
+        VerifyHandler,
+        "developer-verify",
+        PAGE,
+        PersonPost("prove a domain of your app", tells=(ACTIVITY,), undo="change the app"),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/webhooks",
+        WebhooksHandler,
+        "developer-webhooks",
+        PAGE,
+        PersonPost(
+            "change where events of your app go",
+            Confirm.RECENT,
+            (ACTIVITY, OWNER),
+            AGAIN,
+            keeps=("url",),
+            windows=CHANGES,
+        ),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/webhooks/rotate",
+        SigningSecretHandler,
+        "developer-webhook-secret",
+        PAGE,
+        PersonPost(
+            "make a new signing secret",
+            Confirm.RECENT,
+            (ACTIVITY, OWNER),
+            "make another",
+            keeps=("mark", "ends"),
+            windows=CHANGES,
+        ),
+    ),
+    Route(
+        rf"/developer/apps/{CLIENT}/webhooks/test",
+        TestEventHandler,
+        "developer-webhook-test",
+        PAGE,
+        PersonPost("send a test event", undo=NOTHING_LASTS),
+    ),
+    Route(rf"/developer/apps/{CLIENT}/webhooks/{DELIVERY}", DeliveryHandler, "developer-delivery", PAGE),
+    Route(
+        rf"/developer/apps/{CLIENT}/webhooks/{DELIVERY}/again",
+        ReplayHandler,
+        "developer-delivery-again",
+        PAGE,
+        PersonPost("send an event again", undo=NOTHING_LASTS),
+    ),
+)

@@ -1,0 +1,32 @@
+"""What apps call, and the two ends of an authorization."""
+
+from __future__ import annotations
+
+from handlers.core.person_posts import ACTIVITY, PERSON, UNSPENT, PersonPost
+from handlers.core.policy import OPEN, PAGE, Policy
+from handlers.core.route import Route
+from handlers.oauth.authorize import AuthorizeHandler
+from handlers.oauth.balance import BalanceHandler, ConnectedAppsHandler
+from handlers.oauth.decide import DecideHandler
+from handlers.oauth.metadata import MetadataHandler
+from handlers.oauth.revoke import RevokeHandler
+from handlers.oauth.token import TokenHandler
+from handlers.oauth.userinfo import UserinfoHandler
+from store.lifetimes import SPENDING_MAIL
+
+ROUTES: tuple[Route, ...] = (
+    Route(r"/oauth/authorize", AuthorizeHandler, "authorize", PAGE),
+    Route(
+        r"/api/oauth/authorize",
+        DecideHandler,
+        "decide",
+        Policy(window="oauth", xsrf=True, finishes=True),
+        PersonPost("decide what an app may do", tells=(ACTIVITY, PERSON), undo=UNSPENT, windows=(SPENDING_MAIL,)),
+    ),
+    Route(r"/api/oauth/token", TokenHandler, "token", Policy(window="oauth", finishes=True)),
+    Route(r"/api/oauth/userinfo", UserinfoHandler, "userinfo", Policy(scope="profile", window="oauth")),
+    Route(r"/api/oauth/revoke", RevokeHandler, "revoke", Policy(window="oauth", finishes=True)),
+    Route(r"/\.well-known/oauth-authorization-server", MetadataHandler, "metadata", OPEN),
+    Route(r"/api/v1/credits/balance", BalanceHandler, "credits", Policy(scope="credits:read", window="credits-read")),
+    Route(r"/api/v1/apps", ConnectedAppsHandler, "apps", Policy(scope="apps:read", window="apps-read")),
+)
