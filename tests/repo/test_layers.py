@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,8 +18,6 @@ from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from handlers.core.policy import OPEN, Policy
 from handlers.core.route import Route, WrongRoute
 from handlers.core.site import Site
-from handlers.openapi.document import path_of
-from handlers.openapi.examples import BY_SCHEMA, OF_PARAMETERS
 from handlers.openapi.operations import OPERATIONS
 from handlers.ops.credits import OPS_ROUTES, OpsHandler, make_ops_application
 from handlers.ops.metrics import METRICS_ROUTES, make_metrics_application
@@ -30,6 +27,7 @@ from observability.metrics.memory import Memory
 from store import lifetimes
 from store.apps.registration import Registration
 from store.wiring import Store
+from tests.support.http.documented import call
 from tests.support.http.driver import ALL_SCOPES, CALLBACK, VERIFIER, Service, answer_of, fields_of, send
 
 ROOT = Path(__file__).parent.parent.parent
@@ -282,10 +280,7 @@ async def _as_documented(service: Service, route: Route, method: str) -> Any:
     access = (await service.tokens(scope=" ".join(ALL_SCOPES)))["access_token"]
     headers = {"Authorization": f"Bearer {access}", "Content-Type": "application/json"}
     await send(f"{service.base_url}/api/v1/data/notes/n1", "PUT", body="1", headers=headers)
-    operation = OPERATIONS[route.name][method]
-    path = path_of(route.pattern, operation).format_map(OF_PARAMETERS)
-    body = json.dumps(next(iter(BY_SCHEMA[operation.body].values()))) if operation.body else None
-    return await send(service.base_url + path, method.upper(), body=body, headers=headers)
+    return await call(service, route, method, access)
 
 
 async def assert_figures(service: Service, response: Any, window: str) -> None:

@@ -10,19 +10,22 @@ import json
 import re
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 from tornado.httputil import HTTPHeaders
 
-from handlers.ai import call, request
+from handlers.ai import call as ai_call
+from handlers.ai import request
 from handlers.core import amounts
 from handlers.core.params import Params
 from handlers.oauth import authorize
 from handlers.openapi.document import codes_of, document, operation_id
 from handlers.openapi.operations import OPERATIONS
 from handlers.routes import ROUTES
-from tests.support.http.driver import ALL_SCOPES, Service, challenge, fields_of, send
+from tests.support.http.documented import call
+from tests.support.http.driver import ALL_SCOPES, Service, challenge, fields_of
 
 DOCUMENT = document(ROUTES, "http://localhost:8080")
 FORM = "application/x-www-form-urlencoded"
@@ -88,52 +91,25 @@ def described(identity: str) -> Reads:
 
 
 async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[Any]]]]:
-    """What has an operation read all that it reads."""
+    """What has an operation read all that it reads: mostly the call that the document shows."""
     browser, everything = await service.signed_in(), " ".join(ALL_SCOPES)
     tokens = await service.tokens(browser=browser, scope=everything)
-    bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-    as_json = {**bearer, "Content-Type": "application/json"}
-    base, code = service.base_url, await service.code(browser=browser, scope=everything, prompt="consent")
-
-    def get(path: str, method: str = "GET", **more: Any) -> Callable[[], Awaitable[Any]]:
-        return lambda: send(base + path, method, headers={**bearer, **more})
-
-    def post(path: str, body: dict[str, Any]) -> Callable[[], Awaitable[Any]]:
-        return lambda: send(base + path, "POST", body=json.dumps(body), headers=as_json)
-
-    note, ask = (
-        "/api/v1/data/notes/n1",
-        {"model": "latchkey-echo", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]},
-    )
+    code = await service.code(browser=browser, scope=everything, prompt="consent")
     page = await browser.get(service.web.authorize_url(scope=everything, prompt="consent"))
     hidden = fields_of(page, "/api/oauth/authorize")
     decision = {name: hidden[name] for name in ("_xsrf", "request_id")} | {"decision": "allow", "next": "/"}
     decision |= {"scopes": json.dumps(ALL_SCOPES), "spend_limit": "5"}
-
+    shown = {
+        operation_id(route.name, method): [partial(call, service, route, method, tokens["access_token"])]
+        for route in ROUTES
+        for method in OPERATIONS.get(route.name, {})
+    }
     return {
+        **shown,
         "authorize": [lambda: browser.get(service.web.authorize_url(prompt="consent", code_challenge=challenge()))],
         "decide": [lambda: browser.send("/api/oauth/authorize", "POST", form=decision)],
         "token": [lambda: service.web.exchange(code), lambda: service.web.refresh(tokens["refresh_token"])],
-        "userinfo-get": [get("/api/oauth/userinfo")],
-        "userinfo-post": [get("/api/oauth/userinfo", "POST")],
         "revoke": [lambda: service.web.revoke("lk_rt_unknown")],
-        "metadata": [get("/.well-known/oauth-authorization-server")],
-        "openapi": [get("/openapi.json")],
-        "document-put": [lambda: send(base + note, "PUT", body="1", headers=as_json)],
-        "document-get": [get(note)],
-        "document-delete": [get(note, "DELETE")],
-        "collection": [get("/api/v1/data/notes")],
-        "usage": [get("/api/v1/data/_meta/usage")],
-        "credits": [get("/api/v1/credits/balance")],
-        "apps": [get("/api/v1/apps")],
-        "ai-messages": [post("/api/v1/ai/messages", ask)],
-        "ai-models": [get("/api/v1/ai/models")],
-        "ai-sdk-messages": [post("/api/v1/ai/v1/messages", ask)],
-        "ai-sdk-count": [post("/api/v1/ai/v1/messages/count_tokens", ask)],
-        "ai-sdk-models": [get("/api/v1/ai/v1/models")],
-        "ai-sdk-model": [get("/api/v1/ai/v1/models/latchkey-echo")],
-        "healthz": [get("/healthz")],
-        "readyz": [get("/readyz")],
     }
 
 
@@ -155,7 +131,7 @@ async def test_each_handler_reads_the_parameters_of_its_operation_and_no_others(
         assert reads.headers - OF_ALL - others == expected.headers, identity
 
 
-HELPERS = (amounts, call, request)
+HELPERS = (amounts, ai_call, request)
 
 
 def raised_in(module: Any) -> set[str]:
