@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 from urllib.parse import parse_qsl, quote_from_bytes
 
 from dev.fuzz.corpus import BOUNDARY, FORM, JSON, XSRF, Message, api, cookies, corpus, message
@@ -169,13 +169,14 @@ class Stage:
                     f"an AI call, {field}: {what}", message("POST", calls, live, mark.replace(b'"the mark"', body))
                 )
         block, user = {"type": "text", "text": "a"}, {"role": "user"}
-        for what, more in {
+        asked: dict[str, dict[str, Any]] = {
             "many turns": {"messages": [{**user, "content": [block]}] * 900},
             "many blocks": {"messages": [{**user, "content": [block] * 1_700}]},
             "many tools": {"tools": [{"name": f"n{number}", "input_schema": {}} for number in range(1_300)]},
             "many words": {"messages": [{**user, "content": "a " * (MOST // 2)}]},
             "many signs": {"messages": [{**user, "content": "\u0344" * 9_000}]},
-        }.items():
+        }
+        for what, more in asked.items():
             for target in (calls, "/api/v1/ai/v1/messages/count_tokens"):
                 yield _named(f"POST {target}: {what}", message("POST", target, live, json.dumps(called | more)))
 

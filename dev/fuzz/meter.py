@@ -36,4 +36,4 @@ class Meter:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        Handle._run = self._run  # type: ignore[method-assign]
+        Handle._run = self._run  # type: ignore[method-assign, assignment]

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast, bearer
-from dev.fuzz.wire import Wrong, answers_in
+from dev.fuzz.wire import Answer, Wrong, answers_in
 from store import keys
 from store.accounts.people import NOBODY
 from store.accounts.signin.second_step import SIGN_IN
@@ -210,7 +210,7 @@ async def statuses(port: int, requests: list[bytes], at_once: int = 20) -> list[
             batch = requests[begin : begin + at_once]
             writer.write(b"".join(batch))
             received = b""
-            answers = []
+            answers: list[Answer] = []
             while len(answers) < len(batch):
                 data = await asyncio.wait_for(reader.read(2**16), 10)
                 if not data:

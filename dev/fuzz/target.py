@@ -148,7 +148,7 @@ class Target:
     def _value(self, key: bytes) -> Any:
         kind = self.client.type(key)
         if kind == b"hash":
-            row: dict[bytes, bytes] = self.client.hgetall(key)
+            row: dict[Any, Any] = self.client.hgetall(key)
             return {name: value for name, value in row.items() if name not in SEEN}
         if kind == b"zset":
             return self.client.zrange(key, 0, -1, withscores=True)

@@ -39,5 +39,5 @@ def measured(
 
 
 if __name__ == "__main__":
-    processes.measured = measured
+    processes.measured = measured  # type: ignore[attr-defined]  # in its place, not offered to anybody else
     sys.exit(server.main())
