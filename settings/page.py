@@ -11,12 +11,12 @@ _PREFACE = """\
 
 <!-- Made by `make docs` from settings/declared.py; do not edit. -->
 
-A setting comes from its flag, else from its environment variable, else from the configuration file, else it has its
-default. An environment variable that is empty counts as not set. A relative path starts at the working directory.
+Set a value by its flag, its environment variable or the configuration file; the first of these counts. An empty
+environment variable counts as not set. Relative paths start at the working directory.
 
-`--config FILE` (or `LATCHKEY_CONFIG`) names a TOML file. Its keys are the flags without dashes in front and with `_`
-for `-`; lists by commas may be arrays; an unknown key is an error. One file serves the server and `manage.py`, which
-passes over what it does not read. Keep it readable by the server's user only when it holds keys or passwords:
+`--config FILE` (or `LATCHKEY_CONFIG`) names a TOML file. Its keys are the flags without leading dashes and with `_` for
+`-`; comma-separated lists may be arrays; an unknown key is an error. One file serves the server and `manage.py`, which
+ignores the settings that it doesn't read. If the file has keys or passwords, make it readable only by the server's user:
 
 ```toml
 base_url = "https://id.example.org"
@@ -24,14 +24,15 @@ trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]
 redis_url = "unix:///run/redis/redis.sock"
 ```
 
-On SIGHUP a running server reads the file anew, and what the environment and flags do not say better. *SIGHUP* marks the
-settings of which it takes up another value then; the others need a new start. See [operations.md](operations.md).
+On SIGHUP a running server reads the file again; flags and environment still come first. Settings marked *SIGHUP* take
+effect then, the others need a restart. See [operations.md](operations.md#reloading).
 
-`--demo` and `--webhooks` have counterparts `--no-demo` and `--no-webhooks`; in the environment and the file, true is
+`--demo` and `--webhooks` have the counterparts `--no-demo` and `--no-webhooks`. In the environment and the file, true is
 `true`, `1`, `yes` or `on`.
 
-In Kubernetes, a Service named `latchkey` makes the cluster set `LATCHKEY_PORT` to an address, one named `latchkey-ops`
-`LATCHKEY_OPS_PORT`, which is refused here: set `enableServiceLinks: false` in the pod, or name the Service otherwise.
+In Kubernetes, a Service named `latchkey` makes the cluster set `LATCHKEY_PORT` to an address, and one named
+`latchkey-ops` sets `LATCHKEY_OPS_PORT`. Latchkey refuses these values: set `enableServiceLinks: false` in the pod, or
+give the Service another name.
 """
 
 
