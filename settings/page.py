@@ -16,7 +16,7 @@ environment variable counts as not set. Relative paths start at the working dire
 
 `--config FILE` (or `LATCHKEY_CONFIG`) names a TOML file. Its keys are the flags without leading dashes and with `_` for
 `-`; comma-separated lists may be arrays; an unknown key is an error. One file serves the server and `manage.py`, which
-ignores the settings that it doesn't read. If the file has keys or passwords, make it readable only by the server's user:
+ignores the settings that it doesn't read. If the file has keys or passwords, only the server's user may read it:
 
 ```toml
 base_url = "https://id.example.org"
@@ -27,8 +27,8 @@ redis_url = "unix:///run/redis/redis.sock"
 On SIGHUP a running server reads the file again; flags and environment still come first. Settings marked *SIGHUP* take
 effect then, the others need a restart. See [operations.md](operations.md#reloading).
 
-`--demo` and `--webhooks` have the counterparts `--no-demo` and `--no-webhooks`. In the environment and the file, true is
-`true`, `1`, `yes` or `on`.
+`--demo` and `--webhooks` have the counterparts `--no-demo` and `--no-webhooks`. In the environment and the file, write
+true as `true`, `1`, `yes` or `on`.
 
 In Kubernetes, a Service named `latchkey` makes the cluster set `LATCHKEY_PORT` to an address, and one named
 `latchkey-ops` sets `LATCHKEY_OPS_PORT`. Latchkey refuses these values: set `enableServiceLinks: false` in the pod, or
