@@ -18,6 +18,7 @@ from store.refused import Refused
 from tests.support.browser import drawing
 from tests.support.browser.drawing import BLUE, RED, drawn
 from tests.support.browser.pages import ROOT
+from tests.support.lists.offenders import each
 
 # As the server has it.
 pytestmark = pytest.mark.filterwarnings(r"ignore:::PIL\b")
@@ -44,8 +45,8 @@ def close(pixel: object, colour: tuple[int, ...]) -> bool:
     return all(abs(a - b) < 30 for a, b in zip(pixel, colour, strict=False))
 
 
-@pytest.mark.parametrize("form", MOST_PIXELS)
-@pytest.mark.parametrize("size", [(1, 1), (256, 256), (3000, 20), (40, 900)], ids=str)
+@each("form", MOST_PIXELS)
+@each("size", [(1, 1), (256, 256), (3000, 20), (40, 900)], ids=str)
 def test_a_picture_becomes_a_small_square_one(form: str, size: tuple[int, int]) -> None:
     image = picture_of(drawn(form, size))
     assert len(image) <= MOST_BYTES
@@ -54,7 +55,7 @@ def test_a_picture_becomes_a_small_square_one(form: str, size: tuple[int, int]) 
     assert close(made.convert("RGB").getpixel((128, 128)), RED)
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+@each("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
 def test_every_kind_of_pixel_is_understood(mode: str) -> None:
     assert opened(picture_of(drawing.saved(Image.new(mode, (30, 30)), "PNG"))).size == (SIDE, SIDE)
 
@@ -82,7 +83,7 @@ def test_of_an_animation_the_first_frame_is_kept(form: str) -> None:
     assert close(made.convert("RGB").getpixel((128, 128)), RED)
 
 
-@pytest.mark.parametrize(
+@each(
     ("orientation", "red"),
     [
         (1, (20, 128)),
@@ -132,7 +133,7 @@ def test_what_no_encoder_makes_small_is_made_worse_until_it_is_small_enough() ->
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
-@pytest.mark.parametrize(
+@each(
     "file",
     [
         pytest.param(b"", id="nothing"),
@@ -213,8 +214,8 @@ def test_a_small_file_is_no_large_picture(kind: str) -> None:
     assert len(picture_of(file + bytes(2**19))) <= MOST_BYTES
 
 
-@pytest.mark.parametrize("side", [1200, 1500, 2000])
-@pytest.mark.parametrize("form", ["PNG", "WEBP", "GIF"])
+@each("side", [1200, 1500, 2000])
+@each("form", ["PNG", "WEBP", "GIF"])
 def test_a_flat_logo_with_transparency_is_no_large_picture(form: str, side: int) -> None:
     file = logo(form, side)
     assert len(file) < 2**16

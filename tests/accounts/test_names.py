@@ -25,9 +25,10 @@ from store.names import (
     parse_scope,
     same_name,
 )
+from tests.support.lists.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         pytest.param("someone@example.com", "someone@example.com", id="a plain one"),
@@ -52,7 +53,7 @@ def test_an_address_has_one_form(text: str, expected: str) -> None:
 
 
 @pytest.mark.trap(21)
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         pytest.param("", id="nothing"),
@@ -127,8 +128,8 @@ def test_case_never_makes_two_addresses_of_ascii_and_the_form_is_stable(local: s
         assert normalise_email(f"{local.upper()}@EXAMPLE.com") == once
 
 
-@pytest.mark.parametrize("check", [check_person_name, check_app_name])
-@pytest.mark.parametrize(
+@each("check", [check_person_name, check_app_name])
+@each(
     ("text", "expected"),
     [
         pytest.param("Ada Lovelace", "Ada Lovelace", id="a plain one"),
@@ -151,8 +152,8 @@ def test_a_name_is_kept(check: object, text: str, expected: str) -> None:
 
 
 @pytest.mark.trap(21)
-@pytest.mark.parametrize("check", [check_person_name, check_app_name])
-@pytest.mark.parametrize(
+@each("check", [check_person_name, check_app_name])
+@each(
     "text",
     [
         pytest.param("", id="nothing"),
@@ -187,7 +188,7 @@ def test_a_client_id_is_taken(text: str) -> None:
 
 
 @pytest.mark.trap(19)
-@pytest.mark.parametrize("text", ["", "x" * 65, "a b", "a:b", "a%b", "a+b", "a\n", "é", "a{b}", "a\0", "\ud800"])
+@each("text", ["", "x" * 65, "a b", "a:b", "a%b", "a+b", "a\n", "é", "a{b}", "a\0", "\ud800"])
 def test_a_client_id_of_other_characters_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="client_id"):
         check_client_id(text)
@@ -212,7 +213,7 @@ def test_a_scope_parameter_is_read(text: str, scopes: tuple[str, ...]) -> None:
     assert parse_scope(text) == scopes
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", " ", " profile", "profile ", "profile  data:read", "profile\tdata:read", "profile\n", '"', "\\", "é", "\0"],
 )

@@ -13,6 +13,7 @@ from store.crypto.seal import Kind, Token
 from store.lifetimes import RENAME
 from store.refused import Refused, SignedOut
 from store.wiring import Store
+from tests.support.lists.offenders import each
 from tests.support.store.spending import DOLLAR, SPENDING, Spender
 from tests.support.store.world import VISITOR, World, refusal_of
 
@@ -145,7 +146,7 @@ async def test_uploads_are_counted(store: Store) -> None:
     assert refused.value.code == "rate_limited"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "letters"),
     [
         ("Ada Lovelace", "AL"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from outbound.ai.salvage import PART, count_bytes, reported_usage
 from outbound.ai.tokens import count
+from tests.support.lists.offenders import each
 
 odd = st.text(st.sampled_from('"\\{}[]:, usage\x00é')) | st.just("usage")
 values = st.recursive(
@@ -28,7 +29,7 @@ def test_the_usage_of_any_object_is_found(reply: dict[str, Any], usage: dict[str
     assert reported_usage(text.encode()) == usage
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "found"),
     [
         pytest.param(b'{"usage": {"output_tokens": 1}, "usage": {"output_tokens": 2}}', {"output_tokens": 2}, id="two"),

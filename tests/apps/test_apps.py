@@ -15,13 +15,14 @@ from store.apps.redirect_uris import InvalidRedirectURI
 from store.apps.registration import Registration, new_secret
 from store.names import check_client_id
 from store.wiring import Store
+from tests.support.lists.offenders import each
 from tests.support.store.world import CALLBACK, World, refusal_of
 
 ANY = Registration("an-app", "An App", (CALLBACK,), ("profile",))
 
 
 @pytest.mark.spec("2.1")
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         pytest.param({"client_id": ""}, id="no client id"),

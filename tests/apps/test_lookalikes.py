@@ -13,9 +13,10 @@ from handlers.core.page import PRODUCT
 from store.apps import lookalikes
 from store.apps.lookalikes import BRANDS, check_honest_name, looks_like_a_brand, mixes_scripts, skeleton
 from tests.support.browser.pages import ROOT
+from tests.support.lists.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "mixed"),
     [
         pytest.param("Weather Diary 2", False, id="Latin"),
@@ -39,7 +40,7 @@ def test_scripts_that_no_language_mixes_are_found(name: str, mixed: bool) -> Non
     assert mixes_scripts(name) == mixed
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         *("Latchkey", "LATCHKEY", "  latch key ", "L a t c h k e y", "Latchkey Support", "Lаtсhkеу", "Latchk\u00e9y"),
@@ -67,7 +68,7 @@ def test_the_products_own_name_does_not_register_however_it_is_written(name: str
         check_honest_name(name)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "why"),
     [
         pytest.param("ꓢꓳꓠꓖ ꓐꓳꓳꓗ", "everyday", id="Lisu"),
@@ -87,7 +88,7 @@ def test_rare_scripts_and_letters_that_nobody_sees_do_not_register(name: str, wh
         check_honest_name(name)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "why"),
     [
         *((name, "verified") for name in ("Verified", "NOT VERIFIED", "Acme (verified)", "V e r i f i e d")),
@@ -132,7 +133,7 @@ ORDINARY = """
 """
 
 
-@pytest.mark.parametrize("name", [name for line in ORDINARY.strip().splitlines() for name in line.strip().split(" · ")])
+@each("name", [name for line in ORDINARY.strip().splitlines() for name in line.strip().split(" · ")])
 def test_an_ordinary_name_registers_and_is_no_brands(name: str) -> None:
     check_honest_name(name)
     assert looks_like_a_brand(name) is None
@@ -143,7 +144,7 @@ def test_other_names_register(name: str) -> None:
     check_honest_name(name)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "brand"),
     [
         pytest.param("PayPal", "PayPal", id="the brand itself"),
@@ -215,7 +216,7 @@ DENSE = {
 }
 
 
-@pytest.mark.parametrize("name", DENSE.values(), ids=DENSE)
+@each("name", DENSE.values(), ids=DENSE)
 def test_no_name_costs_many_steps(name: str) -> None:
     steps = 0
 

@@ -18,6 +18,7 @@ from store.apps.redirect_uris import (
     match_redirect_uri,
     with_params,
 )
+from tests.support.lists.offenders import each
 
 WEB = [
     "https://app.example.com/callback",
@@ -56,8 +57,8 @@ NATIVE = [
 
 
 @pytest.mark.spec("2.1")
-@pytest.mark.parametrize("public", [True, False])
-@pytest.mark.parametrize("uri", WEB)
+@each("public", [True, False])
+@each("uri", WEB)
 def test_web_and_loopback_addresses_register_for_every_app(uri: str, public: bool) -> None:
     check_redirect_uri(uri, public)
 
@@ -70,7 +71,7 @@ def test_a_reversed_domain_as_scheme_registers_for_public_apps_only(uri: str) ->
 
 
 @pytest.mark.trap(16)
-@pytest.mark.parametrize(
+@each(
     "uri",
     [
         pytest.param("javascript:alert(1)", id="javascript"),
@@ -146,7 +147,7 @@ def test_dangerous_schemes_and_characters_never_register(uri: str) -> None:
 
 
 @pytest.mark.trap(14)
-@pytest.mark.parametrize(
+@each(
     ("uri", "reason"),
     [
         pytest.param("https://user@app.example.com/", "user name", id="userinfo"),
@@ -254,7 +255,7 @@ def test_the_registered_string_matches(uri: str) -> None:
 
 @pytest.mark.trap(14)
 @pytest.mark.spec("4.1")
-@pytest.mark.parametrize(
+@each(
     "presented",
     [
         pytest.param("https://app.example.com/callback?x=1", id="an extra query"),
@@ -301,7 +302,7 @@ def test_whatever_differs_from_the_registered_string_does_not_match(presented: s
 
 
 @pytest.mark.trap(15)
-@pytest.mark.parametrize(
+@each(
     ("registered", "presented"),
     [
         pytest.param("http://127.0.0.1/cb", "http://127.0.0.1:49152/cb", id="a port where none is registered"),
@@ -318,7 +319,7 @@ def test_a_loopback_address_matches_at_any_port(registered: str, presented: str)
 
 
 @pytest.mark.trap(15)
-@pytest.mark.parametrize(
+@each(
     ("registered", "presented"),
     [
         pytest.param("http://127.0.0.1/cb", "http://127.0.0.1:8080/CB", id="another case"),
@@ -351,7 +352,7 @@ def test_a_loopback_match_changes_the_port_and_nothing_else(registered: str, pre
     assert not match_redirect_uri([registered], presented)
 
 
-@pytest.mark.parametrize("uri", [*WEB, *NATIVE])
+@each("uri", [*WEB, *NATIVE])
 def test_what_registers_matches_itself(uri: str) -> None:
     assert match_redirect_uri(iter([uri]), uri)
     assert not match_redirect_uri([], uri)
@@ -371,15 +372,15 @@ def test_the_source_for_form_action(uri: str, source: str | None) -> None:
     assert form_action_source(uri) == source
 
 
-@pytest.mark.parametrize("function", [form_action_source, is_interceptable, display_origin])
-@pytest.mark.parametrize("uri", ["https://a.example;script-src/x", "https://a.example /", "javascript:x", "x\r\ny"])
+@each("function", [form_action_source, is_interceptable, display_origin])
+@each("uri", ["https://a.example;script-src/x", "https://a.example /", "javascript:x", "x\r\ny"])
 def test_nothing_is_made_of_what_could_not_register(function: object, uri: str) -> None:
     assert callable(function)
     with pytest.raises(InvalidRedirectURI):
         function(uri)
 
 
-@pytest.mark.parametrize(
+@each(
     ("uri", "interceptable"),
     [
         ("https://app.example.com/cb", False),

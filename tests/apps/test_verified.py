@@ -24,6 +24,7 @@ from store.refused import Refused
 from store.wiring import Store
 from tests.support.http.driver import App, Browser, Service, answer_of
 from tests.support.http.receiver import answering
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 from tests.support.processes.operating import Home
 from tests.support.processes.proving import TEXT, Domain
@@ -288,7 +289,7 @@ APP = Registration(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "good"),
     [
         pytest.param("a.b.example", True, id="the host of a redirect URI"),

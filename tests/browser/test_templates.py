@@ -13,10 +13,11 @@ from handlers.core.person_posts import Confirm
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.routes import POSTS, ROUTES
 from tests.support.browser.pages import NOW, ROOT, pages, render
+from tests.support.lists.offenders import each
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
 
-every_page = pytest.mark.parametrize("name", pages(""))
+every_page = each("name", pages(""))
 
 
 def test_every_template_is_rendered_here() -> None:
@@ -81,9 +82,7 @@ def test_every_form_posts_with_its_xsrf_token_and_repeats_no_field(name: str) ->
         assert len(names) == len(set(names)), "a repeated parameter is refused"
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, id=name) for name, values in pages("").items() if values["signed_in"]]
-)
+@each("name", [pytest.param(name, id=name) for name, values in pages("").items() if values["signed_in"]])
 def test_who_is_signed_in_can_sign_out_in_one_click(name: str) -> None:
     page = render(name)
     bar = page.all("header")[0]
@@ -221,8 +220,8 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(
+@each("scheme", ["light", "dark"])
+@each(
     ("front", "back", "least"),
     [
         *[
@@ -245,7 +244,7 @@ def test_contrast_meets_wcag_aa(scheme: str, front: str, back: str, least: float
     assert (light + 0.05) / (dark + 0.05) >= least
 
 
-@pytest.mark.parametrize(
+@each(
     ("passed", "words"),
     [
         (timedelta(seconds=44), "just now"),
@@ -271,7 +270,7 @@ def test_times_are_exact_and_in_utc() -> None:
         ago(NOW.replace(tzinfo=None), NOW)
 
 
-@pytest.mark.parametrize(
+@each(
     ("address", "safe"),
     [
         ("https://a.example/x", True),

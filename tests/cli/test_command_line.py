@@ -19,6 +19,7 @@ from cli.run import named
 from cli.terminal.parser import HelpFormatter, Parser, folded
 from settings.declared import SETTINGS
 from store.crypto.keyring import KeyRing
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import valkey
 from tests.support.processes.operating import ROOT, Home, at_terminal, child, clean_environment
 
@@ -47,9 +48,7 @@ def pages(parser: Parser) -> Iterator[Parser]:
         yield from pages(one)
 
 
-every_page = pytest.mark.parametrize(
-    "parser", [pytest.param(one, id=one.prog) for one in pages(build_parser("latchkey"))]
-)
+every_page = each("parser", [pytest.param(one, id=one.prog) for one in pages(build_parser("latchkey"))])
 LEAVES = [leaf for leaf in build_parser("latchkey").leaves() if leaf.get_default("run")]
 
 
@@ -86,7 +85,7 @@ def test_no_color_is_respected() -> None:
     assert "\x1b" not in at_terminal(MANAGE, "ap", TERM="dumb").raw
 
 
-@pytest.mark.parametrize("leaf", [pytest.param(one, id=one.prog) for one in LEAVES])
+@each("leaf", [pytest.param(one, id=one.prog) for one in LEAVES])
 def test_every_command_has_examples_that_it_takes_and_a_function(leaf: Parser) -> None:
     assert leaf.examples
     for example in leaf.examples:

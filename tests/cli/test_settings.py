@@ -14,6 +14,7 @@ from settings.declared import SETTINGS, Settings
 from settings.page import rendered
 from settings.reading import add_arguments, from_namespace
 from settings.types import Command, SettingsError
+from tests.support.lists.offenders import each
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECRET = "correct-horse-battery"
@@ -191,7 +192,7 @@ def test_keys_are_refused_as_a_flag(option: str, rest: list[str], capsys: pytest
     assert SECRET not in said
 
 
-@pytest.mark.parametrize(
+@each(
     ("argv", "environ", "message"),
     [
         pytest.param(

@@ -7,9 +7,10 @@ import pytest
 from runtime.arguments import load
 from settings.declared import Settings
 from settings.types import SettingsError
+from tests.support.lists.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [*((text, True) for text in ("1", "true", "YES", "on")), *((text, False) for text in ("0", "False", "no", "off"))],
 )
@@ -36,7 +37,7 @@ def test_default_origin_drops_the_default_port() -> None:
     assert Settings().origin(80) == "http://localhost"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text"),
     [
         pytest.param("host", "localhost:80", id="host with a port"),
@@ -120,7 +121,7 @@ def test_bad_value_names_the_setting_and_its_source_in_one_line(name: str, text:
     assert len(message) < 300
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         *("redis://h", "redis://:pw@[::1]:6380/2", "rediss://u:p@h/0", "unix:///run/redis.sock?db=1", "memory"),

@@ -16,9 +16,10 @@ from handlers.core.params import Params
 from store.credits.credits import MAX_AMOUNT
 from store.refused import Refused
 from tests.support.browser.pages import NOW
+from tests.support.lists.offenders import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("micro", "words"),
     [
         (0, "$0.00"),
@@ -52,7 +53,7 @@ def test_a_field_without_a_limit_is_empty() -> None:
     assert money_field(None) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "micro"),
     [
         ("5", 5_000_000),
@@ -75,7 +76,7 @@ def test_typed_dollars(text: str, micro: int) -> None:
     assert re.fullmatch(DOLLARS_PATTERN, text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         pytest.param("1,50", id="a comma for the point"),
@@ -148,7 +149,7 @@ NO_LIMITS = [
 ]
 
 
-@pytest.mark.parametrize(("sent", "meant"), LIMITS)
+@each(("sent", "meant"), LIMITS)
 def test_spend_limit_of_a_program(sent: Any, meant: Any) -> None:
     found = spend_limit(Params({"spend_limit": sent}))
     assert (found, type(found)) == (meant, type(meant))
@@ -158,7 +159,7 @@ def test_a_spend_limit_that_is_not_sent_changes_nothing() -> None:
     assert spend_limit(Params({})) == ""
 
 
-@pytest.mark.parametrize("sent", NO_LIMITS)
+@each("sent", NO_LIMITS)
 def test_anything_else_is_no_spend_limit(sent: Any) -> None:
     with pytest.raises(Refused, match="invalid_request"):
         spend_limit(Params({"spend_limit": sent}))

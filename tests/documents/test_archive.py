@@ -15,6 +15,7 @@ from handlers.documents.documents import document_record as described_over_http
 from handlers.documents.pretty import MAX_CHARACTERS, indented
 from store.documents.archive import ZipWriter, document_path, json_line
 from store.documents.documents import Metadata, document_record
+from tests.support.lists.offenders import each
 
 NOW = datetime(2026, 3, 5, 14, 7, 9, 250_000, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
@@ -88,7 +89,7 @@ def test_a_number_is_written_as_it_was_sent() -> None:
     assert b'"data": 1.50e+1000}' in json_line({"id": "n"}, b"1.50e+1000")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "laid_out"),
     [
         pytest.param("[]", "[]", id="an empty list"),

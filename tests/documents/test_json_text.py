@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.documents.json_text import MAX_NESTING, NotJSON, check_json
+from tests.support.lists.offenders import each
 
 values = st.recursive(
     st.none()
@@ -59,7 +60,7 @@ def test_a_number_beyond_a_double_may_stand_among_30_000_values() -> None:
 
 
 @pytest.mark.trap(37)
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         pytest.param(b"null", id="null"),
@@ -85,7 +86,7 @@ def test_is_a_document(body: bytes) -> None:
 
 
 @pytest.mark.trap(37)
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         pytest.param(b"", id="nothing"),

@@ -15,6 +15,7 @@ from dev.lab.ports import free_port
 from store.engine.connect import check_store, connect, unix_url
 from store.engine.urls import hosts_of
 from store.errors import StartupError, StoreUnavailable, wrapped
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import DroppingProxy, Engine, redis_server, valkey
 
 INCR = "return redis.call('INCR', KEYS[1])"
@@ -225,7 +226,7 @@ def test_memory_clients_share_data_only_through_one_server() -> None:
 
 
 @pytest.mark.trap(24)
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         pytest.param("http://u:hunter2@h", id="another scheme"),

@@ -25,6 +25,7 @@ from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.calls.every import CALLS
 from tests.support.calls.prepared import methods_of
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import Engine
 from tests.support.store.world import World
 
@@ -40,8 +41,8 @@ BARRED = [
 # Of these the key is not the first argument.
 BEFORE_KEY = {"XGROUP": r"'CREATE',\s*", "XREADGROUP": r"'STREAMS',\s*"}
 
-each_script = pytest.mark.parametrize("script", [pytest.param(found, id=name) for name, found in SCRIPTS.items()])
-each_file = pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in ALL_FILES])
+each_script = each("script", [pytest.param(found, id=name) for name, found in SCRIPTS.items()])
+each_file = each("path", [pytest.param(path, id=path.stem) for path in ALL_FILES])
 
 
 def code_of(source: str) -> str:
@@ -228,7 +229,7 @@ class Answering:
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         pytest.param([b"maybe"], id="a word that is not in the header"),

@@ -25,6 +25,7 @@ from redis.exceptions import (
 
 from store.engine.connect import connect
 from store.errors import StoreError, StoreUnavailable, translate, wrapped
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import Engine, valkey
 
 KEY, ARGUMENT = "{abc}:secret-key", "secret-argument"
@@ -163,7 +164,7 @@ UNREACHABLE = RedisClusterException("Redis Cluster cannot be connected")
 UNREACHABLE.__cause__ = OSError("refused")
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "unavailable"),
     [
         pytest.param(ConnectionRefusedError(111, "secret"), True, id="an error of the system"),

@@ -12,6 +12,7 @@ from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri, is_
 from store.apps.registration import Registration
 from store.wiring import Store
 from tests.support.http.driver import CALLBACK, App, Service, answer_of, json_of
+from tests.support.lists.offenders import each
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -97,7 +98,7 @@ async def test_an_app_that_an_operator_gave_to_a_person_is_no_longer_the_operato
     assert (await service.browser().get(url)).headers["Location"].startswith("/signin?")
 
 
-@pytest.mark.parametrize(
+@each(
     ("uri", "base", "own"),
     [
         pytest.param("https://id.example/account", "https://id.example", True, id="the origin"),

@@ -37,6 +37,7 @@ from store.engine.script_source import script_files
 from store.names import SCOPES
 from testkit.routes import TESTING_ROUTES
 from tests.support.http.driver import Browser, answer_of
+from tests.support.lists.offenders import each
 from tests.support.processes.processes import QUICK, Server
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -70,7 +71,7 @@ PATH_SUFFIXES = (".py", ".lua", ".md", ".cfg", ".svg", ".html", ".css")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 METHODS = ("GET", "POST", "PUT", "DELETE")
 
-documents = pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in DOCUMENTS])
+documents = each("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in DOCUMENTS])
 
 
 def spans(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from dev.fuzz.target import Target
 from dev.fuzz.tokens import Cast
 from dev.fuzz.wire import Heard, Wrong, check
 from handlers.oauth.revoke import RevokeHandler
+from tests.support.lists.offenders import each
 
 MUTANTS = 1_500
 SEED = 20_260
@@ -60,7 +61,7 @@ def test_a_mutant_is_the_same_each_time(wire: Wire) -> None:
     assert len({tuple(wire.case(1, number).pieces) for number in range(100)}) > 95
 
 
-@pytest.mark.parametrize(
+@each(
     ("received", "reason"),
     [
         pytest.param(b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "500", id="a 500"),

@@ -29,6 +29,7 @@ from store.apps.registration import Registration
 from store.wiring import Store
 from tests.support.http.documented import call
 from tests.support.http.driver import ALL_SCOPES, CALLBACK, VERIFIER, Service, answer_of, fields_of, send
+from tests.support.lists.offenders import Test, each
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("cli", "handlers", "latchkey", "observability", "outbound", "runtime", "settings", "store", "testkit")
@@ -37,8 +38,8 @@ MODULES = [*ROOT.glob("*.py"), *(path for package in PACKAGES for path in sorted
 LONGEST = 350
 
 
-def modules(paths: list[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in paths])
+def modules(paths: list[Path]) -> Callable[[Test], Test]:
+    return each("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in paths])
 
 
 def parsed(path: Path) -> ast.Module:

@@ -14,6 +14,7 @@ from dev.proof.checker import FSCK, INVARIANTS, check, kept
 from dev.proof.history import UNREACHABLE, Account, Fault, History, Hosted, Op, Outcome, Recorder
 from dev.proof.verdict import Verdict
 from store import keys
+from tests.support.lists.offenders import each
 
 ADA, APP, USER = "ada@example.com", "app", "0123456789abcdef0123456789abcdef"
 SLOT = key_slot(keys.prefix(USER).encode())
@@ -290,9 +291,7 @@ BROKEN: list[tuple[str, str, Break]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "breaks"), [pytest.param(name, breaks, id=f"{name}: {said}") for name, said, breaks in BROKEN]
-)
+@each(("name", "breaks"), [pytest.param(name, breaks, id=f"{name}: {said}") for name, said, breaks in BROKEN])
 def test_a_broken_promise_is_found(name: str, breaks: Break) -> None:
     made = sound()
     breaks(made)
@@ -383,7 +382,7 @@ FINE: list[tuple[str, Break]] = [
 ]
 
 
-@pytest.mark.parametrize("breaks", [pytest.param(breaks, id=said) for said, breaks in FINE])
+@each("breaks", [pytest.param(breaks, id=said) for said, breaks in FINE])
 def test_what_may_happen_breaks_no_promise(breaks: Break) -> None:
     made = sound()
     breaks(made)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.support.lists.asvs_requirements import REQUIREMENTS
+from tests.support.lists.offenders import Test, each
 from tests.support.lists.rfc_sections import ACCOUNTED, SECTIONS
 from tests.support.lists.spec_clauses import TRAPS
 
@@ -68,8 +69,8 @@ def cited(cell: str) -> Iterator[tuple[str, str]]:
         yield rfc, words[-1]
 
 
-def each(rows: list[list[str]]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("row", [pytest.param(row, id=row[0]) for row in rows])
+def check_rows(rows: list[list[str]]) -> Callable[[Test], Test]:
+    return each("row", [pytest.param(row, id=row[0]) for row in rows])
 
 
 def test_there_are_tables() -> None:
@@ -78,7 +79,7 @@ def test_there_are_tables() -> None:
     assert len({row[0] for row in SAFE}) == len(SAFE), "each threat has one row"
 
 
-@each(SAFE)
+@check_rows(SAFE)
 def test_a_safeguard_has_its_code_and_tests_that_are_there(row: list[str]) -> None:
     threat, safeguard, _, code, tests = row
     assert threat
@@ -90,7 +91,7 @@ def test_a_safeguard_has_its_code_and_tests_that_are_there(row: list[str]) -> No
         assert name in functions_in(file), f"{file} has no {name}"
 
 
-@each(SAFE + LEFT)
+@check_rows(SAFE + LEFT)
 def test_the_sections_that_are_cited_exist(row: list[str]) -> None:
     for rfc, section in cited(row[2] if len(row) == 5 else row[0]):
         assert section in SECTIONS[rfc], f"RFC {rfc} {section}"
@@ -109,7 +110,7 @@ def test_every_section_that_asks_for_something_is_accounted_for(rfc: str) -> Non
     assert left & safe == set(), "what is left out is not there"
 
 
-@each(LEFT)
+@check_rows(LEFT)
 def test_what_is_left_out_has_a_reason(row: list[str]) -> None:
     assert len(row) == 2
     assert len(row[1]) > 30
@@ -121,7 +122,7 @@ def test_every_known_mistake_has_its_row_in_the_words_of_the_list() -> None:
     }
 
 
-@each(MISTAKES)
+@check_rows(MISTAKES)
 def test_the_tests_of_a_known_mistake_are_marked_with_it(row: list[str]) -> None:
     number, _, tests = row
     for file, name in named(tests):

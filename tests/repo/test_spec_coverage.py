@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.lists.offenders import each
 from tests.support.lists.spec_clauses import CLAUSES, TRAPS, Clause
 
 HERE = Path(__file__).parent.parent
@@ -34,7 +35,7 @@ def places() -> Mapping[str, Mapping[object, list[str]]]:
     return found
 
 
-def each(clauses: Mapping[str, Clause] | Mapping[int, Clause]) -> list[object]:
+def named(clauses: Mapping[str, Clause] | Mapping[int, Clause]) -> list[object]:
     return [pytest.param(name, clause, id=f"{name} {clause.summary}") for name, clause in clauses.items()]
 
 
@@ -45,12 +46,12 @@ def check(name: object, clause: Clause, places: Mapping[object, list[str]]) -> N
         assert name in places, f"no test is marked for {name}: {clause.summary}"
 
 
-@pytest.mark.parametrize(("name", "clause"), each(CLAUSES))
+@each(("name", "clause"), named(CLAUSES))
 def test_a_clause_has_a_test(places: Mapping[str, Mapping[object, list[str]]], name: str, clause: Clause) -> None:
     check(name, clause, places["spec"])
 
 
-@pytest.mark.parametrize(("name", "clause"), each(TRAPS))
+@each(("name", "clause"), named(TRAPS))
 def test_a_trap_has_a_test(places: Mapping[str, Mapping[object, list[str]]], name: int, clause: Clause) -> None:
     check(name, clause, places["trap"])
 

@@ -11,6 +11,7 @@ import pytest
 from settings.declared import SETTINGS
 from store.bounds import Bounds
 from store.engine.script_source import LUA
+from tests.support.lists.offenders import each
 
 BOUNDS = (LUA.parent / "docs" / "bounds.md").read_text()
 CALL = re.compile(r"redis\.call\('(\w+)', (\w+)(?=([^\n]*))")
@@ -29,7 +30,7 @@ def whole_reads(text: str) -> Iterator[tuple[str, str]]:
             yield command, key
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         pytest.param("redis.call('HGETALL', row)", True, id="a hash"),

@@ -26,6 +26,7 @@ from tests.runtime.test_logging import LOGGERS, assert_none_of, walk_through
 from tests.runtime.test_tracing import Lines
 from tests.support.http.driver import EMAIL, Service
 from tests.support.http.raw_http import all_serve, seed_file, status_of, store_pid
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import valkey
 from tests.support.processes.processes import QUICK, Server, children, refused, wait_until
 
@@ -199,7 +200,7 @@ def test_what_python_itself_would_print_is_a_line(configured: Any, capfd: pytest
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING x: this\nlatchkey: why it ends\n", err)
 
 
-@pytest.mark.parametrize(
+@each(
     ("argv", "environ", "form"),
     [
         pytest.param([], {}, "console", id="nothing"),

@@ -19,6 +19,7 @@ from observability.metrics.declared import BUILD, BUILD_LABELS, METRICS
 from observability.metrics.page import table
 from store.engine.script_source import load_scripts
 from store.security_events import EVENTS
+from tests.support.lists.offenders import each
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DASHBOARD = ROOT / "deploy" / "grafana" / "latchkey.json"
@@ -74,7 +75,7 @@ def expressions() -> Iterator[tuple[str, str, str]]:
 CASES = [pytest.param(expression, words, id=place) for place, expression, words in expressions()]
 
 
-@pytest.mark.parametrize(("expression", "words"), CASES)
+@each(("expression", "words"), CASES)
 def test_an_expression_names_what_is_exported(expression: str, words: str) -> None:
     known, used = exported(), set[str]()
     for name, matchers in NAME.findall(expression):

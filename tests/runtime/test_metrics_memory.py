@@ -16,6 +16,7 @@ from observability.metrics.memory import Memory
 from store.engine.script_source import load_scripts
 from store.errors import StoreError, StoreUnavailable, Unconfirmed
 from tests.support.http.scraping import Samples, parsed
+from tests.support.lists.offenders import each
 
 BUILD = {"version": "1"}
 
@@ -233,7 +234,7 @@ def test_a_metric_of_which_nothing_happened_is_there_all_the_same() -> None:
     assert samples["latchkey_build_info{version=1}"] == 1
 
 
-@pytest.mark.parametrize("kept", KEPT.values(), ids=lambda kept: kept.name)
+@each("kept", KEPT.values(), ids=lambda kept: kept.name)
 def test_a_row_is_as_wide_as_its_figures(kept: Kept) -> None:
     row = [1.0] * kept.width
     assert kept.count(row) == (kept.width - 1 if kept.bounds else 1)

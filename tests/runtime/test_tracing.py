@@ -23,6 +23,7 @@ from outbound.ai.config import load_models
 from store.wiring import Store
 from tests.support.http.driver import send, send_raw
 from tests.support.http.upstream import ScriptedUpstream
+from tests.support.lists.offenders import each
 from tests.support.store.spender import Spender, question
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -31,7 +32,7 @@ HERE = (ip_network("127.0.0.0/8"),)
 CHOSEN = "3f2a8c1e-chosen.by_the.proxy"
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "flags"),
     [
         pytest.param(VALID, "01", id="sampled"),
@@ -54,7 +55,7 @@ def test_a_trace_is_taken(sent: str, flags: str) -> None:
     assert trace.parent == f"00-{TRACE}-{trace.span_id}-{flags}"
 
 
-@pytest.mark.parametrize(
+@each(
     "sent",
     [
         pytest.param([], id="none"),
@@ -89,7 +90,7 @@ def test_what_is_no_trace_is_ignored(sent: list[str]) -> None:
     assert read_trace(sent, ["vendor=value"]) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "passed"),
     [
         pytest.param([], "", id="none"),
@@ -122,7 +123,7 @@ def test_what_other_tracers_pass_along(sent: Sequence[str], passed: str) -> None
     assert trace.state == passed
 
 
-@pytest.mark.parametrize(
+@each(
     ("sent", "taken"),
     [
         pytest.param(["a"], "a", id="one character"),

@@ -21,6 +21,7 @@ from runtime.arguments import load
 from settings.types import SettingsError
 from testkit.routes import TESTING_ROUTES
 from tests.support.http.driver import CALLBACK, VERIFIER, Browser, challenge
+from tests.support.lists.offenders import each
 from tests.support.processes.processes import QUICK, ROOT, Server, refused
 
 DOCUMENT = (ROOT / "docs" / "testing.md").read_text("utf-8")
@@ -358,7 +359,7 @@ def test_a_server_for_tests_does_load_it() -> None:
         assert re.search(r"\| +testkit\.routes$", server.log, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         *(pytest.param(options, id=name) for name, options in OTHER_STARTS.items()),

@@ -10,6 +10,7 @@ import pytest
 from outbound.address_policy import Reach
 from outbound.guarded_http import NO_ADDRESS
 from tests.support.http.receiver import Reply, answering
+from tests.support.lists.offenders import each
 from tests.support.processes.proving import DOMAIN, TEXT, Domain
 
 pytestmark = pytest.mark.gen_test(timeout=30)
@@ -30,7 +31,7 @@ async def slow(writer: asyncio.StreamWriter) -> None:
     await asyncio.get_running_loop().create_future()
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "error"),
     [
         pytest.param(answering(404), "The answer was 404.", id="no file"),

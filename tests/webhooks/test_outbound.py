@@ -20,6 +20,7 @@ from outbound.ai.meter import Meter
 from outbound.ai.models import Limits, Model, Models
 from outbound.ai.tokens import count, pieces, texts_of
 from store.credits.calls import Price
+from tests.support.lists.offenders import each
 
 UPSTREAM = '[[upstream]]\nname = "a"\nurl = "https://models.example.com"\n'
 MODEL = '[[upstream.models]]\nid = "m"\n'
@@ -77,7 +78,7 @@ def test_the_key_comes_from_the_environment(tmp_path: Path) -> None:
         loaded(tmp_path, text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         pytest.param("= 1", "is not TOML", id="no TOML"),

@@ -18,6 +18,7 @@ from outbound.address_policy import Reach, Resolver, Unreachable, asking
 from outbound.guarded_http import NO_ADDRESS
 from outbound.webhooks.posting import Poster
 from tests.support.http.receiver import Receiver
+from tests.support.lists.offenders import each
 
 PUBLIC = ("1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "223.255.255.255")
 PUBLIC += ("2606:4700:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8")
@@ -37,14 +38,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("address", PUBLIC)
+@each("address", PUBLIC)
 def test_a_public_address_is_reached(address: str) -> None:
     assert Reach().allows(address)
 
 
-@pytest.mark.parametrize(
-    "address", [pytest.param(one, id=f"{kind} {one}") for kind, some in REFUSED.items() for one in some]
-)
+@each("address", [pytest.param(one, id=f"{kind} {one}") for kind, some in REFUSED.items() for one in some])
 def test_any_other_is_refused(address: str) -> None:
     assert not Reach().allows(address)
 
@@ -100,7 +99,7 @@ async def come_of(url: str, reach: Reach | None = None, names: Names | None = No
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize(
+@each(
     "host",
     [
         *("127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "localhost", "0.0.0.0", "[::]"),

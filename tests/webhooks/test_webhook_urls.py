@@ -9,6 +9,7 @@ import pytest
 
 from store.apps.registration import Registration
 from store.webhooks.urls import check_webhook_url, is_loopback_url
+from tests.support.lists.offenders import each
 
 GOOD = (
     "https://app.example/hook",
@@ -25,7 +26,7 @@ def test_a_url_over_tls_may_be_named(url: str) -> None:
     check_webhook_url(url)
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "words"),
     [
         pytest.param("http://app.example/hook", "begins with https", id="in the clear"),

@@ -24,6 +24,7 @@ from store.wiring import Store
 from tests.runtime.test_logging import log as log  # a fixture
 from tests.runtime.test_logging import walk_through
 from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of, json_of, send
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import Engine
 from tests.support.store.factoring import App, add_passkey, half_of, outcome, use_passkey
 from tests.support.store.losing import losing
@@ -41,7 +42,7 @@ def recorded(lua: str) -> Iterator[tuple[str, str]]:
             yield trail, name
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in (ROOT / "lua").glob("**/*.lua")])
+@each("path", [pytest.param(path, id=path.stem) for path in (ROOT / "lua").glob("**/*.lua")])
 def test_every_event_that_a_script_records_is_declared_for_that_trail(path: Path) -> None:
     for trail, name in recorded(path.read_text()):
         assert name in EVENTS, f"{name} is not declared in store/security_events.py"

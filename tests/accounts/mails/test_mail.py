@@ -34,6 +34,7 @@ from settings.declared import Settings
 from settings.types import SettingsError
 from tests.engine.keys.test_check_store import certificate
 from tests.support.browser.mailbox import LETTER, Kept, Mailbox, login, mailer, tls, until
+from tests.support.lists.offenders import each
 
 PASSWORD = "pass:w/rd@1"
 SECRET_LINK = "lk_pr_x"
@@ -506,7 +507,7 @@ def test_addresses_of_mail_servers(url: str) -> None:
     assert open_mailer(load([], {"LATCHKEY_SMTP_URL": url}), "https://id.example.org").confirms
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         pytest.param("smtp://post:s3cret@mail.example.org", id="a password in the clear"),
@@ -527,7 +528,7 @@ def test_what_is_no_mail_server_is_refused_without_being_shown(url: str) -> None
     assert "s3cret" not in repr(load([], {"LATCHKEY_SMTP_URL": "smtps://post:s3cret@mail.example.org"}))
 
 
-@pytest.mark.parametrize("text", ["nobody", "a@b c", "a b@c", "A <a@b.example>", "a@b\n.example", "ü@b.example", "a@"])
+@each("text", ["nobody", "a@b c", "a b@c", "A <a@b.example>", "a@b\n.example", "ü@b.example", "a@"])
 def test_what_is_no_sender_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match=r"^mail_from must be an e-mail address"):
         load([], {"LATCHKEY_MAIL_FROM": text})

@@ -9,6 +9,7 @@ import cbor2
 import pytest
 
 from store.accounts.signin.cbor import MOST_BYTES, MOST_ITEMS, NotCanonical, read_item
+from tests.support.lists.offenders import each
 
 FITS = {"fmt": "packed", "attStmt": {"alg": -7, "sig": b"s" * 70, "x5c": [b"c" * 600]}, "authData": b"d" * 200}
 
@@ -48,8 +49,8 @@ REFUSED = {
 
 
 @pytest.mark.trap(40)
-@pytest.mark.parametrize("raw", [pytest.param(raw, id=name) for name, raw in REFUSED.items()])
-@pytest.mark.parametrize("shortest", [True, False])
+@each("raw", [pytest.param(raw, id=name) for name, raw in REFUSED.items()])
+@each("shortest", [True, False])
 def test_what_no_authenticator_sends_is_refused(raw: bytes, shortest: bool) -> None:
     with pytest.raises(NotCanonical):
         read_item(raw, shortest=shortest)

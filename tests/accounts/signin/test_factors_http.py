@@ -9,6 +9,7 @@ from store import keys
 from store.accounts.signin.totp import read_typed
 from tests.support.browser.securing import APP, CONFIRM, PASSKEYS, SECURITY, Person, says, text_of
 from tests.support.http.driver import PASSWORD, Service, fields_of, json_of
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -153,7 +154,7 @@ async def test_everywhere_else_is_signed_out_in_one_click(service: Service) -> N
     assert (await ada.browser.get("/account")).code == 200
 
 
-@pytest.mark.parametrize(
+@each(
     ("agent", "words"),
     [
         ("Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0", "Firefox on Linux"),

@@ -13,6 +13,7 @@ from store import keys
 from store.accounts.signin.passkeys import MOST, encode, options_for_new, options_for_use, party_of, read_answer
 from store.refused import Refused
 from store.wiring import PASSKEYS_EACH, Store
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import PRESENT, VERIFIED, Authenticator
 from tests.support.store.factoring import (
@@ -31,7 +32,7 @@ from tests.support.store.world import VISITOR, World, every_key, refusal_of
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 
-@pytest.mark.parametrize(
+@each(
     ("base_url", "rp_id"),
     [
         ("https://id.example.org", "id.example.org"),
@@ -128,7 +129,7 @@ async def test_a_new_passkey_that_does_not_hold_is_refused(memory_store: Store, 
     assert (await memory_store.factors.of(world.session)).passkeys == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *("", "null", "[]", "{", '{"id": 1}', '{"id": "AAAA", "response": []}', '{"id": "AAAA", "response": {}}'),

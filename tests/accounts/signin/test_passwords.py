@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from dev.checks.common_passwords import NotAsRecorded, Record, build, complaints
 from store.crypto.common_passwords import Filter, common
 from store.crypto.passwords import HasherBusy, PasswordHasher, check_password
+from tests.support.lists.offenders import each
 
 PASSWORD = "a fairly long password"
 
@@ -226,7 +227,7 @@ def test_a_closed_hasher_is_busy(hasher: PasswordHasher) -> None:
             asyncio.run(hasher.hash(PASSWORD))
 
 
-@pytest.mark.parametrize(
+@each(
     "password",
     [
         pytest.param(PASSWORD, id="words"),
@@ -283,7 +284,7 @@ def test_the_filter_is_built_from_two_archives_alone() -> None:
         build(replace(record, filter_sha256="0"), *archives)
 
 
-@pytest.mark.parametrize(
+@each(
     ("password", "reason"),
     [
         pytest.param("", "at least 10", id="nothing"),

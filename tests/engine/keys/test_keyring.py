@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.crypto.keyring import KeyFile, KeyRing, KeyRingError, Keys, SecretKey
+from tests.support.lists.offenders import each
 
 ROOT = Path(__file__).parent.parent.parent.parent
 MATERIAL = bytes(range(32))
@@ -92,7 +93,7 @@ def test_generated_keys_are_32_random_bytes() -> None:
 
 
 @pytest.mark.trap(24)
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         pytest.param("", "no secret key", id="nothing"),

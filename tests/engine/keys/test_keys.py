@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from store import keys
+from tests.support.lists.offenders import each
 
 USER, CLIENT, ONE = "ab0" + "9f" * 14 + "1", "an-App_1", "A-_" * 7 + "z"
 SPELT = [
@@ -47,7 +46,7 @@ SPELT = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "key"), SPELT, ids=[f"{kind} {key[:40]!a}" for kind, key in SPELT])
+@each(("kind", "key"), SPELT, ids=[f"{kind} {key[:40]!a}" for kind, key in SPELT])
 def test_what_is_spelt_is_read(kind: str, key: str) -> None:
     at = keys.read(key)
     assert at is not None
@@ -72,7 +71,7 @@ def test_what_it_is_of_can_be_told() -> None:
     assert (access.name, access.rest) == (ONE, "7")
 
 
-@pytest.mark.parametrize(
+@each(
     "key",
     [
         *("", "x", "{", "{}", "{app:}", "{app:a b}", "{apps}", "{apps}:all:", "{email:}", "{window:address}"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from store.crypto.keyring import KeyFile, KeyRing, Keys, SecretKey
 from store.crypto.seal import MAX_CLIENT_BYTES, Kind, Sealer, Token, fingerprint, new_id, new_user_id
+from tests.support.lists.offenders import each
 
 ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
 FIRST, SECOND, THIRD = (SecretKey(key_id, bytes((key_id,)) * 32) for key_id in (1, 2, 3))
@@ -77,7 +78,7 @@ def test_a_token_with_any_single_character_changed_is_refused() -> None:
 
 
 @pytest.mark.trap(5)
-@pytest.mark.parametrize(
+@each(
     ("sealed_as", "opened_as"),
     [pytest.param(one, other, id=f"{one.name} as {other.name}") for one, other in itertools.permutations(Kind, 2)],
 )
@@ -152,7 +153,7 @@ VALID = SEALER.seal(a_token())
 
 
 @pytest.mark.trap(21)
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         pytest.param("", id="nothing"),
@@ -206,7 +207,7 @@ def test_no_bytes_open_by_chance(kind: Kind, sealed: bytes) -> None:
     assert SEALER.open(kind, as_text(kind, b"\x01" + sealed)) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "token",
     [
         pytest.param(Token(Kind.CODE, "", "app", new_id(), 0), id="no user"),

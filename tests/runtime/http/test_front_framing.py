@@ -14,6 +14,7 @@ from runtime.http.body import BYTES_EACH, MOST_CHUNKS
 from runtime.http.fields import LONGEST_NAME
 from runtime.http.plain_server import MOST_CHUNKS as MOST_PLAIN
 from tests.support.http.fronts import request, running, statuses
+from tests.support.lists.offenders import each
 
 
 class Echo(RequestHandler):
@@ -260,8 +261,8 @@ ALL = [*FINE, *LENGTHS, *CODINGS, *CHUNKS, *LINES, *REQUEST_LINES, *HOSTS, *SIZE
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("front", ["fast", "tornado"])
-@pytest.mark.parametrize(("sent", "expected"), ALL)
+@each("front", ["fast", "tornado"])
+@each(("sent", "expected"), ALL)
 async def test_framing(sent: bytes, expected: dict[str, Outcome], front: str) -> None:
     seen: list[str] = []
     app = Application([("/.*", Echo)], seen=seen, log_function=lambda handler: None)
