@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from store.crypto.keyring import KeyFile, Keys
 from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect, unix_url
 from store.wiring import Store
+from tests.support.processes.forked import Forked
 from tests.support.processes.owners import ROOT
 
 URI = "https://web.example/cb"
@@ -58,20 +60,35 @@ class Said:
         return self.status, told.pop("error"), told.pop("error_description")
 
 
-def child(data_dir: Path, *words: str, stdin: str | int = "", **environ: str) -> Said:
-    """A command as the operator gives it: a process of its own."""
-    given: dict[str, Any] = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin}
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), "--data-dir", str(data_dir), *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**clean_environment(), **environ},
-        **given,
-    )
-    assert "Traceback" not in done.stderr
-    return Said(done.returncode, done.stdout, done.stderr)
+def child(data_dir: Path, *words: str, stdin: str | int = "", anew: bool = False, **environ: str) -> Said:
+    """A command as the operator gives it: a process of its own. It is forked from one that has loaded `manage.py`;
+    `anew` starts Python."""
+    arguments = ["--data-dir", str(data_dir), *words]
+    env = {**clean_environment(), **environ}
+    with tempfile.TemporaryFile() as typed, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        if isinstance(stdin, str):
+            typed.write(stdin.encode())
+            typed.seek(0)
+        streams = {
+            "stdin": typed.fileno() if isinstance(stdin, str) else stdin,
+            "stdout": out.fileno(),
+            "stderr": err.fileno(),
+        }
+        process: subprocess.Popen[bytes] | Forked
+        if anew:
+            process = subprocess.Popen([sys.executable, str(ROOT / "manage.py"), *arguments], env=env, **streams)
+        else:
+            process = Forked("manage.py", arguments, env=env, **streams)
+        try:
+            status = process.wait(60)
+        finally:
+            process.kill()
+        said = []
+        for written in (out, err):
+            written.seek(0)
+            said.append(written.read().decode())
+    assert "Traceback" not in said[1]
+    return Said(status, *said)
 
 
 def clean_environment() -> dict[str, str]:

@@ -28,6 +28,7 @@ from store.wiring import Store
 from tests.support.http import fronts
 from tests.support.http.driver import App, Service
 from tests.support.processes.engines import Engine, valkey
+from tests.support.processes.forked import Forked
 from tests.support.processes.owners import end_stores
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -39,27 +40,33 @@ class Server:
     """A `server.py` in a process group of its own, on a free port, as a context manager.
 
     It begins to start at once; `ready` waits until it listens. `directory` holds what it writes: its data directory
-    `data` (another may be given), its output. Leaving the block kills whatever is left of it.
+    `data` (another may be given), its output. Leaving the block kills whatever is left of it. It is forked from a
+    process that has loaded `server.py`; `anew` starts Python.
     """
 
+    process: subprocess.Popen[bytes] | Forked
+
     def __init__(
-        self, *options: str, port: int = 0, data_dir: Path | None = None, environment: Mapping[str, str] | None = None
+        self,
+        *options: str,
+        port: int = 0,
+        data_dir: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        anew: bool = False,
     ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="server-", dir="/tmp"))
         self.data_dir = data_dir or self.directory / "data"
         self._out, self._log = self.directory / "out", self.directory / "log"
         given = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
-        command = [sys.executable, "server.py", "--port", str(port), "--data-dir", str(self.data_dir), *options]
-        with self._out.open("wb") as out, self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=log,
-                env={**given, "LATCHKEY_HTTP": fronts.CHOSEN, **(environment or {})},
-                start_new_session=True,
-            )
+        env = {**given, "LATCHKEY_HTTP": fronts.CHOSEN, **(environment or {})}
+        arguments = ["--port", str(port), "--data-dir", str(self.data_dir), *options]
+        with self._out.open("wb") as out, self._log.open("wb") as log, Path(os.devnull).open("rb") as nothing:
+            streams = {"stdin": nothing.fileno(), "stdout": out.fileno(), "stderr": log.fileno()}
+            if anew:
+                command = [sys.executable, "server.py", *arguments]
+                self.process = subprocess.Popen(command, cwd=ROOT, env=env, start_new_session=True, **streams)
+            else:
+                self.process = Forked("server.py", arguments, env=env, **streams)
 
     def ready(self, seconds: float = 30.0) -> Self:
         """Waits for the line that says it listens."""

@@ -1,0 +1,163 @@
+"""Processes of `server.py` and of `manage.py` without the second that loading them takes: they are forked from a
+process that has loaded both and done nothing. What is about loading, or command lines, starts Python instead."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+
+
+class Forked:
+    """One such process, in a session of its own. It has of `subprocess.Popen` what tests use."""
+
+    def __init__(
+        self, program: str, arguments: Sequence[str], *, stdin: int, stdout: int, stderr: int, env: Mapping[str, str]
+    ) -> None:
+        self._command = [program, *arguments]
+        self._told, theirs = os.pipe()
+        try:
+            request = json.dumps([program, list(arguments), dict(env)]).encode()
+            control = _loaded()
+            sent = socket.send_fds(control, [len(request).to_bytes(4, "big")], [stdin, stdout, stderr, theirs])
+            assert sent == 4
+            control.sendall(request)
+        finally:
+            os.close(theirs)
+        self.pid = int(self._line(30.0))
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status of a process that has ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status. A signal that ended the process is a negative number."""
+        if self.returncode is None:
+            self.returncode = int(self._line(timeout))
+            os.close(self._told)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _line(self, timeout: float | None) -> bytes:
+        """What the process that forks told: the number of the process, and later its exit status."""
+        if not select.select([self._told], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(self._command, timeout or 0.0)
+        line = b""
+        while not line.endswith(b"\n"):
+            piece = os.read(self._told, 1)
+            assert piece, "the process that forks has ended"
+            line += piece
+        return line
+
+
+@functools.cache
+def _loaded() -> socket.socket:
+    """Starts the process that forks, once in this one. It ends with the socket."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        given = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.processes.forked", str(theirs.fileno())],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            env=given,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    atexit.register(process.wait, 30)
+    atexit.register(ours.close)
+    return ours
+
+
+def main(control: socket.socket) -> int:
+    """Forks until nobody asks any more. Returns, in a forked process, its exit status."""
+    import gc
+
+    import cli.run  # noqa: F401  # what `manage.py` loads for a command
+    import manage
+    import server
+
+    gc.collect()
+    gc.freeze()  # what is loaded is not copied when its garbage is looked for
+    living: dict[int, tuple[int, int]] = {}
+    watched = select.poll()
+    watched.register(control, select.POLLIN)
+    while True:
+        for ready, _ in watched.poll():
+            if ready != control.fileno():
+                watched.unregister(ready)
+                pid, told = living.pop(ready)
+                status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                os.close(ready)
+                with contextlib.suppress(BrokenPipeError):  # nobody waits for it
+                    os.write(told, b"%d\n" % status)
+                os.close(told)
+                continue
+            size, given, _, _ = socket.recv_fds(control, 4, 4)
+            if not size:
+                return 0
+            program, arguments, env = json.loads(_exactly(control, int.from_bytes(size, "big")))
+            pid = os.fork()
+            if pid:
+                for one in given[:3]:
+                    os.close(one)
+                watch = os.pidfd_open(pid)
+                living[watch] = pid, given[3]
+                watched.register(watch, select.POLLIN)
+            else:
+                gc.unfreeze()
+                control.detach()
+                _become(given, env, [program, *arguments])
+                return {"server.py": server.main, "manage.py": lambda: manage.start(sys.argv[1:])}[program]()
+
+
+def _exactly(control: socket.socket, size: int) -> bytes:
+    got = b""
+    while len(got) < size:
+        piece = control.recv(size - len(got))
+        assert piece
+        got += piece
+    return got
+
+
+def _become(given: Sequence[int], env: Mapping[str, str], command: list[str]) -> None:
+    """Takes over what a new process has: its session, its streams, its environment and its command."""
+    os.setsid()
+    *streams, told = given
+    for number, one in enumerate(streams):
+        os.dup2(one, number)
+    os.dup2(told, 3)
+    os.closerange(4, 1024)
+    os.write(3, b"%d\n" % os.getpid())
+    os.close(3)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv[:] = command
+
+
+if __name__ == "__main__":
+    sys.exit(main(socket.socket(fileno=int(sys.argv[1]))))
