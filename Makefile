@@ -15,7 +15,7 @@ PARALLEL ?= -n 4 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
+.PHONY: help run test test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots lint lock
 .PHONY: docs clean
 .PHONY: bench bench-endpoints bench-documents bench-ai bench-peers bench-flat bench-memory bench-waiting bench-overload bench-metrics bench-starting bench-versions bench-docs
 
@@ -25,8 +25,14 @@ help:  ## list these targets
 run: $(VENV)/installed  ## start the server with the demo app (ARGS="--port 0" passes flags)
 	$(BIN)/python server.py --demo $(ARGS)
 
-test: $(VENV)/installed-test  ## run the tests but those of the next two (ARGS="tests/cli/test_settings.py -x" passes arguments)
-	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not bench" $(ARGS)
+test: $(VENV)/installed-test  ## run the tests but those of the next four (ARGS="tests/cli/test_settings.py -x" passes arguments)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not bench and not slow and not engines" $(ARGS)
+
+test-slow: $(VENV)/installed-test  ## run the tests that take long: many processes, or many cases
+	$(BIN)/python -m pytest $(PARALLEL) -m slow $(ARGS)
+
+test-engines: $(VENV)/installed-test  ## run on Redis and on a cluster what `make test` runs on memory and Valkey
+	$(BIN)/python -m pytest $(PARALLEL) -m engines $(ARGS)
 
 test-browser: $(VENV)/installed-test  ## run the tests that drive Chromium
 	$(BIN)/python -m pytest $(PARALLEL) -m browser $(ARGS)

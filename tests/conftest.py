@@ -33,6 +33,7 @@ from tests.support.processes.operating import Home
 from tests.support.processes.owners import end_stores
 from tests.support.store.spender import models_on
 
+HERE = Path(__file__).parent
 STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"
 ENGINES = tuple(os.environ.get("LATCHKEY_TEST_ENGINES", "memory,valkey,redis,cluster").split(","))
 """What the `store` fixture runs on, in turn; `cluster7` is a cluster of Redis 7. Without `memory` among them, the first
@@ -43,7 +44,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 APART = {"browser": ("test_browser",), "bench": ("test_bench", "test_timing")}
 """What files begin with whose tests have a target of `make` of their own: what drives Chromium, and the programs that
-measure."""
+measure. A file of long tests says so by the marker `slow`."""
+
+ENGINES_ALONE = ("redis", "cluster")
+"""The engines on which `make test` runs the tests of tests/engine alone; `make test-engines` runs the others."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -53,12 +57,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, beginnings in APART.items():
             if item.path.name.startswith(beginnings):
                 item.add_marker(marker)
+        called = getattr(item, "callspec", None)
+        elsewhere = runs_with_other_engines(item.path, called and called.params.get("engine_url"))
+        if elsewhere and not any(map(item.get_closest_marker, (*APART, "slow"))):
+            item.add_marker("engines")
         if item.path.parent.name == "http" or item.path.name.startswith("test_pipeline"):
             item.add_marker("front")
         known = vars(item.module).values() if isinstance(item, pytest.Function) else ()
         starts = any(getattr(one, "__module__", "") == "tests.support.processes.processes" for one in known)
         if starts or "http_server" in getattr(item, "fixturenames", ()):
             item.add_marker("http")
+
+
+def runs_with_other_engines(path: Path, engine: str | None) -> bool:
+    """Whether the test of a file is not about the store itself, and this is not its run on memory or Valkey."""
+    return engine in ENGINES_ALONE and "LATCHKEY_TEST_ENGINES" not in os.environ and HERE / "engine" not in path.parents
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -164,7 +177,7 @@ def open_store(io_loop: IOLoop, keys: Keys) -> Iterator[OpenStore]:
 
     def open_one(url: str, timeout: float = 5.0, wait: Wait | None = None) -> Store:
         async def make() -> Store:
-            hasher = PasswordHasher(8192, 1, workers=2, queue=200)
+            hasher = PasswordHasher(64, 1, workers=2, queue=200)
             client = await connect(url, socket_timeout=timeout)
             store = Store(client, keys, hasher, session_idle=14 * 86400, session_lifetime=30 * 86400, wait=wait)
             store.apps.settle = 0

@@ -31,6 +31,8 @@ from tests.support.store.spender import (
     text_of,
 )
 
+pytestmark = pytest.mark.slow
+
 within_a_minute = pytest.mark.gen_test(timeout=60)
 
 EVENTS = events_of(message())

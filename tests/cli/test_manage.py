@@ -26,6 +26,7 @@ from store.wiring import Store
 from tests.support.http.driver import send
 from tests.support.processes.operating import NEW_APP, PASSWORD, URI, Home, child, clean_environment, everything
 from tests.support.processes.owners import ROOT
+from tests.support.processes.processes import Server
 
 
 def test_alone_it_starts_the_store_stops_it_and_the_data_is_kept(data_dir: Path) -> None:
@@ -47,16 +48,9 @@ def test_alone_it_starts_the_store_stops_it_and_the_data_is_kept(data_dir: Path)
 @contextlib.contextmanager
 def server(data_dir: Path, *words: str) -> Iterator[str]:
     """A running server; its URL."""
-    command = [sys.executable, str(ROOT / "server.py"), "--port", "0", "--data-dir", str(data_dir), *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("Latchkey listening on "), line
-        yield line.split()[-1]
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
+    with Server(*words, data_dir=data_dir) as running:
+        yield running.ready().url
+        assert running.stop() == 0
 
 
 def userinfo(url: str, access_token: str) -> tuple[int, Any]:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from store import keys
+from store.engine.embedded import running_socket
 from store.fsck.invariants import INVARIANTS
 from store.wiring import Store
 from tests.support.processes.operating import Home, Said, child
-from tests.support.processes.processes import QUICK, Server
+from tests.support.processes.processes import QUICK, Server, wait_until
 from tests.support.store.holding import connect_app, numbered, stock
 
 
@@ -140,6 +142,10 @@ def test_it_refuses_a_store_that_lives_in_a_server(tmp_path: Path) -> None:
 def test_it_runs_beside_a_server_and_without_one(options: tuple[str, ...]) -> None:
     with Server("--demo", *options, *QUICK) as server:
         server.ready()
+        socket = running_socket(server.data_dir)
+        assert socket
+        with redis.Redis(unix_socket_path=socket) as client:  # what the start was writes itself down a moment later
+            wait_until(lambda: client.exists(*(keys.SECURITY_EVENTS[one] for one in ("people", "operator"))) == 2)
         beside = child(server.data_dir, "fsck", "--deep", "--json")
         assert (beside.json["clean"], beside.json["people"], beside.json["findings"]) == (True, 1, [])
         server.stop()

@@ -33,6 +33,8 @@ from tests.support.store.holding import check_usage
 from tests.support.store.losing import store_on
 from tests.support.store.world import PASSWORD, World, every_key, refusal_of
 
+pytestmark = pytest.mark.slow
+
 WRITERS = 6
 MOST = 55
 PAUSE = 0.02  # seconds by which a write is later than the one before, since the window is 60 a minute

@@ -314,5 +314,6 @@ async def test_tls_is_verified_at_every_node(tmp_path: Path) -> None:
                 await check(url)
 
 
+@pytest.mark.slow
 async def test_the_server_and_its_commands_take_a_cluster_for_any_store(cluster: Cluster, tmp_path: Path) -> None:
     await check_server_and_commands(cluster.url, tmp_path)

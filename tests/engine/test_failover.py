@@ -26,7 +26,7 @@ from tests.support.store.losing import store_on
 
 KEY = spell.shard_users(SHARD)
 
-pytestmark = pytest.mark.gen_test(timeout=60)
+pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from tests.support.http.driver import ALL_SCOPES, PASSWORD, App, Service, json_o
 from tests.support.processes.processes import Pair, driven, pair
 from tests.support.store.spender import NATIVE
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 40 * 2**20
 LARGEST = b'"%b"' % (b"x" * (256 * 2**10 - 2))
 PEOPLE = 16

@@ -24,6 +24,8 @@ from tests.support.store.load import SHARD, at_work, employ, until_each
 from tests.support.store.losing import store_on
 from tests.support.store.world import World
 
+pytestmark = pytest.mark.slow
+
 KEY = spell.shard_users(SHARD)
 
 

@@ -31,7 +31,7 @@ from tests.support.store.losing import store_on
 
 INCR = "return redis.call('INCR', KEYS[1])"
 
-pytestmark = pytest.mark.gen_test(timeout=60)
+pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_
 from tests.support.processes.engines import Engine, valkey
 from tests.support.processes.processes import QUICK, Server, at_once, opened, shared
 
+pytestmark = pytest.mark.slow
+
 within_a_minute = pytest.mark.gen_test(timeout=60)
 Ask = Callable[[], Any]
 

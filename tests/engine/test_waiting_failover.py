@@ -32,7 +32,7 @@ PEOPLE = 6
 ANSWERS = 15
 """So many durable answers of a round, and the primary is killed."""
 
-pytestmark = pytest.mark.gen_test(timeout=90)
+pytestmark = [pytest.mark.gen_test(timeout=90), pytest.mark.slow]
 
 
 @pytest.fixture

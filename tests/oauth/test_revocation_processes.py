@@ -19,6 +19,8 @@ from tests.support.http.driver import App, Service, json_of, send
 from tests.support.processes.engines import DroppingProxy, valkey
 from tests.support.processes.processes import Pair, at_once, driven, opened, pair, refused, shared
 
+pytestmark = pytest.mark.slow
+
 within_a_minute = pytest.mark.gen_test(timeout=60)
 SLACK = 1.0  # seconds for the requests that find out
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-import anthropic
 import pytest
 from tornado.ioloop import IOLoop
 
@@ -29,7 +28,7 @@ from tests.support.processes.engines import FakeClock
 from tests.support.processes.npm import NODE, packages
 from tests.support.store.spender import MODEL, Spender, at_rest, cost, mint, text_of
 
-pytestmark = pytest.mark.gen_test(timeout=60)
+pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 
 TOLD = "Hello, wonderful world!\n\nWhat is new?"
 TOOLS = [{"name": "look_up", "description": "Looks up.", "input_schema": {"type": "object", "properties": {}}}]
@@ -93,6 +92,7 @@ def lossy(io_loop: IOLoop, base_url: str) -> Iterator[Lossy]:
 
 async def python_sdk(job: Job) -> Job:
     """The job by the Python SDK; the Node half is `tests/support/node/job.mjs`."""
+    import anthropic  # a second and more, which runs without this test need not take
 
     def at(base_url: str, token: str) -> anthropic.AsyncAnthropic:
         return anthropic.AsyncAnthropic(base_url=base_url, auth_token=token, timeout=20)

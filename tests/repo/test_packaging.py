@@ -25,6 +25,8 @@ import latchkey
 from cli.commands_parser import build_parser
 from tests.support.http.driver import send
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("cli", "examples", "handlers", "observability", "outbound", "runtime", "settings", "store", "testkit")
 DATA = ("lua", "static", "templates", "examples/templates")

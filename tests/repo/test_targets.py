@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import APART
+from tests.conftest import APART, ENGINES, ENGINES_ALONE, runs_with_other_engines
 
 ROOT = Path(__file__).parent.parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
-TARGETS = ("test", "test-browser", "test-bench")
+TARGETS = ("test", "test-slow", "test-engines", "test-browser", "test-bench")
 
 
 def expression_of(target: str) -> str:
@@ -25,7 +25,7 @@ def expression_of(target: str) -> str:
 def test_each_test_has_exactly_one_target() -> None:
     """Whatever markers of those that the targets know it has."""
     known = {name for target in TARGETS for name in re.findall(r"\w+", expression_of(target))} - {"not", "and", "or"}
-    assert known == set(APART)
+    assert known == {*APART, "slow", "engines"}
     for size in (0, 1):
         for markers in combinations(sorted(known), size):
             has = {name: name in markers for name in known}
@@ -34,9 +34,26 @@ def test_each_test_has_exactly_one_target() -> None:
             assert len(taken) == 1, f"{markers}: {taken}"
 
 
-def test_no_file_has_two_of_these_markers() -> None:
+def test_no_test_has_two_of_these_markers(request: pytest.FixtureRequest) -> None:
     for path in (ROOT / "tests").rglob("test_*.py"):
-        assert sum(path.name.startswith(beginnings) for beginnings in APART.values()) <= 1, path.name
+        beginnings = sum(path.name.startswith(beginning) for beginning in APART.values())
+        assert beginnings + ("pytest.mark.slow" in path.read_text("utf-8")) <= 1, path.name
+    for item in request.session.items:
+        markers = [name for name in (*APART, "slow", "engines") if item.get_closest_marker(name)]
+        assert len(markers) <= 1, f"{item.nodeid}: {markers}"
+
+
+def test_the_contract_of_the_store_is_tried_on_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs elsewhere on some engines is not about the store."""
+    monkeypatch.delenv("LATCHKEY_TEST_ENGINES", raising=False)
+    contract, flow = (ROOT / "tests" / name for name in ("engine/keys/test_fsck.py", "oauth/test_grace.py"))
+    for engine in ENGINES:
+        assert not runs_with_other_engines(contract, engine)
+        assert runs_with_other_engines(flow, engine) == (engine in ENGINES_ALONE)
+    assert not runs_with_other_engines(flow, None)
+    # Where a run names the engines, it has all its tests.
+    monkeypatch.setenv("LATCHKEY_TEST_ENGINES", ",".join(ENGINES))
+    assert not any(runs_with_other_engines(flow, engine) for engine in ENGINES)
 
 
 def test_everything_a_change_must_pass_includes_them() -> None:

@@ -27,6 +27,8 @@ from tests.support.http.steady import HEALTH, Steady, revocation
 from tests.support.processes.engines import Engine, valkey
 from tests.support.processes.processes import QUICK, Server, children, refused
 
+pytestmark = pytest.mark.slow
+
 shapes = pytest.mark.parametrize(
     "shape",
     [

@@ -28,6 +28,8 @@ from tests.support.http.scraping import METRICS, Samples, asked, gains, metrics_
 from tests.support.processes.engines import valkey
 from tests.support.processes.processes import QUICK, Pair, Server, at_once, children, driven, shared, wait_until
 
+pytestmark = pytest.mark.slow
+
 WORKERS = 4
 MODELS = """
 echo = true

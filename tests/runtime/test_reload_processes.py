@@ -27,6 +27,8 @@ from tests.support.processes.engines import valkey
 from tests.support.processes.processes import QUICK, ROOT, Server, children
 from tests.support.processes.reloading import NEW_RING, OLD_RING
 
+pytestmark = pytest.mark.slow
+
 
 def config_file(directory: Path, **values: object) -> str:
     """A configuration file."""

@@ -26,6 +26,8 @@ from tests.support.http.raw_http import SignIn, account, listens, seed_file, sta
 from tests.support.processes.operating import clean_environment
 from tests.support.processes.processes import QUICK, ROOT, Server, children, processes, refused, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def seed(tmp_path: Path) -> str:

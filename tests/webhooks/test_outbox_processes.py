@@ -23,7 +23,7 @@ from tests.conftest import OpenStore, emptied
 from tests.support.store.relaying import READY
 from tests.support.store.world import World
 
-pytestmark = pytest.mark.gen_test(timeout=120)
+pytestmark = [pytest.mark.gen_test(timeout=120), pytest.mark.slow]
 
 RING = KeyRing.generate(1)
 Process = subprocess.Popen[str]

@@ -23,6 +23,8 @@ from tests.support.processes.engines import Engine, valkey
 from tests.support.processes.processes import QUICK, Pair, Server, at_once, driven, opened, pair, shared
 from tests.support.store.hooked import until
 
+pytestmark = pytest.mark.slow
+
 within_a_minute = pytest.mark.gen_test(timeout=60)
 
 

@@ -12,7 +12,7 @@ from tests.support.browser.mailbox import Mailbox, until
 from tests.support.http.driver import Browser
 from tests.support.processes.processes import QUICK, Server
 
-pytestmark = pytest.mark.gen_test(timeout=60)
+pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 
 
 async def forget(server: Server) -> float:

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.processes.processes import ROOT
 
+pytestmark = pytest.mark.slow
+
 LOOPS = ["asyncio", *(["uvloop"] if importlib.util.find_spec("uvloop") else [])]
 
 

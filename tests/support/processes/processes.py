@@ -225,9 +225,15 @@ async def at_once(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 def processes() -> dict[int, tuple[int, str]]:
     """Every living process: its parent and its command line. A zombie does not live."""
-    shown = subprocess.check_output(["ps", "-A", "-ww", "-o", "pid=,ppid=,stat=,args="], text=True)
-    rows = (line.split(None, 3) for line in shown.splitlines())
-    return {int(row[0]): (int(row[1]), row[3]) for row in rows if len(row) == 4 and not row[2].startswith("Z")}
+    found = {}
+    for one in Path("/proc").iterdir():
+        if one.name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                state, parent = (one / "stat").read_bytes().rpartition(b") ")[2].split()[:2]
+                if state not in (b"Z", b"X"):
+                    words = (one / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    found[int(one.name)] = int(parent), words.strip()
+    return found
 
 
 def children(pid: int) -> list[int]:
