@@ -144,8 +144,9 @@ def test_it_runs_beside_a_server_and_without_one(options: tuple[str, ...]) -> No
         server.ready()
         socket = running_socket(server.data_dir)
         assert socket
-        with redis.Redis(unix_socket_path=socket) as client:  # what the start was writes itself down a moment later
-            wait_until(lambda: client.exists(*(keys.SECURITY_EVENTS[one] for one in ("people", "operator"))) == 2)
+        later = keys.SECURITY_EVENTS["people"], keys.SECURITY_EVENTS["operator"], keys.RELAYED
+        with redis.Redis(unix_socket_path=socket) as client:  # what a server writes a moment after it listens
+            wait_until(lambda: client.exists(*later) == len(later))
         beside = child(server.data_dir, "fsck", "--deep", "--json")
         assert (beside.json["clean"], beside.json["people"], beside.json["findings"]) == (True, 1, [])
         server.stop()
