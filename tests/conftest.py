@@ -69,6 +69,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("http")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Spares a run of one of these markers the reading of all other files."""
+    marker, name = config.option.markexpr, collection_path.name
+    if not name.startswith("test_") or collection_path.suffix != ".py" or marker not in (*APART, "slow"):
+        return None
+    has = name.startswith(APART[marker]) if marker in APART else "pytest.mark.slow" in collection_path.read_text()
+    return None if has else True
+
+
 def runs_with_other_engines(path: Path, engine: str | None) -> bool:
     """Whether the test of a file is not about the store itself, and this is not its run on memory or Valkey."""
     return engine in ENGINES_ALONE and "LATCHKEY_TEST_ENGINES" not in os.environ and HERE / "engine" not in path.parents

@@ -18,6 +18,7 @@ from tests.accounts.test_image_upload import SVG, close, opened
 from tests.conftest import OpenStore
 from tests.support.browser.drawing import BLUE, RED, drawn, png_bomb
 from tests.support.http.driver import NAME, Browser, Service, fields_of, json_of, send
+from tests.support.lists.offenders import each
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -150,7 +151,7 @@ async def test_an_address_that_was_made_up_is_not_found(service: Service, path: 
     assert (await send(f"{service.base_url}/picture/{path}")).code in (400, 404)
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "status"),
     [
         pytest.param(b"", 400, id="nothing"),

@@ -11,6 +11,7 @@ from tornado.httpclient import HTTPResponse
 from tests.support.browser import signing
 from tests.support.browser.signing import cookies_of, sign_up, signed_in_as
 from tests.support.http.driver import PASSWORD, Browser, Service, fields_of, json_of
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 
 DAY = 86400
@@ -44,7 +45,7 @@ async def test_one_address_is_one_account_however_it_is_typed(service: Service, 
 
 @pytest.mark.gen_test
 @pytest.mark.trap(21)
-@pytest.mark.parametrize(
+@each(
     ("changes", "words"),
     [
         pytest.param({"email": ""}, "e-mail", id="no address"),

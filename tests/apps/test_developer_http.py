@@ -12,6 +12,7 @@ from tornado.httpclient import HTTPResponse
 from handlers.core.site import Site
 from store.wiring import Store
 from tests.support.http.driver import App, Browser, Service, fields_of, json_of, send
+from tests.support.lists.offenders import each
 
 URI = "https://mine.example/callback"
 
@@ -108,7 +109,7 @@ async def test_each_redirect_uri_that_is_refused_is_named_by_its_line_and_reason
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         pytest.param({"redirect_uris": ""}, id="no redirect URI"),

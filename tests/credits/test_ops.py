@@ -23,6 +23,7 @@ from store.crypto.keyring import Keys
 from store.wiring import Store
 from tests.runtime.test_logging import LOGGERS, assert_none_of
 from tests.support.http.driver import EMAIL, Service, json_of, send, send_raw
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import Engine
 from tests.support.store.losing import losing
 
@@ -152,7 +153,7 @@ async def test_an_amount_is_a_whole_number_in_json_and_its_digits_in_a_form(ops:
     assert await ops.paid() == [2 * int(text), int(text), int(text)]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *("0", str(LARGEST + 1), str(-LARGEST - 1), "9" * 19, "9" * 5000, "5.0", "5e0", "1e400", "0x5", "5_0", "+5"),
@@ -192,7 +193,7 @@ async def test_the_idempotency_key_stands_in_the_header_or_in_the_body(ops: Ops)
     assert await ops.paid() == [5, 5]
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "kind", "status"),
     [
         pytest.param("{", "application/json", 400, id="broken JSON"),
@@ -212,7 +213,7 @@ async def test_a_body_that_is_none(ops: Ops, body: str, kind: str, status: int) 
     assert await ops.paid() == [0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("header", "named"),
     [
         pytest.param(None, False, id="nothing"),

@@ -20,6 +20,7 @@ from handlers.core.site import Site
 from store import keys
 from tests.conftest import OpenStore
 from tests.support.http.driver import Browser, Service
+from tests.support.lists.offenders import each
 from tests.support.store.holding import check_usage, connect_app, numbered, stock, write
 
 DATA, EXPORT = "/account/apps/web-app/data", "/account/apps/web-app/export"
@@ -208,7 +209,7 @@ async def test_who_is_not_signed_in_signs_in_first(service: Service, path: str) 
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize(
+@each(
     ("path", "status"),
     [
         pytest.param(EXPORT + "?format=rar", 400, id="a format there is not"),

@@ -9,6 +9,7 @@ import pytest
 from store.documents.documents import Quotas
 from store.documents.hosting import OwnerLimits
 from tests.support.http.driver import Service, json_of, send_raw
+from tests.support.lists.offenders import each
 from tests.support.store.storing import DATA, LARGEST, Client, assert_refused
 
 pytestmark = pytest.mark.gen_test(timeout=20)
@@ -26,7 +27,7 @@ async def test_good_names(service: Service, document_id: str) -> None:
 
 @pytest.mark.spec("7")
 @pytest.mark.trap(21)
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         pytest.param("_notes/n1", id="a reserved collection"),
@@ -57,7 +58,7 @@ async def test_bad_names(service: Service, path: str) -> None:
 
 @pytest.mark.spec("7")
 @pytest.mark.trap(37)
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         pytest.param(b"", id="nothing"),
@@ -146,7 +147,7 @@ async def test_a_document_without_a_content_type_is_json(service: Service) -> No
     assert (await client.get("notes/n1")).body == b"[1]"
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "path"),
     [
         ("POST", "notes/n1"),

@@ -11,6 +11,7 @@ import pytest
 from store.documents.documents import Quotas
 from store.engine.memory import Room
 from tests.support.http.driver import Service, json_of
+from tests.support.lists.offenders import each
 from tests.support.store.storing import Client, assert_refused
 
 pytestmark = pytest.mark.gen_test(timeout=20)
@@ -57,7 +58,7 @@ async def test_an_item_tells_what_a_read_tells(service: Service) -> None:
 
 
 @pytest.mark.spec("7")
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         "limit=0", "limit=201", "limit=-1", "limit=ten", "limit=1.5", "limit=%D9%A1", "limit=9999", "limit=1&limit=2",

@@ -14,6 +14,7 @@ from store import keys
 from store.errors import StartupError
 from store.seed import SeedReport, seed
 from store.wiring import Store
+from tests.support.lists.offenders import each
 from tests.support.store.world import every_key
 
 SECRET = "s3cret-of_the-web-app-0123456789"
@@ -170,7 +171,7 @@ async def test_a_confidential_app_without_a_secret_has_one_that_nobody_knows(mem
 
 @pytest.mark.trap(24)
 @pytest.mark.gen_test
-@pytest.mark.parametrize(
+@each(
     ("content", "message"),
     [
         pytest.param("{", "line 1, column 2: is not JSON: ", id="no JSON"),

@@ -10,6 +10,7 @@ from tornado.httpclient import HTTPResponse
 
 from store.apps.registration import Registration
 from tests.support.http.driver import CALLBACK, VERIFIER, App, Service, json_of, send
+from tests.support.lists.offenders import each
 
 
 def error_of(response: HTTPResponse) -> tuple[int, str]:
@@ -143,7 +144,7 @@ async def test_credentials_in_header_and_body(service: Service, extra: dict[str,
 @pytest.mark.gen_test
 @pytest.mark.trap(20)
 @pytest.mark.trap(21)
-@pytest.mark.parametrize(
+@each(
     ("header", "error"),
     [
         pytest.param("Basic", (400, "invalid_request"), id="nothing after the scheme"),

@@ -11,6 +11,7 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from tests.support.http.driver import CALLBACK, EMAIL, PASSWORD, Browser, Service, fields_of, json_of, send
+from tests.support.lists.offenders import each
 
 EVIL = "https://evil.test"
 API = ("/api/oauth/token", "/api/oauth/userinfo", "/api/oauth/revoke")
@@ -256,7 +257,7 @@ GETS = (
 @pytest.mark.gen_test
 @pytest.mark.trap(25)
 @pytest.mark.spec("9")
-@pytest.mark.parametrize("path", GETS)
+@each("path", GETS)
 async def test_no_get_answers_304(service: Service, path: str) -> None:
     browser = await service.signed_in()
     access = (await service.tokens(browser=browser))["access_token"]

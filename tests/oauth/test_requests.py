@@ -12,6 +12,7 @@ import pytest
 
 from handlers.core.params import decode_form, parse_pairs
 from tests.support.http.driver import CALLBACK, VERIFIER, Browser, Service, fields_of, json_of, send, send_raw
+from tests.support.lists.offenders import each
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
@@ -151,7 +152,7 @@ async def test_unknown_parameters_are_ignored_and_null_stands_for_none(service: 
 
 @pytest.mark.gen_test
 @pytest.mark.spec("1")
-@pytest.mark.parametrize(
+@each(
     ("kind", "status"),
     [
         pytest.param(FORM, 200, id="form"),
@@ -282,7 +283,7 @@ async def test_broken_text_in_a_query_reaches_no_app(service: Service) -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.spec("1")
-@pytest.mark.parametrize(
+@each(
     ("method", "path"),
     [
         ("GET", "/api/oauth/token"),
@@ -347,8 +348,8 @@ async def test_a_path_that_is_too_long_is_not_found(service: Service, start: str
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("path", ["/signin", "/api/oauth/userinfo", "/api/oauth/token", "/nowhere"])
-@pytest.mark.parametrize(
+@each("path", ["/signin", "/api/oauth/userinfo", "/api/oauth/token", "/nowhere"])
+@each(
     "host",
     [
         *("Host: local host\r\n", "Host: local/host\r\n", "Host: localhost, localhost\r\n", ""),

@@ -15,6 +15,7 @@ from handlers.routes import make_application
 from tests.conftest import OpenStore
 from tests.support.http import fronts
 from tests.support.http.driver import EMAIL, NAME, App, Service, json_of, send
+from tests.support.lists.offenders import each
 from tests.support.processes.engines import DroppingProxy, Engine
 
 
@@ -75,7 +76,7 @@ async def test_a_sign_up_with_an_address_nobody_confirmed_is_not_told_as_confirm
 @pytest.mark.spec("5.4")
 @pytest.mark.spec("7")
 @pytest.mark.trap(21)
-@pytest.mark.parametrize(
+@each(
     "authorization",
     [
         pytest.param("Bearer lk_at_invented", id="an invented token"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests.conftest import APART, ENGINES, ENGINES_ALONE, runs_with_other_engines
+from tests.conftest import APART, ENGINES, ENGINES_ALONE, pytest_ignore_collect, runs_with_other_engines
 
 ROOT = Path(__file__).parent.parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -41,6 +43,17 @@ def test_no_test_has_two_of_these_markers(request: pytest.FixtureRequest) -> Non
     for item in request.session.items:
         markers = [name for name in (*APART, "slow", "engines") if item.get_closest_marker(name)]
         assert len(markers) <= 1, f"{item.nodeid}: {markers}"
+
+
+def test_a_run_of_one_marker_reads_every_file_that_has_it() -> None:
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        has = {marker: path.name.startswith(beginnings) for marker, beginnings in APART.items()}
+        has["slow"] = bool(re.search(r"\bmark\.slow\b", path.read_text("utf-8")))
+        for marker, here in has.items():
+            config: Any = SimpleNamespace(option=SimpleNamespace(markexpr=marker))
+            assert (pytest_ignore_collect(path, config) is None) >= here, f"{path.name}: {marker}"
+    everything: Any = SimpleNamespace(option=SimpleNamespace(markexpr="not slow"))
+    assert pytest_ignore_collect(ROOT / "tests" / "oauth" / "test_flow.py", everything) is None
 
 
 def test_the_contract_of_the_store_is_tried_on_every_engine(monkeypatch: pytest.MonkeyPatch) -> None:

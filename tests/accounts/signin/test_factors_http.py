@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 @pytest.mark.trap(22)
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         *("/signin/second", "/signin/second/options", "/signin/passkey", "/signin/passkey/options", APP, PASSKEYS),
