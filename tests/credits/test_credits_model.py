@@ -24,6 +24,8 @@ from tests.support.processes.engines import Engine, FakeClock
 from tests.support.store.spending import FREE, PRICE, Spender, a_world, affordable, cost, recount
 from tests.support.store.world import VISITOR, refusal_of
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 RING = Keys(KeyRing.parse(KeyRing.generate(1)))
 BOOKS = Bookkeeping(retention=40 * DAY, entries=6)

@@ -25,6 +25,8 @@ from tests.support.processes.engines import Engine, FakeClock
 from tests.support.store.hosted import Keeper
 from tests.support.store.world import VISITOR, World, refusal_of
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 QUOTAS = Quotas(documents=6, collections=3, bytes=60)
 RING = Keys(KeyRing.parse(KeyRing.generate(1)))

@@ -18,6 +18,8 @@ from store.results import Caller
 from tests.support.http import fronts
 from tests.support.store.hosted import Keeper
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 6
 SEED = 20_261
 CALLS = [pytest.param(*one, id=f"{one[1]} {one[0]}") for one in operations()]

@@ -17,6 +17,8 @@ from dev.fuzz.wire import Heard, Wrong, check
 from handlers.oauth.revoke import RevokeHandler
 from tests.support.lists.offenders import each
 
+pytestmark = pytest.mark.slow
+
 MUTANTS = 1_500
 SEED = 20_260
 

@@ -337,7 +337,7 @@ OTHER_STARTS = {
 
 @pytest.mark.parametrize("options", [pytest.param(options, id=name) for name, options in OTHER_STARTS.items()])
 def test_no_other_server_has_any_of_it(options: tuple[str, ...]) -> None:
-    with Server(*QUICK, *options, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
+    with Server(*QUICK, *options, environment={"PYTHONPROFILEIMPORTTIME": "1"}, anew=True) as server:
         server.ready()
         port = int(re.search(r"port (\d+)", server.log)[1])  # type: ignore[index]  # it says where it listens
         with httpx.Client(base_url=f"http://127.0.0.1:{port}") as http:
@@ -349,12 +349,12 @@ def test_no_other_server_has_any_of_it(options: tuple[str, ...]) -> None:
         server.stop()
         loaded = set(re.findall(r"^import time:.*\| +([\w.]+)$", server.log, re.MULTILINE))
         assert {"handlers.oauth.authorize", "handlers.core.page"} <= loaded
-        assert {name for name in loaded if name.partition(".")[0] == "testing"} == set()
+        assert {name for name in loaded if name.partition(".")[0] == "testkit"} == set()
 
 
 def test_a_server_for_tests_does_load_it() -> None:
     """What the test before looks for can be seen."""
-    with Server(*MEMORY, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
+    with Server(*MEMORY, environment={"PYTHONPROFILEIMPORTTIME": "1"}, anew=True) as server:
         server.ready()
         assert re.search(r"\| +testkit\.routes$", server.log, re.MULTILINE)
 

@@ -15,6 +15,8 @@ import pytest
 
 from dev.lab.engines import wait_until
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = "pytester"
 
 ROOT = Path(__file__).resolve().parent.parent.parent

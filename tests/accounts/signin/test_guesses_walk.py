@@ -17,7 +17,7 @@ from tests.support.browser.securing import CONFIRM, SECURITY, Person, says
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.support.processes.engines import FakeClock
 
-pytestmark = pytest.mark.gen_test(timeout=120)
+pytestmark = [pytest.mark.gen_test(timeout=120), pytest.mark.slow]
 
 confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
 

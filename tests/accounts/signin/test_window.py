@@ -20,6 +20,8 @@ from store.wiring import Store
 from tests.support.processes.engines import FakeClock
 from tests.support.store.windows import DRIVER, INCLUDES, LuaWindow, Model
 
+pytestmark = pytest.mark.slow
+
 START = 1_800_000_000_000
 STEP, MINUTE = 3_000, 60_000
 

@@ -63,6 +63,7 @@ async def test_a_store_with_something_of_everything_in_it_is_sound(store: Store)
     assert (report.apps, report.documents) == (4, len(DOCUMENTS) + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("does", "found", "left", "proof", "options"), CASES)
 async def test_what_is_broken_on_purpose_is_found_named_and_put_right(
     one_store: Store, does: Break, found: set[str], left: set[str], proof: Proof, options: dict[str, bool]

@@ -31,6 +31,8 @@ from tests.support.store.losing import store_on
 from tests.support.store.spending import REPLY, Spender
 from tests.support.store.world import CALLBACK, VISITOR, World, to_change
 
+pytestmark = pytest.mark.slow
+
 KEYS = int(os.environ.get("LATCHKEY_FSCK_KEYS", "10000"))
 WALKS = 3
 SETTLE = 2.5

@@ -153,7 +153,7 @@ def test_the_key_file_is_private_and_readable_whatever_the_umask(tmp_path: Path,
 
 def test_processes_that_race_end_with_one_key(tmp_path: Path) -> None:
     program = (
-        "import sys; from store.keyring import KeyFile; print('ready', flush=True); sys.stdin.readline();"
+        "import sys; from store.crypto.keyring import KeyFile; print('ready', flush=True); sys.stdin.readline();"
         "print(KeyFile.open_or_create(sys.argv[1]).ring.front.check_value)"
     )
     racers = [

@@ -171,18 +171,18 @@ class Seen:
 
 
 def at_terminal(*command: str | Path, columns: int = 80, typed: Sequence[tuple[str, str]] = (), **environ: str) -> Seen:
-    """A command at a terminal of so many columns. `typed`: what is typed once something was shown; ^C interrupts."""
+    """A command at a terminal of so many columns: the path of `manage.py` with what follows, which is forked, or what
+    Python is started with. `typed`: what is typed once something was shown; ^C interrupts."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     plain = {name: value for name, value in clean_environment().items() if name not in ("NO_COLOR", "COLUMNS")}
-    process = subprocess.Popen(
-        [sys.executable, *command],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**plain, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **environ},
-        start_new_session=True,
-    )
+    env = {**plain, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **environ}
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    process: subprocess.Popen[bytes] | Forked
+    if Path(command[0]) == ROOT / "manage.py":
+        process = Forked("manage.py", [str(word) for word in command[1:]], env=env, **streams)
+    else:
+        process = subprocess.Popen([sys.executable, *command], env=env, start_new_session=True, **streams)
     os.close(theirs)
     raw, waiting = b"", list(typed)
     try:
