@@ -18,7 +18,7 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from outbound.keyed_semaphore import Fair
+from store.keyed_semaphore import Fair
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address

@@ -11,7 +11,7 @@ from aiohttp.abc import AbstractResolver
 
 from outbound.address_policy import Reach, Resolver, asking
 from outbound.guarded_http import guarded_session, in_words
-from outbound.keyed_semaphore import Fair
+from store.keyed_semaphore import Fair
 
 AT_ONCE = 8
 CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0

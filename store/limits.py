@@ -13,8 +13,8 @@ from store import keys
 from store.crypto.passwords import HasherBusy
 from store.crypto.seal import fingerprint
 from store.engine.scripts import Scripts
-from store.engine.turns import Turns
 from store.errors import StoreError
+from store.keyed_semaphore import Turns
 from store.lifetimes import (
     ADDRESS,
     FORGOT_ADDRESS,
@@ -77,7 +77,7 @@ class Limits:
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
-        self._turns = Turns()
+        self._people = Turns()
 
     async def _take(self, group: Group, what: str) -> Window:
         return await self._take_key(group, keys.window(group.name, what))
@@ -135,7 +135,7 @@ class Limits:
             period=OWN_PASSWORD.period,
         )
         let_in(OWN_PASSWORD, reply)
-        return replace(self.of_session(user, session_id), turn=self._turns.turn(user))
+        return replace(self.of_session(user, session_id), turn=self._people.place(user))
 
     def of_session(self, user: str, session_id: str) -> Taken:
         """What a password that is typed in a live session took, or the answer of a passkey there."""

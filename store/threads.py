@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from store.keyed_semaphore import Turns
 from store.refused import Refused
 
 T = TypeVar("T")
@@ -42,6 +43,20 @@ class Threads:
     def close(self) -> None:
         """Drops what waits and blocks until the calls that run have ended. Later calls are refused."""
         self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+class SharedThreads:
+    """Threads that have one call of each person at a time, whether running or in their queue."""
+
+    def __init__(self, threads: Threads, each: int) -> None:
+        self._threads = threads
+        self._people = Turns(queue=each)
+
+    async def run(self, person: str, work: Callable[..., T], *args: object) -> T:
+        """What the call returns or raises. Raises Refused("rate_limited") where `each` calls of the person are there
+        already, Refused("temporarily_unavailable") when the queue is full."""
+        async with self._people.place(person):
+            return await self._threads.run(work, *args)
 
 
 def _refused() -> Refused:

@@ -41,7 +41,6 @@ from store.engine.connect import check_store, confirmed, connect
 from store.engine.memory import Headroom, Room, room_of
 from store.engine.replicas import Wait
 from store.engine.scripts import Scripts, Watch
-from store.engine.turns import SharedThreads
 from store.errors import StartupError, StoreError, wrapped
 from store.fsck.walk import Fsck
 from store.keystate import LAYOUT, KeyState
@@ -52,7 +51,7 @@ from store.oauth.identity import Identity
 from store.oauth.tokens import Tokens
 from store.operations import Operator
 from store.reencryption import Reencryption
-from store.threads import Threads
+from store.threads import SharedThreads, Threads
 from store.upgrade import Upgrade
 from store.webhooks.deliveries import Deliveries
 from store.webhooks.outbox import Outbox

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from handlers.core.concurrency import Places
-from outbound.keyed_semaphore import Turns
+from store.keyed_semaphore import Turns
 from store.refused import Refused
 from store.results import Window
 from store.threads import Threads
@@ -26,7 +26,7 @@ class Readers:
     def __init__(self, most: int = MOST, each: int = EACH) -> None:
         self.places = Places(most, each, shrinks=True)
         self._threads = Threads("latchkey-read", workers=1, queue=most)
-        self._turns = Turns(1)
+        self._people = Turns(1)
 
     @property
     def queued(self) -> int:
@@ -43,5 +43,5 @@ class Readers:
             return work()
 
         with self.places.place(person, window=window):
-            async with self._turns.place(person):
+            async with self._people.place(person):
                 return await self._threads.run(read)

@@ -15,12 +15,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from urllib.parse import urlsplit
 
 from outbound.address_policy import asking
-from outbound.keyed_semaphore import PART, Fair, Turns, share
 from outbound.webhooks.posting import Answer, Poster
 from outbound.webhooks.retries import pause_after
 from outbound.webhooks.signing import body_of, signed
 from store.apps.webhooks import Target
 from store.errors import StoreError, StoreUnavailable
+from store.keyed_semaphore import PART, Fair, Turns, share
 from store.webhooks.deliveries import Deliveries, Delivery
 
 log = logging.getLogger("latchkey.webhooks")

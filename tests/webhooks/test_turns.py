@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from outbound.keyed_semaphore import Fair, Turns
+from store.keyed_semaphore import Fair, Turns
 
 pytestmark = pytest.mark.gen_test
 

@@ -16,12 +16,12 @@ from store.accounts.signin.sessions import Session
 from store.accounts.signin.totp import TotpSecrets, new_recovery_codes, read_typed
 from store.crypto.seal import Kind, Sealer, Token, new_id
 from store.engine.scripts import Reply, Scripts
-from store.engine.turns import SharedThreads
 from store.errors import StoreError, wrapped
 from store.lifetimes import CHALLENGE, PROOF, UNDO_LINK
 from store.moments import at, epoch_ms
 from store.refused import Refused, Unproved, refuse_signed_out, refuse_unproved
 from store.results import Visitor, warned_of
+from store.threads import SharedThreads
 
 REGISTER = "register"
 MOST_UNDOS = 3  # links that take a first second step back, for one address

@@ -15,12 +15,12 @@ from store.accounts.signin.sessions import Session, Sessions
 from store.accounts.signin.totp import TotpSecrets, read_typed
 from store.crypto.seal import new_id
 from store.engine.scripts import Scripts
-from store.engine.turns import SharedThreads
 from store.errors import StoreError
 from store.lifetimes import CHALLENGE, OWN_PASSKEY, OWN_PASSWORD, PROOF
 from store.limits import OWN_LIMITS, Limits, own_windows
 from store.refused import Refused, SignedOut, let_in, refuse_signed_out
 from store.results import Visitor
+from store.threads import SharedThreads
 
 CONFIRM = "confirm"
 _PASSKEY = "That passkey could not be used here. Try again."

@@ -14,10 +14,10 @@ from store.accounts.signin.sessions import Session, Sessions, SignedIn
 from store.accounts.signin.totp import TotpSecrets, read_typed
 from store.crypto.seal import Kind, Sealer, new_id
 from store.engine.scripts import Reply, Scripts
-from store.engine.turns import SharedThreads
 from store.lifetimes import CHALLENGE, SECOND_STEP
 from store.refused import Refused, SignedOut
 from store.results import Visitor
+from store.threads import SharedThreads
 
 SIGN_IN = "sign-in"
 _PASSKEY = "That passkey is not known here. Sign in with your password."

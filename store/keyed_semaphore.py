@@ -1,4 +1,4 @@
-"""Places that are shared fairly by those who wait for them."""
+"""Semaphores that are shared fairly by those who wait for them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import contextlib
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+
+from store.refused import Refused
 
 PART = 4
 
@@ -24,7 +26,7 @@ class Fair:
     def __init__(self, most: int, part: int = PART) -> None:
         self._most = most
         self._part = part
-        self._held: Counter[str] = Counter()
+        self._taken_by: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._taken = 0
 
@@ -54,23 +56,23 @@ class Fair:
     def release(self, key: str) -> None:
         """Gives a place back."""
         self._taken -= 1
-        self._held[key] -= 1
-        if not self._held[key]:
-            del self._held[key]
+        self._taken_by[key] -= 1
+        if not self._taken_by[key]:
+            del self._taken_by[key]
         self._hand_out()
 
     def _hand_out(self) -> None:
         while self._taken < self._most:
-            ready = [key for key in self._waiting if self._held[key] < self._share(key)]
+            ready = [key for key in self._waiting if self._taken_by[key] < self._share(key)]
             if not ready:
                 return
-            key = min(ready, key=lambda one: self._held[one])
+            key = min(ready, key=lambda one: self._taken_by[one])
             turn = self._waiting[key][0]
             self._drop(key, turn)
             if turn.cancelled():
                 continue  # its task has not run since
             self._taken += 1
-            self._held[key] += 1
+            self._taken_by[key] += 1
             turn.set_result(None)
 
     def _drop(self, key: str, turn: asyncio.Future[None]) -> None:
@@ -82,31 +84,36 @@ class Fair:
             self._waiting[key] = waiting
 
     def _share(self, key: str) -> int:
-        return share(self._most, self._taken, self._held[key], self._part)
+        return share(self._most, self._taken, self._taken_by[key], self._part)
 
 
 @dataclass(slots=True)
 class _Line:
-    places: Fair
+    semaphore: Fair
     length: int = field(default=0)
 
 
 class Turns:
-    """`most` places for each key, shared by the people who want them; an idle key takes no memory. One person holds at
-    most a `part`: 1 is all, 4 a quarter."""
+    """`most` places for each key, shared by the people who want them; an idle key takes no memory. One person gets at
+    most a `part`: 1 is all, 4 a quarter. `queue`: how many may want one key at once, with those that have a place; None
+    for no bound."""
 
-    def __init__(self, most: int, part: int = 1) -> None:
+    def __init__(self, most: int = 1, part: int = 1, *, queue: int | None = None) -> None:
         self._most = most
         self._part = part
+        self._queue = queue
         self._lines: dict[str, _Line] = {}
 
     @contextlib.asynccontextmanager
     async def place(self, key: str, person: str = "") -> AsyncIterator[None]:
-        """Waits for a place, and holds it."""
+        """Waits for a place, and has it as long as the block goes on. Raises Refused("rate_limited") at once where the
+        queue is full."""
         line = self._lines.setdefault(key, _Line(Fair(self._most, self._part)))
+        if self._queue is not None and line.length >= self._queue:
+            raise Refused("rate_limited", "Too many of these are already in progress.", retry_after=1)
         line.length += 1
         try:
-            async with line.places.place(person):
+            async with line.semaphore.place(person):
                 yield
         finally:
             line.length -= 1
