@@ -45,14 +45,14 @@ fuzz: $(VENV)/installed-test  ## fuzz for ten minutes (ARGS="--seconds 36000 --h
 
 # The tests run the fast HTTP server on asyncio's loop, and server processes on uvloop.
 crosscheck: $(VENV)/installed-test  ## run what speaks HTTP on Tornado's HTTP server, and the fast one on uvloop
-	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest $(PARALLEL) -m "http and not front" $(ARGS)
-	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest $(PARALLEL) -m front $(ARGS)
+	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest $(PARALLEL) -m "http and not protocol" $(ARGS)
+	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest $(PARALLEL) -m protocol $(ARGS)
 
 test-cluster: $(VENV)/installed-test  ## run all tests with clusters of Valkey and of Redis 7 for stores
 	LATCHKEY_TEST_ENGINES=cluster,cluster7 $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 test-fsck: $(VENV)/installed-test  ## check a store of 100,000 keys, as the tests do one of 10,000
-	LATCHKEY_FSCK_KEYS=100000 $(BIN)/python -m pytest tests/engine/keys/test_fsck_beside.py $(ARGS)
+	LATCHKEY_FSCK_KEYS=100000 $(BIN)/python -m pytest tests/engine/keys/test_fsck_under_load.py $(ARGS)
 
 test-deploy: $(VENV)/installed-test  ## check the files of deploy/ with the programs they are for (nginx-light, caddy, systemd)
 	$(BIN)/python -m pytest deploy $(ARGS)

@@ -18,7 +18,7 @@ from deploy.programs import ROOT, accepts, changed, ran, tool
 from dev.lab.engines import wait_until
 from dev.lab.ports import free_port
 from tests.ai.test_ai_processes import CONFIG
-from tests.support.http.fronts import Client
+from tests.support.http.http_servers import Client
 from tests.support.http.raw_http import EMAIL, SEED
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.processes.processes import QUICK, Server

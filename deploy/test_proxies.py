@@ -19,9 +19,9 @@ from dev.lab.ports import free_port
 from store.crypto.keyring import KeyRing
 from tests.ai.test_ai_processes import CONFIG
 from tests.support.http.driver import PASSWORD
-from tests.support.http.fronts import Client, request
+from tests.support.http.http_servers import Client, request
 from tests.support.http.raw_http import EMAIL
-from tests.support.http.steady import HEALTH, Steady
+from tests.support.http.steady_clients import HEALTH, Steady
 from tests.support.http.upstream import Plan
 from tests.support.processes.engines import valkey
 from tests.support.processes.processes import QUICK, Server

@@ -30,7 +30,7 @@ class StoreFull(StoreUnavailable):
 
 
 class Unconfirmed(StoreUnavailable):
-    """It was done, but not confirmed by as many replicas as it has to be: a failover may undo it."""
+    """It was done, but too few replicas acknowledged it: a failover may undo it."""
 
     word = "unconfirmed"
 

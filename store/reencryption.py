@@ -20,7 +20,7 @@ from store.apps.apps import Apps
 from store.apps.webhooks import WebhookSecrets
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
-from store.documents.holdings import PAST_ALL
+from store.documents.person_documents import PAST_ALL
 from store.engine.scripts import Scripts
 from store.errors import StoreError, StoreUnavailable, wrapped
 from store.keystate import KeyState

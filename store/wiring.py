@@ -35,8 +35,8 @@ from store.crypto.keyring import Keys
 from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Sealer
 from store.documents.documents import Documents, Quotas
-from store.documents.holdings import Holdings
 from store.documents.hosting import Hosting, OwnerLimits
+from store.documents.person_documents import Holdings
 from store.engine.connect import check_store, confirmed, connect
 from store.engine.memory import Headroom, Room, room_of
 from store.engine.replicas import Wait
@@ -192,7 +192,9 @@ class Store:
     @property
     def queue(self) -> int:
         """Calls that wait for their answer."""
-        return sum(lane.queue for lane in getattr(self.client, "lanes", ()))  # the store in memory has none
+        return sum(
+            lane.queue for lane in getattr(self.client, "pipelined_connections", ())
+        )  # the store in memory has none
 
     async def room(self) -> Room | None:
         """How full the store is; None where it does not say. Raises StoreUnavailable."""

@@ -24,14 +24,14 @@ from store.engine.connect import connect
 from store.engine.embedded import EmbeddedStore
 from store.engine.replicas import Wait
 from store.wiring import Store
-from tests.support.http import fronts
+from tests.support.http import http_servers
 from tests.support.http.driver import Service
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.processes.clusters import Cluster, Replicated
 from tests.support.processes.engines import Engine, FakeClock, redis_server, valkey
-from tests.support.processes.operating import Home
-from tests.support.processes.owners import end_stores
-from tests.support.store.spender import models_on
+from tests.support.processes.operator_commands import Home
+from tests.support.processes.store_owners import end_stores
+from tests.support.store.ai_spender import models_on
 
 HERE = Path(__file__).parent
 STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if elsewhere and not any(map(item.get_closest_marker, (*APART, "slow"))):
             item.add_marker("engines")
         if item.path.parent.name == "http" or item.path.name.startswith("test_pipeline"):
-            item.add_marker("front")
+            item.add_marker("protocol")
         known = vars(item.module).values() if isinstance(item, pytest.Function) else ()
         starts = any(getattr(one, "__module__", "") == "tests.support.processes.processes" for one in known)
         if starts or "http_server" in getattr(item, "fixturenames", ()):
@@ -237,7 +237,7 @@ def http_server(
     request: pytest.FixtureRequest, io_loop: IOLoop, app: Latchkey, _unused_port: tuple[Any, int]
 ) -> Iterator[HTTPServer]:
     """pytest-tornado's, on the HTTP server that this run is about: LATCHKEY_TEST_HTTP is fast or tornado."""
-    server = fronts.chosen(app)
+    server = http_servers.chosen(app)
     server.add_socket(_unused_port[0])
     yield server
     server.stop()

@@ -1,4 +1,4 @@
-"""The ceilings: a server that does nothing, with the front, the event loop and the store client of the product.
+"""The ceilings: a server that does nothing, with the HTTP server, the event loop and the store client of the product.
 
     python -m dev.bench.ceiling --redis-url URL [--port N] [--http FRONT]
 
@@ -64,7 +64,7 @@ async def serve(store_url: str, port: int, front: str) -> None:
 
 
 def make_server(application: Application, front: str) -> HTTPServer:
-    """The HTTP front of the product, or Tornado's own."""
+    """The HTTP server of the product, or Tornado's own."""
     return HTTPServer(application) if front == "tornado" else FrontServer(application)
 
 

@@ -18,7 +18,7 @@ from store.accounts.signin.second_step import SIGN_IN
 from store.crypto.seal import Kind
 from store.oauth.tokens import UnknownUser
 from store.refused import Refused
-from tests.support.http.fronts import request
+from tests.support.http.http_servers import request
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 BEHIND = 6

@@ -26,7 +26,7 @@ from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
 from store.wiring import Store
-from tests.support.http.fronts import FRONTS
+from tests.support.http.http_servers import FRONTS
 from tests.support.processes.engines import Engine, valkey
 
 T = TypeVar("T")

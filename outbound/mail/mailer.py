@@ -172,8 +172,8 @@ class Spool:
 
 
 class Mailer:
-    """Sends letters. `sender` is the address they come from; `confirms`: they reach people, so that an address can be
-    asked to be confirmed. `watch` is told of each letter what it is and what became of it: sent, failed or dropped."""
+    """Sends mails. `sender` is the address they come from; `confirms`: they reach people, so that an address can be
+    asked to be confirmed. `watch` is told of each mail what it is and what became of it: sent, failed or dropped."""
 
     def __init__(
         self,
@@ -204,34 +204,34 @@ class Mailer:
         self.confirms, self._transport, self._sender = other.confirms, other._transport, other._sender
         self._late = other._late
 
-    def post(self, letter: Letter) -> None:
-        """Takes a letter, and returns at once. Where too many wait already, in all, of notices, of its kind by its
+    def post(self, mail: Letter) -> None:
+        """Takes a mail, and returns at once. Where too many wait already, in all, of notices, of its kind by its
         account, or asked for from its network, it is dropped, with a line in the log."""
-        bounds = _bounds(letter)
-        if reason := self._no_place(letter, bounds):
-            log.warning("mail %s dropped: %s", letter.what, reason)
-            return self.watch(letter.what, "dropped")
+        bounds = _bounds(mail)
+        if reason := self._no_place(mail, bounds):
+            log.warning("mail %s dropped: %s", mail.what, reason)
+            return self.watch(mail.what, "dropped")
         for bound in bounds:
             self._waiting[bound.payer] += 1
-        self._notices += letter.rank is Rank.NOTICE
-        task = asyncio.get_running_loop().create_task(self._deliver(letter))
+        self._notices += mail.rank is Rank.NOTICE
+        task = asyncio.get_running_loop().create_task(self._deliver(mail))
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._leave(done, letter))
+        task.add_done_callback(lambda done: self._leave(done, mail))
 
-    def _no_place(self, letter: Letter, bounds: tuple[_Bound, ...]) -> str:
-        """Why a letter cannot wait; empty where it can."""
-        most = MOST_WAITING if letter.undo else min(MOST_OTHERS, MOST_WAITING)
+    def _no_place(self, mail: Letter, bounds: tuple[_Bound, ...]) -> str:
+        """Why a mail cannot wait; empty where it can."""
+        most = MOST_WAITING if mail.undo else min(MOST_OTHERS, MOST_WAITING)
         if len(self._tasks) >= most:
             return f"{most} wait already"
-        if letter.rank is Rank.NOTICE and self._notices >= MOST_NOTICES:
+        if mail.rank is Rank.NOTICE and self._notices >= MOST_NOTICES:
             return f"{MOST_NOTICES} notices wait already"
         full = (bound for bound in bounds if self._waiting[bound.payer] >= bound.most)
         return next((f"{bound.most} {bound.words} wait already" for bound in full), "")
 
-    def _leave(self, task: asyncio.Task[None], letter: Letter) -> None:
+    def _leave(self, task: asyncio.Task[None], mail: Letter) -> None:
         self._tasks.discard(task)
-        self._notices -= letter.rank is Rank.NOTICE
-        for bound in _bounds(letter):
+        self._notices -= mail.rank is Rank.NOTICE
+        for bound in _bounds(mail):
             self._waiting[bound.payer] -= 1
             if not self._waiting[bound.payer]:
                 del self._waiting[bound.payer]
@@ -248,36 +248,36 @@ class Mailer:
                 await asyncio.wait(late)
                 log.warning("%d mails were not sent before the end", len(late))
 
-    async def _deliver(self, letter: Letter) -> None:
+    async def _deliver(self, mail: Letter) -> None:
         try:
-            await self._try(letter)
-            self.watch(letter.what, "sent")
+            await self._try(mail)
+            self.watch(mail.what, "sent")
         except (Undelivered, OSError, ValueError) as error:
             # An OSError of the spool names a path, others may hold the address.
             reason = str(error) if isinstance(error, Undelivered) else type(error).__name__
-            log.warning("mail %s not sent: %s", letter.what, reason)
-            self.watch(letter.what, "failed")
+            log.warning("mail %s not sent: %s", mail.what, reason)
+            self.watch(mail.what, "failed")
         except asyncio.CancelledError:  # the server ends
-            self.watch(letter.what, "dropped")
+            self.watch(mail.what, "dropped")
             raise
 
-    async def _try(self, letter: Letter) -> None:
-        """Sends a letter, with as many tries as it has. Raises Undelivered, OSError, ValueError."""
+    async def _try(self, mail: Letter) -> None:
+        """Sends a mail, with as many tries as it has. Raises Undelivered, OSError, ValueError."""
         stamp, short, maybe_sent = stamp_of(self._sender), len(self._retries), False
-        pauses = (*self._retries, *(self._late if letter.undo else ()), None)
+        pauses = (*self._retries, *(self._late if mail.undo else ()), None)
         for number, pause in enumerate(pauses):
             last = pause is None
             try:
-                async with self._line.place(letter.rank, later=number > 0):
+                async with self._line.place(mail.rank, later=number > 0):
                     last = last or self._line.closing
-                    # It is composed here, since a mail as it is sent takes many times the memory of its letter.
-                    return await self._transport.send(compose(letter, self._sender, stamp))
+                    # It is composed here, since a composed mail takes many times the memory.
+                    return await self._transport.send(compose(mail, self._sender, stamp))
             except Undelivered as failure:
                 maybe_sent = maybe_sent or failure.maybe_sent
                 # Nobody wants the same mail again half an hour later.
                 if not failure.temporary or last or (maybe_sent and number >= short):
                     raise
-            await self._line.pause(letter.rank, _uneven(pause or 0.0))
+            await self._line.pause(mail.rank, _uneven(pause or 0.0))
 
 
 class _Bound(NamedTuple):
@@ -288,13 +288,13 @@ class _Bound(NamedTuple):
     words: str
 
 
-def _bounds(letter: Letter) -> tuple[_Bound, ...]:
-    """What bounds a letter: its account, and the network where it was asked for, if it was."""
-    most = MOST_UNDOS if letter.undo else MOST_ALIKE
-    account = _Bound((letter.payer or letter.to, letter.what, letter.link), most, "of this kind by this account")
-    if not letter.network:
+def _bounds(mail: Letter) -> tuple[_Bound, ...]:
+    """What bounds a mail: its account, and the network where it was asked for, if it was."""
+    most = MOST_UNDOS if mail.undo else MOST_ALIKE
+    account = _Bound((mail.payer or mail.to, mail.what, mail.link), most, "of this kind by this account")
+    if not mail.network:
         return (account,)
-    return account, _Bound((letter.network, "", False), MOST_ASKED, "asked for from this network")
+    return account, _Bound((mail.network, "", False), MOST_ASKED, "asked for from this network")
 
 
 def _uneven(seconds: float) -> float:
@@ -326,18 +326,18 @@ def stamp_of(sender: str) -> Stamp:
     return Stamp(format_datetime(localtime(datetime.now(UTC))), make_msgid(domain=sender.rpartition("@")[2]))
 
 
-def compose(letter: Letter, sender: str, stamp: Stamp | None = None) -> EmailMessage:
+def compose(mail: Letter, sender: str, stamp: Stamp | None = None) -> EmailMessage:
     """The mail as it is sent. Raises ValueError for an address or a subject that would break out of its header."""
     date, message_id = stamp or stamp_of(sender)
     message = EmailMessage(policy=SMTP)
     message["From"] = _address(sender, "Latchkey")
-    message["To"] = _address(letter.to)
-    message["Subject"] = letter.subject
+    message["To"] = _address(mail.to)
+    message["Subject"] = mail.subject
     message["Date"] = date
     message["Message-ID"] = message_id
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: out-of-office replies stay away
     # Quoted-printable breaks links where somebody reads the file, so it is for lines that mail servers refuse.
-    longest = max(len(line.encode()) for line in letter.text.split("\n"))
-    plain = "7bit" if letter.text.isascii() else "8bit"
-    message.set_content(letter.text, cte=plain if longest <= LONGEST_LINE else "quoted-printable")
+    longest = max(len(line.encode()) for line in mail.text.split("\n"))
+    plain = "7bit" if mail.text.isascii() else "8bit"
+    message.set_content(mail.text, cte=plain if longest <= LONGEST_LINE else "quoted-printable")
     return message

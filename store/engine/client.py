@@ -1,4 +1,4 @@
-"""redis-py's client of one server, whose scripts travel on a lane, and its pool for everything else."""
+"""redis-py's client of one server, whose scripts share a pipelined connection, and its pool for the rest."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def pool_options(timeout: float, max_connections: int) -> dict[str, Any]:
 
 
 class Client(Redis):
-    """redis-py's client, but for scripts and GET: those travel on a lane, many at once in one write. Scripts that wait
-    for replicas have lanes of their own."""
+    """redis-py's client, but for scripts and GET: those share a pipelined connection, many in one write. Scripts
+    that wait for replicas have connections of their own."""
 
     lane: Lane
     waiting: WaitingLanes | None = None
@@ -90,7 +90,7 @@ class Client(Redis):
         return self.lane.call(b"GET", name)
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        """Closes the lanes too."""
+        """Closes the pipelined connections too."""
         await self.lane.close()
         if self.waiting:
             await self.waiting.close()

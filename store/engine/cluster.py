@@ -1,4 +1,4 @@
-"""A cluster: redis-py knows its nodes and which of them owns a slot; every command travels on the lane of its node.
+"""A cluster: redis-py knows its nodes and which of them owns a slot; each command travels on the connection of its node.
 
 In redis-py's own client one node that is away makes every next command wait until the slots are read anew, and an
 ASKING may go over another connection than the command it is for. Here a node that is slow or away fails the calls to
@@ -46,7 +46,7 @@ def connect_cluster(url: str, timeout: float, max_connections: int) -> Cluster:
 
 
 class Cluster(RedisCluster):
-    """redis-py's client of a cluster, with a lane to each node. `timeout` is in seconds."""
+    """redis-py's client of a cluster, with a pipelined connection to each node. `timeout` is in seconds."""
 
     def __init__(self, hosts: list[tuple[str, int]], timeout: float, **options: Any) -> None:
         self._hosts = hosts
@@ -182,7 +182,7 @@ class Cluster(RedisCluster):
         return found
 
     def get_default_node(self) -> ClusterNode:
-        """The node for a command without a key: a primary whose lane is open, else each in turn."""
+        """The node for a command without a key: a primary that is connected, else each in turn."""
         primaries = self.get_primaries()
         for node in primaries:
             if node.name in self._lanes and self._lanes[node.name].is_open:
@@ -223,7 +223,7 @@ class Cluster(RedisCluster):
                         await kind.pop(name).close()
 
     async def aclose(self) -> None:
-        """Closes the lanes too."""
+        """Closes the pipelined connections too."""
         if self._reading is not None:
             self._stale = False
             self._reading.cancel()

@@ -1,6 +1,6 @@
 """Script calls on few connections: what one turn of the event loop asks for travels together, answers come in order.
 
-redis-py opens the connection: address, TLS, authentication. Then the lane takes its transport over, writes what has
+redis-py opens the connection: address, TLS, authentication. Then the pipeline takes its transport over, writes what has
 gathered in one piece, and hands each reply to the call that waits for it. Nothing is ever sent twice.
 """
 
@@ -19,7 +19,7 @@ from redis.exceptions import InvalidResponse, ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 MOST_CALLS = 10_000
-"""Calls that wait on a lane for their answers, at most: beyond, the store is slower than what comes in. They are
+"""Calls that wait on a connection for their answers, at most: beyond, the store is slower than what comes in. They are
 bounded in bytes by what the HTTP server lets in: so many connections, a body each."""
 
 _NOTHING = object()

@@ -1,6 +1,6 @@
 """Calls that count once replicas have what they wrote: WAIT goes behind them, in the same write.
 
-WAIT holds up its connection until the replicas have answered, so these calls travel on lanes of their own, and reads
+WAIT holds up its connection until the replicas have answered, so these calls have connections of their own, and reads
 pass them by. What comes while all of them wait gathers, and shares the next WAIT: it covers all that its connection
 wrote before. Nothing is ever sent twice.
 """
@@ -29,14 +29,14 @@ _Call = tuple[tuple[Any, ...], "asyncio.Future[Any]"]
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """By how many replicas a write must be confirmed, and within how many seconds."""
+    """By how many replicas a write must be acknowledged, and within how many seconds."""
 
     replicas: int
     seconds: float
 
 
 class WaitingLanes:
-    """A few lanes to one server, each opened when the others are busy. `timeout` is a lane's, in seconds."""
+    """A few connections to one server, each opened when the others are busy. `timeout` is in seconds."""
 
     def __init__(self, connect: Callable[[], AbstractConnection], timeout: float, wait: Wait) -> None:
         self._loop = asyncio.get_running_loop()
@@ -68,7 +68,7 @@ class WaitingLanes:
         return future
 
     def _flush(self) -> None:
-        """Gives what has gathered to a lane on which nobody waits; without one, the next that is free takes it."""
+        """Gives what has gathered to a connection on which nobody waits; without one, the next free one takes it."""
         self._flushing = False
         lane = next((one for one in self.lanes if one.is_idle), None)
         if lane is None or not self._gathered:

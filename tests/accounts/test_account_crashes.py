@@ -15,7 +15,7 @@ from store.engine.connect import connect
 from store.errors import StoreUnavailable
 from store.refused import Refused
 from tests.support.processes.engines import Engine
-from tests.support.store.losing import SCRIPTS, Armed, losing, store_on
+from tests.support.store.lost_answers import SCRIPTS, Armed, losing, store_on
 from tests.support.store.world import PASSWORD, VISITOR, World, every_key, refusal_of
 
 Crash = Callable[[World, Armed], Awaitable[None]]

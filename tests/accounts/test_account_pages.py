@@ -15,7 +15,7 @@ from store.oauth.grants import MOST_CONNECTED, PAGE
 from store.results import Caller
 from tests.conftest import OpenStore
 from tests.support.http.driver import ALL_SCOPES, Browser, Service, fields_of, send
-from tests.support.store.holding import stock
+from tests.support.store.many_documents import stock
 
 pytestmark = pytest.mark.gen_test
 

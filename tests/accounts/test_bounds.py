@@ -16,10 +16,10 @@ from store.oauth.tokens import TokenResponse
 from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.browser.pages import Page
-from tests.support.http.deciding import DECIDE
+from tests.support.http.decision import DECIDE
 from tests.support.http.driver import Browser, Service
-from tests.support.store.factoring import App, add_passkey, confirm, half_of, is_live, use_passkey
-from tests.support.store.hosted import Keeper
+from tests.support.store.document_app import Keeper
+from tests.support.store.second_factors import App, add_passkey, confirm, half_of, is_live, use_passkey
 from tests.support.store.world import PASSWORD, VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -20,7 +20,7 @@ from store.refused import SignedOut
 from store.wiring import Store
 from tests.accounts.test_links import NEW, text_of
 from tests.support.processes.engines import Engine
-from tests.support.store.losing import SCRIPTS, Armed, losing, store_on
+from tests.support.store.lost_answers import SCRIPTS, Armed, losing, store_on
 from tests.support.store.world import PASSWORD, VISITOR, World, every_key, refusal_of, to_change
 
 pytestmark = pytest.mark.gen_test

@@ -15,9 +15,9 @@ from PIL import Image, ImageDraw, PngImagePlugin
 from dev.fuzz.cost import THREADS
 from handlers.core.image_upload import MOST_BYTES, MOST_PIXELS, MOST_UPLOAD, ROOM, SIDE, Studio, picture_of
 from store.refused import Refused
-from tests.support.browser import drawing
-from tests.support.browser.drawing import BLUE, RED, drawn
+from tests.support.browser import pictures
 from tests.support.browser.pages import ROOT
+from tests.support.browser.pictures import BLUE, RED, drawn
 from tests.support.lists.offenders import each
 
 # As the server has it.
@@ -36,7 +36,7 @@ def logo(form: str, side: int) -> bytes:
     pen = ImageDraw.Draw(image)
     pen.ellipse((side // 10, side // 10, side - side // 10, side - side // 10), outline=RED, width=side // 12)
     pen.rectangle((side // 3, side // 2, side - side // 3, side // 2 + side // 8), fill=BLUE)
-    return drawing.saved(image, form, **({"lossless": True} if form == "WEBP" else {}))
+    return pictures.saved(image, form, **({"lossless": True} if form == "WEBP" else {}))
 
 
 def close(pixel: object, colour: tuple[int, ...]) -> bool:
@@ -57,16 +57,16 @@ def test_a_picture_becomes_a_small_square_one(form: str, size: tuple[int, int]) 
 
 @each("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
 def test_every_kind_of_pixel_is_understood(mode: str) -> None:
-    assert opened(picture_of(drawing.saved(Image.new(mode, (30, 30)), "PNG"))).size == (SIDE, SIDE)
+    assert opened(picture_of(pictures.saved(Image.new(mode, (30, 30)), "PNG"))).size == (SIDE, SIDE)
 
 
 def test_a_print_is_understood_too() -> None:
-    assert opened(picture_of(drawing.saved(Image.new("CMYK", (30, 30)), "JPEG"))).mode == "RGB"
+    assert opened(picture_of(pictures.saved(Image.new("CMYK", (30, 30)), "JPEG"))).mode == "RGB"
 
 
 def test_of_a_telephones_two_pictures_in_one_the_first_is_kept() -> None:
     second = Image.new("RGB", (40, 40), BLUE)
-    file = drawing.saved(Image.new("RGB", (40, 40), RED), "MPO", save_all=True, append_images=[second])
+    file = pictures.saved(Image.new("RGB", (40, 40), RED), "MPO", save_all=True, append_images=[second])
     assert close(opened(picture_of(file)).getpixel((128, 128)), RED)
 
 
@@ -79,7 +79,7 @@ def test_what_is_transparent_stays_so() -> None:
 
 @pytest.mark.parametrize("form", ["GIF", "WEBP", "PNG"])
 def test_of_an_animation_the_first_frame_is_kept(form: str) -> None:
-    made = opened(picture_of(drawing.animated(form)))
+    made = opened(picture_of(pictures.animated(form)))
     assert close(made.convert("RGB").getpixel((128, 128)), RED)
 
 
@@ -98,13 +98,13 @@ def test_of_an_animation_the_first_frame_is_kept(form: str) -> None:
 def test_a_photograph_is_turned_as_it_was_held(orientation: int, red: tuple[int, int]) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation
-    made = opened(picture_of(drawing.halves(exif=exif)))
+    made = opened(picture_of(pictures.halves(exif=exif)))
     assert close(made.getpixel(red), RED)
     assert close(made.getpixel((255 - red[0], 255 - red[1])), BLUE)
 
 
 def test_a_broken_orientation_takes_nothing_away() -> None:
-    assert opened(picture_of(drawing.halves(exif=b"Exif\0\0II*\0\xff\xff\xff\xff"))).size == (SIDE, SIDE)
+    assert opened(picture_of(pictures.halves(exif=b"Exif\0\0II*\0\xff\xff\xff\xff"))).size == (SIDE, SIDE)
 
 
 def test_nothing_of_the_file_goes_on_but_its_pixels() -> None:
@@ -127,7 +127,7 @@ def test_nothing_of_the_file_goes_on_but_its_pixels() -> None:
 
 
 def test_what_no_encoder_makes_small_is_made_worse_until_it_is_small_enough() -> None:
-    assert len(picture_of(drawing.saved(drawing.noise(), "PNG"))) <= MOST_BYTES
+    assert len(picture_of(pictures.saved(pictures.noise(), "PNG"))) <= MOST_BYTES
 
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
@@ -142,14 +142,14 @@ SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
         pytest.param(lambda: drawn("BMP"), id="another format"),
         pytest.param(lambda: drawn("TIFF"), id="yet another format"),
         pytest.param(lambda: drawn("PNG", (300, 300))[:-60], id="a PNG that ends early"),
-        pytest.param(lambda: drawing.halves()[:-200], id="a JPEG that ends early"),
+        pytest.param(lambda: pictures.halves()[:-200], id="a JPEG that ends early"),
         pytest.param(lambda: drawn("WEBP")[:40], id="a WebP that ends early"),
         pytest.param(lambda: drawn("GIF")[:20], id="a GIF that ends early"),
         pytest.param(lambda: b"\x89PNG\r\n\x1a\n" + SVG, id="a signature alone"),
-        pytest.param(lambda: drawing.png_bomb(50_000, 50_000), id="a PNG bomb"),
-        pytest.param(lambda: drawing.png_bomb(2**31 - 1, 2**31 - 1), id="a PNG beyond all measure"),
-        pytest.param(lambda: drawing.webp_bomb(), id="a WebP bomb"),
-        pytest.param(lambda: drawing.many_scans(200), id="a JPEG of endless scans"),
+        pytest.param(lambda: pictures.png_bomb(50_000, 50_000), id="a PNG bomb"),
+        pytest.param(lambda: pictures.png_bomb(2**31 - 1, 2**31 - 1), id="a PNG beyond all measure"),
+        pytest.param(lambda: pictures.webp_bomb(), id="a WebP bomb"),
+        pytest.param(lambda: pictures.many_scans(200), id="a JPEG of endless scans"),
         pytest.param(lambda: b"GIF89a" + b"\xff" * 400, id="a GIF of nonsense"),
         pytest.param(lambda: b"RIFF\xff\xff\xff\xffWEBPVP8 " + bytes(30), id="a WebP of nonsense"),
     ],
@@ -175,8 +175,8 @@ def test_a_large_file_too_has_a_bound_in_pixels(form: str, size: tuple[int, int]
 TOO_LARGE: dict[str, Callable[[], bytes]] = {
     "a progressive JPEG": lambda: drawn("JPEG", (4100, 4000), progressive=True, subsampling=0),
     "one that is sampled coarsely": lambda: drawn("JPEG", (8200, 4000), progressive=True, subsampling=2),
-    "a progressive print": lambda: drawing.saved(Image.new("CMYK", (4100, 3000)), "JPEG", progressive=True),
-    "colour by colour": lambda: drawing.apart((4100, 4000)),
+    "a progressive print": lambda: pictures.saved(Image.new("CMYK", (4100, 3000)), "JPEG", progressive=True),
+    "colour by colour": lambda: pictures.apart((4100, 4000)),
     "as wide as can be": lambda: drawn("JPEG", (65_000, 760)),
 }
 
@@ -190,7 +190,7 @@ def test_a_jpeg_that_would_take_much_memory_is_refused(kind: str) -> None:
 
 def test_a_jpeg_that_would_take_much_time_is_refused() -> None:
     with pytest.raises(Refused) as refused:
-        picture_of(drawing.many_scans(30, (4000, 4000)) + bytes(2**21))
+        picture_of(pictures.many_scans(30, (4000, 4000)) + bytes(2**21))
     assert "Save it again" in refused.value.description
 
 
@@ -198,9 +198,9 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "a PNG of one colour": lambda: drawn("PNG", (2600, 2600)),
     "a transparent WebP of one colour": lambda: drawn("WEBP", (2600, 2600), (0, 0, 0, 0), lossless=True),
     "a GIF of one colour": lambda: drawn("GIF", (2950, 2950)),
-    "a JPEG of many scans": lambda: drawing.many_scans(60, (1400, 1400)),
-    "a PNG of 16 bits": lambda: drawing.png((1700, 1700), 16, 6),
-    "a PNG in seven passes": lambda: drawing.png((2100, 2100), 8, 6, interlaced=True),
+    "a JPEG of many scans": lambda: pictures.many_scans(60, (1400, 1400)),
+    "a PNG of 16 bits": lambda: pictures.png((1700, 1700), 16, 6),
+    "a PNG in seven passes": lambda: pictures.png((2100, 2100), 8, 6, interlaced=True),
 }
 
 
@@ -224,7 +224,7 @@ def test_a_flat_logo_with_transparency_is_no_large_picture(form: str, side: int)
 
 
 def test_a_logo_of_16_bits_may_have_fewer_pixels() -> None:
-    assert opened(picture_of(drawing.png((1670, 1670), 16, 6))).mode == "RGBA"
+    assert opened(picture_of(pictures.png((1670, 1670), 16, 6))).mode == "RGBA"
 
 
 def with_chunks(chunks: bytes) -> bytes:
@@ -237,7 +237,7 @@ def with_segments(segments: bytes) -> bytes:
     return file[:2] + segments + file[2:]
 
 
-PROFILE = drawing.chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(2**20)))
+PROFILE = pictures.chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(2**20)))
 
 
 @pytest.mark.trap(39)
@@ -245,7 +245,7 @@ PROFILE = drawing.chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(2**20)))
     "file",
     [
         pytest.param(with_chunks(PROFILE * 60), id="profiles"),
-        pytest.param(with_chunks(drawing.chunk(b"prVt", b"") * 5000), id="chunks"),
+        pytest.param(with_chunks(pictures.chunk(b"prVt", b"") * 5000), id="chunks"),
         pytest.param(with_segments(b"\xff\xe5\0\2" * 15_000), id="segments"),
     ],
 )
@@ -258,10 +258,10 @@ def test_a_picture_has_no_endless_parts(file: bytes) -> None:
 @pytest.mark.parametrize(
     "file",
     [
-        pytest.param(drawing.png((1670, 1670), 16, 6, interlaced=True), id="16 bits, in seven passes"),
-        pytest.param(drawing.png((2040, 2040), 8, 6, interlaced=True), id="a transparent logo in seven passes"),
-        pytest.param(drawing.png((2360, 2360), 8, 4, interlaced=True), id="grey, in seven passes"),
-        pytest.param(drawing.many_scans(39, (900, 900)), id="a JPEG of many scans"),
+        pytest.param(pictures.png((1670, 1670), 16, 6, interlaced=True), id="16 bits, in seven passes"),
+        pytest.param(pictures.png((2040, 2040), 8, 6, interlaced=True), id="a transparent logo in seven passes"),
+        pytest.param(pictures.png((2360, 2360), 8, 4, interlaced=True), id="grey, in seven passes"),
+        pytest.param(pictures.many_scans(39, (900, 900)), id="a JPEG of many scans"),
         pytest.param(with_segments(b"\xff\xe5\0\2" * 900), id="many segments"),
         pytest.param(drawn("GIF", (2590, 2590), transparency=0), id="a GIF"),
         pytest.param(logo("WEBP", 2000), id="a WebP"),
@@ -289,7 +289,7 @@ def test_a_picture_is_no_endless_line(form: str) -> None:
 
 @pytest.mark.trap(40)
 def test_compressed_text_in_a_picture_is_not_inflated_without_end() -> None:
-    text = drawing.chunk(b"zTXt", b"words\0\0" + zlib.compress(bytes(2**20 - 1)))
+    text = pictures.chunk(b"zTXt", b"words\0\0" + zlib.compress(bytes(2**20 - 1)))
     plain = drawn("PNG")
     assert picture_of(plain[:33] + text + plain[33:])
     with pytest.raises(Refused):
@@ -299,9 +299,9 @@ def test_compressed_text_in_a_picture_is_not_inflated_without_end() -> None:
 LARGEST: dict[str, Callable[[], bytes]] = {
     "a photograph": lambda: drawn("JPEG", (7900, 6300), subsampling=0),
     "a progressive JPEG": lambda: drawn("JPEG", (4000, 4000), progressive=True, subsampling=0),
-    "a progressive print": lambda: drawing.saved(Image.new("CMYK", (4000, 3000)), "JPEG", progressive=True),
-    "a wide progressive print": lambda: drawing.saved(Image.new("CMYK", (17_000, 520)), "JPEG", progressive=True),
-    "a JPEG of many scans": lambda: drawing.many_scans(15, (4000, 4000)),
+    "a progressive print": lambda: pictures.saved(Image.new("CMYK", (4000, 3000)), "JPEG", progressive=True),
+    "a wide progressive print": lambda: pictures.saved(Image.new("CMYK", (17_000, 520)), "JPEG", progressive=True),
+    "a JPEG of many scans": lambda: pictures.many_scans(15, (4000, 4000)),
     "a transparent PNG": lambda: drawn("PNG", (3000, 3000), (0, 0, 0, 0)),
     "a WebP": lambda: drawn("WEBP", (3000, 3000), (0, 0, 0, 0), quality=50),
 }
@@ -310,13 +310,13 @@ DECODE = """
 import sys
 import zlib
 from handlers.core.image_upload import picture_of
-from tests.support.browser import drawing
+from tests.support.browser import pictures
 
 def most():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 
 for form in ("JPEG", "PNG", "WEBP", "GIF"):
-    picture_of(drawing.drawn(form))
+    picture_of(pictures.drawn(form))
 file = sys.stdin.buffer.read()
 before = most()
 picture_of(file)

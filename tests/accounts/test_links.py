@@ -17,7 +17,7 @@ from store.oauth.authorizations import Pending
 from store.refused import Refused, SignedOut
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import App, add_passkey, half_of
+from tests.support.store.second_factors import App, add_passkey, half_of
 from tests.support.store.world import PASSWORD, VISITOR, World, every_key, refusal_of, to_change
 
 pytestmark = pytest.mark.gen_test

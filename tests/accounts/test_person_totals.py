@@ -15,8 +15,8 @@ from store.lifetimes import DAY, GRACE
 from store.refused import Refused
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import confirm_if_needed
-from tests.support.store.hosted import Keeper
+from tests.support.store.document_app import Keeper
+from tests.support.store.second_factors import confirm_if_needed
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=30)

@@ -16,7 +16,7 @@ from handlers.core.image_upload import MOST_UPLOAD, ROOM
 from handlers.core.site import Site
 from tests.accounts.test_image_upload import SVG, close, opened
 from tests.conftest import OpenStore
-from tests.support.browser.drawing import BLUE, RED, drawn, png_bomb
+from tests.support.browser.pictures import BLUE, RED, drawn, png_bomb
 from tests.support.http.driver import NAME, Browser, Service, fields_of, json_of, send
 from tests.support.lists.offenders import each
 

@@ -14,7 +14,7 @@ from store.lifetimes import RENAME
 from store.refused import Refused, SignedOut
 from store.wiring import Store
 from tests.support.lists.offenders import each
-from tests.support.store.spending import DOLLAR, SPENDING, Spender
+from tests.support.store.credit_spender import DOLLAR, SPENDING, Spender
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from tests.support.browser import signing
-from tests.support.browser.signing import cookies_of, sign_up, signed_in_as
+from tests.support.browser import signup
+from tests.support.browser.signup import cookies_of, sign_up, signed_in_as
 from tests.support.http.driver import PASSWORD, Browser, Service, fields_of, json_of
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 
 DAY = 86400
 
-facts, site = signing.facts, signing.site
+facts, site = signup.facts, signup.site
 
 
 @pytest.mark.gen_test

@@ -8,17 +8,17 @@ from store.accounts.links import Changed
 from store.accounts.signin.second_step import Half
 from store.refused import Refused, SignedOut, Unproved
 from store.wiring import Store
-from tests.support.browser import mailing
-from tests.support.browser.mailing import CHANGE, RESET, Post, heading
-from tests.support.browser.securing import SECURITY, Person
+from tests.support.browser import email_links
+from tests.support.browser.email_links import CHANGE, RESET, Post, heading
+from tests.support.browser.second_factors import SECURITY, Person
 from tests.support.http.driver import EMAIL, PASSWORD
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import App, add_passkey, confirm, half_of, is_live
+from tests.support.store.second_factors import App, add_passkey, confirm, half_of, is_live
 from tests.support.store.world import VISITOR, World, refusal_of, to_change
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 A_WEEK = 7 * 86_400
 THIEF, OTHER, NEW_PASSWORD = "thief@example.com", "thief@example.net", "another horse battery"

@@ -11,11 +11,11 @@ from store.apps.registration import Registration
 from store.lifetimes import UNDO_LINK
 from store.wiring import Store
 from tests.accounts.test_undo_address import NEW_PASSWORD, THIEF, confirms, mails, post, site, undo_of
-from tests.support.browser.mailing import Post
+from tests.support.browser.email_links import Post
 from tests.support.http.driver import EMAIL
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import shown
-from tests.support.store.spending import DOLLAR, SPENDING
+from tests.support.store.credit_spender import DOLLAR, SPENDING
+from tests.support.store.second_factors import shown
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

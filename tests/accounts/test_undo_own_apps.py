@@ -13,9 +13,9 @@ from store.wiring import Store
 from tests.accounts.test_undo_address import THIEF, confirms, mails, post, site, undo_of
 from tests.accounts.test_undo_apps import take_back
 from tests.apps.test_owned import register
-from tests.support.browser.mailing import Post
+from tests.support.browser.email_links import Post
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import confirm
+from tests.support.store.second_factors import confirm
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -19,11 +19,11 @@ from store.credits.credits import Bookkeeping
 from store.export import as_lines
 from store.results import Visitor
 from store.wiring import Store
-from tests.support.processes.operating import Home, clean_environment
-from tests.support.processes.owners import ROOT
-from tests.support.store.charging import DOLLAR
-from tests.support.store.factoring import App, add_passkey, confirm
-from tests.support.store.holding import connect_app, write
+from tests.support.processes.operator_commands import Home, clean_environment
+from tests.support.processes.store_owners import ROOT
+from tests.support.store.charges import DOLLAR
+from tests.support.store.many_documents import connect_app, write
+from tests.support.store.second_factors import App, add_passkey, confirm
 
 EMAIL = "ada@example.com"
 KINDS = ("balance", "entry", "opening")

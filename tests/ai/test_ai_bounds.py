@@ -21,9 +21,9 @@ from store.lifetimes import AI
 from store.results import Caller
 from tests.support.http.driver import Service, json_of
 from tests.support.http.upstream import USAGE, Plan, ScriptedUpstream, error, message
-from tests.support.store.factoring import shown
-from tests.support.store.spender import PATIENT, SDK, SHORT, Spender, cost, events_in, hurry, question, session_of
-from tests.support.store.spending import Spender as OnTheStore
+from tests.support.store.ai_spender import PATIENT, SDK, SHORT, Spender, cost, events_in, hurry, question, session_of
+from tests.support.store.credit_spender import Spender as OnTheStore
+from tests.support.store.second_factors import shown
 from tests.support.store.world import VISITOR, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

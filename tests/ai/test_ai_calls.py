@@ -15,7 +15,7 @@ from handlers.core.site import Site
 from outbound.ai.tokens import count
 from tests.support.http.driver import Service, json_of, send_raw
 from tests.support.http.upstream import PING, TEXT, VENDOR_MODEL, Data, Plan, ScriptedUpstream, events_of, message
-from tests.support.store.spender import (
+from tests.support.store.ai_spender import (
     MODEL,
     NATIVE,
     PLENTY,

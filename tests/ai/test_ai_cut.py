@@ -18,7 +18,7 @@ from outbound.ai.models import Limits
 from outbound.ai.tokens import count, count_request
 from tests.support.http.driver import EMAIL, Service
 from tests.support.http.upstream import Data, Plan, ScriptedUpstream, events_of, failing, message
-from tests.support.store.spender import (
+from tests.support.store.ai_spender import (
     OpenStream,
     Spender,
     assert_error,

@@ -24,7 +24,7 @@ from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
 from store.refused import Refused
 from store.wiring import Store
-from tests.support.store.spending import PRICE, Spender, a_world
+from tests.support.store.credit_spender import PRICE, Spender, a_world
 
 RING = Keys(KeyRing.parse(KeyRing.generate(1)))
 ASKED: dict[str, Any] = {"messages": [{"role": "user", "content": "What is the first sentence of this book?"}]}

@@ -14,7 +14,7 @@ from outbound.ai.tokens import count, count_request
 from tests.support.http.driver import Service, json_of, send_raw
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
 from tests.support.processes.engines import FakeClock
-from tests.support.store.spender import (
+from tests.support.store.ai_spender import (
     NATIVE,
     SDK,
     OpenStream,

@@ -18,7 +18,7 @@ from tests.support.http.driver import Service, json_of
 from tests.support.http.raw_http import listens
 from tests.support.http.upstream import KEY, TEXT, VENDOR_MODEL, Plan, ScriptedUpstream, events_of, message
 from tests.support.processes.processes import QUICK, Pair, Server, at_once, driven, pair, shared
-from tests.support.store.spender import (
+from tests.support.store.ai_spender import (
     MODEL,
     PRICE,
     OpenStream,

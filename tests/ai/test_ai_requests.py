@@ -14,8 +14,7 @@ import pytest
 from handlers.core.site import Site
 from tests.support.http.driver import Service, json_of, send
 from tests.support.http.upstream import KEY, VENDOR_MODEL, Plan, ScriptedUpstream, failing, message
-from tests.support.store.factoring import shown
-from tests.support.store.spender import (
+from tests.support.store.ai_spender import (
     NATIVE,
     PLENTY,
     SDK,
@@ -27,6 +26,7 @@ from tests.support.store.spender import (
     question,
     session_of,
 )
+from tests.support.store.second_factors import shown
 from tests.support.store.world import VISITOR
 
 pytestmark = pytest.mark.gen_test(timeout=20)

@@ -18,8 +18,7 @@ from store.wiring import Store
 from tests.support.http.driver import Service, json_of
 from tests.support.http.upstream import Plan, ScriptedUpstream, error, events_of, message
 from tests.support.processes.engines import Engine
-from tests.support.store.losing import Armed, losing
-from tests.support.store.spender import (
+from tests.support.store.ai_spender import (
     PATIENT,
     OpenStream,
     Spender,
@@ -30,6 +29,7 @@ from tests.support.store.spender import (
     question,
     text_of,
 )
+from tests.support.store.lost_answers import Armed, losing
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 

@@ -15,7 +15,7 @@ from outbound.ai import messages
 from outbound.ai.tokens import count, count_request
 from tests.support.http.driver import Service, json_of
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
-from tests.support.store.spender import (
+from tests.support.store.ai_spender import (
     PATIENT,
     SHORT,
     OpenStream,

@@ -12,7 +12,7 @@ from handlers.core.concurrency import Places
 from handlers.core.site import Site
 from tests.support.http.driver import Service
 from tests.support.http.upstream import Plan, ScriptedUpstream
-from tests.support.store.spender import NATIVE, SDK, OpenStream, Spender, at_rest, cost, noticed, question, reached
+from tests.support.store.ai_spender import NATIVE, SDK, OpenStream, Spender, at_rest, cost, noticed, question, reached
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 

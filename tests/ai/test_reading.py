@@ -18,7 +18,7 @@ from store.lifetimes import AI, AI_MODELS
 from store.refused import Refused
 from store.results import Window
 from tests.support.http.driver import Service, json_of
-from tests.support.store.spender import NATIVE, SDK, Spender, question
+from tests.support.store.ai_spender import NATIVE, SDK, Spender, question
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 WINDOW = Window(20, 19, 0)

@@ -11,7 +11,7 @@ from handlers.routes import POLICIES, ROUTES
 from store import keys
 from store.lifetimes import AI, AI_MODELS, DATA_WRITE, Group
 from tests.support.http.driver import ALL_SCOPES, Service, send
-from tests.support.store.spender import Spender, question
+from tests.support.store.ai_spender import Spender, question
 from tests.support.store.windows import full
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -19,7 +19,7 @@ from store.engine.connect import connect
 from store.errors import StoreUnavailable
 from store.wiring import Store
 from tests.support.processes.engines import Engine, valkey
-from tests.support.store.losing import store_on
+from tests.support.store.lost_answers import store_on
 from tests.support.store.world import CALLBACK
 
 ANY = Registration("an-app", "An App", (CALLBACK,), ("profile",))

@@ -12,9 +12,9 @@ from handlers.core.site import Site
 from store.apps.registration import Registration
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, mailer, until
-from tests.support.browser.securing import Person, says
+from tests.support.browser.second_factors import Person, says
 from tests.support.http.driver import CALLBACK, EMAIL, PASSWORD, Service, fields_of
-from tests.support.store.holding import connect_app, write
+from tests.support.store.many_documents import connect_app, write
 from tests.support.store.world import VISITOR
 
 pytestmark = pytest.mark.gen_test(timeout=60)

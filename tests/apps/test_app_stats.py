@@ -15,7 +15,7 @@ from store.lifetimes import DAY, OAUTH
 from store.wiring import Store
 from tests.support.http.driver import Service, send
 from tests.support.processes.engines import FakeClock
-from tests.support.processes.operating import NEW_APP, child
+from tests.support.processes.operator_commands import NEW_APP, child
 from tests.support.processes.processes import QUICK, Server
 from tests.support.store.windows import full
 from tests.support.store.world import World, every_key
@@ -155,7 +155,7 @@ async def test_counting_asks_the_store_nothing(service: Service, monkeypatch: py
     execute, evalsha = client.execute_command, client.evalsha
 
     async def counting(*words: Any, **options: Any) -> Any:
-        if words[0] != "EVALSHA":  # some clients run scripts in this way, and others on a lane
+        if words[0] != "EVALSHA":  # some clients run scripts in this way, and others on a pipelined connection
             sent.append(words)
         return await execute(*words, **options)
 

@@ -19,9 +19,9 @@ from store.refused import SignedOut
 from store.wiring import Store
 from tests.accounts.test_people import everything
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.checking import broken, checked
-from tests.support.store.factoring import confirm
-from tests.support.store.losing import losing
+from tests.support.store.checked_store import broken, checked
+from tests.support.store.lost_answers import losing
+from tests.support.store.second_factors import confirm
 from tests.support.store.world import CALLBACK, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -14,7 +14,7 @@ from store.lifetimes import DAY
 from store.refused import Refused
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
-from tests.support.store.hosted import Keeper
+from tests.support.store.document_app import Keeper
 from tests.support.store.world import World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=30)

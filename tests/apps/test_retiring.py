@@ -15,12 +15,12 @@ from store.lifetimes import GRACE
 from store.reencryption import Progress
 from store.wiring import Store
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.checking import broken, checked
-from tests.support.store.factoring import confirm
-from tests.support.store.holding import rotated
-from tests.support.store.hosted import Keeper
-from tests.support.store.losing import losing
-from tests.support.store.telling import REVOKED, due, told
+from tests.support.store.app_events import REVOKED, due, told
+from tests.support.store.checked_store import broken, checked
+from tests.support.store.document_app import Keeper
+from tests.support.store.lost_answers import losing
+from tests.support.store.many_documents import rotated
+from tests.support.store.second_factors import confirm
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

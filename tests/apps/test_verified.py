@@ -26,8 +26,8 @@ from tests.support.http.driver import App, Browser, Service, answer_of
 from tests.support.http.receiver import answering
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
-from tests.support.processes.operating import Home
-from tests.support.processes.proving import TEXT, Domain
+from tests.support.processes.operator_commands import Home
+from tests.support.processes.proven_domain import TEXT, Domain
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 

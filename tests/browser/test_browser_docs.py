@@ -10,7 +10,7 @@ import pytest
 
 from handlers.openapi.document import document
 from handlers.routes import ROUTES
-from tests.support.browser.touring import ALSO, BURST, LOOK, MODES, NARROWEST, Stand
+from tests.support.browser.tour_kit import ALSO, BURST, LOOK, MODES, NARROWEST, Stand
 from tests.support.browser.webdriver import ENTER, PATIENCE, TAB, Chromium
 from tests.support.processes.npm import packages
 

@@ -16,10 +16,10 @@ from handlers.routes import ROUTES
 from store.fsck.invariants import ERROR
 from tests.support.browser.pages import ROOT, pages
 from tests.support.browser.tour import walk
-from tests.support.browser.touring import Stand, Tour
+from tests.support.browser.tour_kit import Stand, Tour
 from tests.support.browser.webdriver import Chromium
 from tests.support.processes.npm import packages
-from tests.support.store.checking import checked, findings
+from tests.support.store.checked_store import checked, findings
 
 # What these routes answer is a redirect, a file or JSON, or a page that says what is wrong (`message.html`).
 NO_PAGE = {

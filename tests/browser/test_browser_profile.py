@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.browser.drawing import drawn
+from tests.support.browser.pictures import drawn
 from tests.support.browser.webdriver import Chromium
 from tests.support.processes.processes import QUICK, Server
 

@@ -20,7 +20,7 @@ from store.wiring import Store
 from tests.support.browser.demo_site import Browser as AppBrowser
 from tests.support.browser.demo_site import Demo
 from tests.support.http.driver import Browser
-from tests.support.processes.operating import child
+from tests.support.processes.operator_commands import child
 from tests.support.processes.processes import QUICK, Server, children, processes, refused, wait_until
 
 

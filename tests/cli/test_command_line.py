@@ -21,7 +21,7 @@ from settings.declared import SETTINGS
 from store.crypto.keyring import KeyRing
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import valkey
-from tests.support.processes.operating import ROOT, Home, at_terminal, child, clean_environment
+from tests.support.processes.operator_commands import ROOT, Home, at_terminal, child, clean_environment
 
 MANAGE = ROOT / "manage.py"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -24,9 +24,9 @@ from store.engine.embedded import running_socket
 from store.results import Visitor
 from store.wiring import Store
 from tests.support.http.driver import send
-from tests.support.processes.operating import NEW_APP, PASSWORD, URI, Home, child, clean_environment, everything
-from tests.support.processes.owners import ROOT
+from tests.support.processes.operator_commands import NEW_APP, PASSWORD, URI, Home, child, clean_environment, everything
 from tests.support.processes.processes import Server
+from tests.support.processes.store_owners import ROOT
 
 
 def test_alone_it_starts_the_store_stops_it_and_the_data_is_kept(data_dir: Path) -> None:

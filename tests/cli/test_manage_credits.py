@@ -17,9 +17,9 @@ from store.crypto.keyring import KeyFile, Keys
 from store.errors import StoreUnavailable
 from store.wiring import Store
 from tests.support.processes.engines import Engine
-from tests.support.processes.operating import URI, Home, child
-from tests.support.store.charging import DOLLAR, charge, hold
-from tests.support.store.losing import losing
+from tests.support.processes.operator_commands import URI, Home, child
+from tests.support.store.charges import DOLLAR, charge, hold
+from tests.support.store.lost_answers import losing
 
 EMAIL = "ada@example.com"
 LARGEST = 10**12

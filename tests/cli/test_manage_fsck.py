@@ -12,9 +12,9 @@ from store import keys
 from store.engine.embedded import running_socket
 from store.fsck.invariants import INVARIANTS
 from store.wiring import Store
-from tests.support.processes.operating import Home, Said, child
+from tests.support.processes.operator_commands import Home, Said, child
 from tests.support.processes.processes import QUICK, Server, wait_until
-from tests.support.store.holding import connect_app, numbered, stock
+from tests.support.store.many_documents import connect_app, numbered, stock
 
 
 def put(home: Home) -> str:

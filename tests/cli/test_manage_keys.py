@@ -17,7 +17,7 @@ from store.crypto.cipher import Cipher
 from store.crypto.keyring import KeyFile, KeyRing, Keys, SecretKey
 from store.lifetimes import DAY
 from store.wiring import Store
-from tests.support.processes.operating import Home
+from tests.support.processes.operator_commands import Home
 
 
 def test_generate_prints_the_next_key_and_changes_nothing(

@@ -11,7 +11,7 @@ import pytest
 
 import manage
 from store.crypto.keyring import KeyRing
-from tests.support.processes.operating import NEW_APP, PASSWORD, Home, child, everything
+from tests.support.processes.operator_commands import NEW_APP, PASSWORD, Home, child, everything
 
 
 def test_the_password_is_read_from_standard_input(home: Home) -> None:

@@ -15,7 +15,7 @@ from store.errors import StartupError
 from store.seed import seed
 from store.webhooks.deliveries import Event, new_event_id
 from store.wiring import Store
-from tests.support.processes.operating import Home, everything
+from tests.support.processes.operator_commands import Home, everything
 
 URL = "https://web.example/hook"
 

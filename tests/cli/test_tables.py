@@ -10,7 +10,7 @@ import pytest
 
 from cli.terminal.outcome import Outcome
 from cli.terminal.tables import in_words, show
-from tests.support.processes.operating import ROOT, Home, at_terminal
+from tests.support.processes.operator_commands import ROOT, Home, at_terminal
 
 SUB = "0123456789abcdef" * 2
 COLUMNS = ("email", "sub", "status", "name")

@@ -16,7 +16,7 @@ from store.credits.calls import Asked, Hold, Price
 from store.oauth.grants import Grant
 from store.results import Caller
 from store.wiring import Store
-from tests.support.browser.securing import Person
+from tests.support.browser.second_factors import Person
 from tests.support.http.driver import App, Browser, Service, json_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.world import World, refusal_of

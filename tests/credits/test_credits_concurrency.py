@@ -19,7 +19,7 @@ from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.processes.engines import Engine
 from tests.support.processes.processes import at_once
-from tests.support.store.spending import REPLY, Spender, a_world, booked, recount
+from tests.support.store.credit_spender import REPLY, Spender, a_world, booked, recount
 from tests.support.store.world import VISITOR, World, every_key, refusal_of
 
 CROWD = 100

@@ -17,7 +17,7 @@ from store.lifetimes import AI, AI_MODELS
 from store.refused import Refused
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
-from tests.support.store.spending import DOLLAR, FREE, PER, REPLY, Spender, a_world, affordable, cost, recount
+from tests.support.store.credit_spender import DOLLAR, FREE, PER, REPLY, Spender, a_world, affordable, cost, recount
 from tests.support.store.world import refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)

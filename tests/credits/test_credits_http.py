@@ -13,8 +13,8 @@ from store import keys
 from tests.support.http.driver import Service, json_of, send
 from tests.support.http.upstream import VENDOR_MODEL, Plan, ScriptedUpstream, failing
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import shown
-from tests.support.store.spender import MODEL, PLENTY, PRICE, Spender, assert_error, mint, question, session_of
+from tests.support.store.ai_spender import MODEL, PLENTY, PRICE, Spender, assert_error, mint, question, session_of
+from tests.support.store.second_factors import shown
 from tests.support.store.world import VISITOR
 
 pytestmark = pytest.mark.gen_test(timeout=20)

@@ -21,8 +21,8 @@ from store.lifetimes import GRACE, PROOF
 from store.refused import Unproved
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import confirm
-from tests.support.store.spending import DOLLAR, FREE, SPENDING, Spender, a_world, recount
+from tests.support.store.credit_spender import DOLLAR, FREE, SPENDING, Spender, a_world, recount
+from tests.support.store.second_factors import confirm
 from tests.support.store.world import VISITOR, World, every_key, refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)

@@ -15,8 +15,8 @@ from store.lifetimes import ACCESS_TOKEN
 from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.losing import losing
-from tests.support.store.spending import REPLY, SPENDING, Spender, a_world, recount
+from tests.support.store.credit_spender import REPLY, SPENDING, Spender, a_world, recount
+from tests.support.store.lost_answers import losing
 from tests.support.store.world import World, every_key, refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)

@@ -21,7 +21,7 @@ from store.engine.connect import connect
 from store.lifetimes import ACCESS_TOKEN, AI_REPLY, CREDIT_KEY, DAY, GRACE
 from store.wiring import Store
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.spending import FREE, PRICE, Spender, a_world, affordable, cost, recount
+from tests.support.store.credit_spender import FREE, PRICE, Spender, a_world, affordable, cost, recount
 from tests.support.store.world import VISITOR, refusal_of
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from store.errors import StoreError
 from store.lifetimes import AI_REPLY, DAY
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
-from tests.support.store.spending import REPLY, Spender, a_world, recount
+from tests.support.store.credit_spender import REPLY, Spender, a_world, recount
 from tests.support.store.world import World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

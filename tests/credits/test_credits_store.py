@@ -13,8 +13,8 @@ from store.lifetimes import CREDIT_KEY, DAY
 from store.refused import Refused
 from store.wiring import Store
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.losing import losing
-from tests.support.store.spending import DOLLAR, Spender, a_world, booked, recount
+from tests.support.store.credit_spender import DOLLAR, Spender, a_world, booked, recount
+from tests.support.store.lost_answers import losing
 from tests.support.store.world import VISITOR, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

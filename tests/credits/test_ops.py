@@ -25,7 +25,7 @@ from tests.runtime.test_logging import LOGGERS, assert_none_of
 from tests.support.http.driver import EMAIL, Service, json_of, send, send_raw
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import Engine
-from tests.support.store.losing import losing
+from tests.support.store.lost_answers import losing
 
 KEY, OTHER = "operator-key_0123456789-abcdefgh", "B" * 43
 JSON = {"Content-Type": "application/json"}

@@ -6,18 +6,18 @@ import pytest
 
 from store import keys
 from store.lifetimes import SPENDING_MAIL
-from tests.support.browser import mailing
-from tests.support.browser.mailing import Post, heading
-from tests.support.browser.securing import Person, text_of
-from tests.support.http.deciding import DECIDE
+from tests.support.browser import email_links
+from tests.support.browser.email_links import Post, heading
+from tests.support.browser.second_factors import Person, text_of
+from tests.support.http.decision import DECIDE
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import shown
+from tests.support.store.second_factors import shown
 from tests.support.store.world import VISITOR, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 APPS = "/account/apps"
 LIMIT, REVOKE = f"{APPS}/web-app/limit", f"{APPS}/web-app/revoke"

@@ -21,7 +21,7 @@ from store import keys
 from tests.conftest import OpenStore
 from tests.support.http.driver import Browser, Service
 from tests.support.lists.offenders import each
-from tests.support.store.holding import check_usage, connect_app, numbered, stock, write
+from tests.support.store.many_documents import check_usage, connect_app, numbered, stock, write
 
 DATA, EXPORT = "/account/apps/web-app/data", "/account/apps/web-app/export"
 DOCUMENTS = {

@@ -12,7 +12,7 @@ from store.crypto.cipher import OVERHEAD_BYTES, Cipher
 from store.crypto.keyring import KeyFile, KeyRing, Keys
 from store.errors import StoreError
 from store.wiring import Store
-from tests.support.store.hosted import Keeper
+from tests.support.store.document_app import Keeper
 from tests.support.store.world import World, every_key, refusal_of
 
 USER, CLIENT, NAME = "0" * 32, "app", "notes/n1"

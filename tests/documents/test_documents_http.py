@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.http.driver import Service, json_of, send, send_raw
 from tests.support.lists.offenders import each
-from tests.support.store.storing import DATA, LARGEST, Client, assert_refused
+from tests.support.store.documents_http import DATA, LARGEST, Client, assert_refused
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 

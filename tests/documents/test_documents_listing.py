@@ -12,7 +12,7 @@ from store.documents.documents import Quotas
 from store.engine.memory import Room
 from tests.support.http.driver import Service, json_of
 from tests.support.lists.offenders import each
-from tests.support.store.storing import Client, assert_refused
+from tests.support.store.documents_http import Client, assert_refused
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 

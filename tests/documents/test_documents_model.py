@@ -22,7 +22,7 @@ from store.lifetimes import GRACE
 from store.results import Caller
 from store.wiring import Store
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.hosted import Keeper
+from tests.support.store.document_app import Keeper
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.slow

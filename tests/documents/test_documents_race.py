@@ -20,7 +20,7 @@ from tests.conftest import OpenStore
 from tests.support.http.driver import Service, json_of, send
 from tests.support.processes.engines import Engine
 from tests.support.processes.processes import Pair, at_once, driven, pair
-from tests.support.store.hosted import Keeper
+from tests.support.store.document_app import Keeper
 from tests.support.store.world import World, refusal_of
 
 CROWD = 100

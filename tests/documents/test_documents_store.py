@@ -16,7 +16,7 @@ from store.refused import Refused
 from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.processes.engines import DroppingProxy, Engine, FakeClock
-from tests.support.store.hosted import GROUPS, Keeper
+from tests.support.store.document_app import GROUPS, Keeper
 from tests.support.store.world import World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=30)

@@ -27,10 +27,10 @@ from store.wiring import Store
 from tests.support.http.driver import send
 from tests.support.processes.clusters import Cluster
 from tests.support.processes.engines import redis_server, valkey
-from tests.support.processes.operating import Said, child
+from tests.support.processes.operator_commands import Said, child
 from tests.support.processes.processes import QUICK, Server, opened, wait_until
-from tests.support.store.holding import check_usage
-from tests.support.store.losing import store_on
+from tests.support.store.lost_answers import store_on
+from tests.support.store.many_documents import check_usage
 from tests.support.store.world import PASSWORD, World, every_key, refusal_of
 
 pytestmark = pytest.mark.slow

@@ -23,9 +23,9 @@ from tests.apps.test_app_cache import until
 from tests.engine.keys.test_check_store import certificate
 from tests.support.processes.clusters import Cluster, Node
 from tests.support.processes.engines import redis_server, valkey
-from tests.support.processes.owners import ROOT
-from tests.support.processes.whole import check_server_and_commands
-from tests.support.store.losing import store_on
+from tests.support.processes.store_owners import ROOT
+from tests.support.processes.whole_service import check_server_and_commands
+from tests.support.store.lost_answers import store_on
 from tests.support.store.world import World
 
 RIGHTS = re.compile(r"user latchkey on >\S+ (.*)")
@@ -132,7 +132,7 @@ async def test_while_a_slot_moves_commands_follow_and_scripts_wait(cluster: Clus
             pass
 
 
-async def test_a_command_follows_to_a_node_that_owns_nothing_yet_and_its_lane_ends_when_it_leaves(
+async def test_a_command_follows_to_a_node_that_owns_nothing_yet_and_its_connection_ends_when_it_leaves(
     lone: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REFRESH_SECONDS", 0.01)

@@ -16,7 +16,7 @@ from store.errors import StoreUnavailable
 from tests.engine.test_store_faults import RUNNING, outcome_of
 from tests.support.processes.clusters import Cluster
 from tests.support.processes.engines import DroppingProxy
-from tests.support.store.losing import SCRIPTS, Armed, store_on
+from tests.support.store.lost_answers import SCRIPTS, Armed, store_on
 from tests.support.store.world import World
 
 pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.trap(32)]

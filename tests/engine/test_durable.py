@@ -17,7 +17,7 @@ from store.refused import Refused, SignedOut, Unproved
 from tests.engine.test_scripts import code_of, own_body
 from tests.support.calls.every import CALLS
 from tests.support.processes.engines import Engine
-from tests.support.store.losing import SCRIPTS, store_on
+from tests.support.store.lost_answers import SCRIPTS, store_on
 from tests.support.store.world import World
 
 WRITES = re.compile(

@@ -21,7 +21,7 @@ from settings.declared import Settings
 from store.engine.datadir import Files, Lock, connects
 from store.engine.embedded import EmbeddedStore, open_for_manage, running_socket
 from store.errors import StartupError
-from tests.support.processes.owners import dies, end_stores, get, owner, put, told
+from tests.support.processes.store_owners import dies, end_stores, get, owner, put, told
 
 LONG = "d" * 120
 

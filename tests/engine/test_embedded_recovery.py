@@ -21,7 +21,7 @@ from store.engine import embedded
 from store.engine.datadir import Files, connects, is_store, record_socket, recorded_socket
 from store.engine.embedded import EmbeddedStore, running_socket
 from store.errors import StartupError
-from tests.support.processes.owners import dies, end_stores, get, owner, put, told
+from tests.support.processes.store_owners import dies, end_stores, get, owner, put, told
 
 LONG = "d" * 120
 

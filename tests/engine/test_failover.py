@@ -22,7 +22,7 @@ from tests.conftest import OpenStore
 from tests.support.http.driver import CALLBACK, Service
 from tests.support.processes.clusters import Cluster, Node
 from tests.support.store.load import SHARD, acknowledged, at_work, check_survival, employ, until_each
-from tests.support.store.losing import store_on
+from tests.support.store.lost_answers import store_on
 
 KEY = spell.shard_users(SHARD)
 

@@ -25,8 +25,8 @@ from store.refused import Refused
 from store.wiring import Store
 from tests.support.calls.every import CALLS
 from tests.support.processes.engines import Engine
-from tests.support.store.hosted import Keeper
-from tests.support.store.losing import store_on
+from tests.support.store.document_app import Keeper
+from tests.support.store.lost_answers import store_on
 from tests.support.store.world import CALLBACK, SCOPES, VISITOR, World
 
 REFUSED = {

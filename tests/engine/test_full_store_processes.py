@@ -13,7 +13,7 @@ from outbound.ai.echo import ECHO
 from store.engine.memory import room_of
 from tests.support.http.driver import ALL_SCOPES, PASSWORD, App, Service, json_of, send
 from tests.support.processes.processes import Pair, driven, pair
-from tests.support.store.spender import NATIVE
+from tests.support.store.ai_spender import NATIVE
 
 pytestmark = pytest.mark.slow
 

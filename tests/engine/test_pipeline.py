@@ -207,7 +207,7 @@ async def test_a_steady_stream_of_answers_is_never_cut_off(valkey_engine: Engine
 
 
 @pytest.mark.gen_test
-async def test_a_lane_takes_so_many_calls_and_no_more(mortal: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_takes_so_many_calls_and_no_more(mortal: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "MOST_CALLS", 3)
     async with lane_to(mortal.url) as lane:
         found = await asyncio.gather(*(lane.call(b"PING") for _ in range(5)), return_exceptions=True)

@@ -21,7 +21,7 @@ from tests.support.calls.prepared import Call
 from tests.support.http.driver import Service
 from tests.support.processes.clusters import Cluster, Node
 from tests.support.store.load import SHARD, at_work, employ, until_each
-from tests.support.store.losing import store_on
+from tests.support.store.lost_answers import store_on
 from tests.support.store.world import World
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from store import keys
 from store.engine.restored import ACCESS, end_access
 from store.refused import SignedOut
 from store.wiring import Store
-from tests.support.store.hosted import Keeper
+from tests.support.store.document_app import Keeper
 from tests.support.store.world import PASSWORD, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

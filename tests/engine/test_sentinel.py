@@ -25,9 +25,9 @@ from tests.conftest import OpenStore
 from tests.support.http.driver import Service
 from tests.support.processes.clusters import SERVICE, Replicated
 from tests.support.processes.engines import DroppingProxy, Engine, valkey
-from tests.support.processes.whole import check_server_and_commands
+from tests.support.processes.whole_service import check_server_and_commands
 from tests.support.store.load import acknowledged, at_work, check_survival, employ, until_each
-from tests.support.store.losing import store_on
+from tests.support.store.lost_answers import store_on
 
 INCR = "return redis.call('INCR', KEYS[1])"
 
@@ -179,7 +179,7 @@ async def test_a_replica_refuses_a_write_and_its_connection_is_left(watched: Rep
     client = await connect(watched.replica().url)
     with pytest.raises(StoreUnavailable), wrapped():
         await client.eval(INCR, 1, "n")
-    assert not client.lane.is_open  # type: ignore[attr-defined]  # a client with a lane
+    assert not client.lane.is_open  # type: ignore[attr-defined]  # a client that pipelines
     await client.aclose()
 
 

@@ -15,7 +15,7 @@ from store.errors import StoreUnavailable
 from tests.support.calls.every import CALLS
 from tests.support.calls.prepared import Call, Prepared, methods_of
 from tests.support.processes.engines import Engine, valkey
-from tests.support.store.losing import SCRIPTS, Armed, losing, store_on
+from tests.support.store.lost_answers import SCRIPTS, Armed, losing, store_on
 from tests.support.store.world import VISITOR, World, refusal_of
 
 # One call for each script: the first of the table that runs it.

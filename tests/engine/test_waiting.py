@@ -25,9 +25,9 @@ from tests.engine.test_pipeline import Noted
 from tests.repo.test_layers import ROOT
 from tests.support.http.driver import Service, json_of
 from tests.support.processes.engines import DroppingProxy, Engine
-from tests.support.processes.following import Followed
-from tests.support.store.losing import store_on
-from tests.support.store.spending import DOLLAR, Spender, a_world
+from tests.support.processes.primary_and_replica import Followed
+from tests.support.store.credit_spender import DOLLAR, Spender, a_world
+from tests.support.store.lost_answers import store_on
 from tests.support.store.world import VISITOR, World, refusal_of
 
 COUNT = "return redis.call('INCR', KEYS[1])"
@@ -103,7 +103,7 @@ async def test_a_silent_replica_is_told_in_time_and_holds_up_nothing_else(follow
         began, calls = clock(), []
         for _ in range(3 * LANES):
             calls.append(waiting.call(b"EVAL", COUNT, 1, "n"))
-            await asyncio.sleep(0)  # a turn for each, and so a lane for each of the first
+            await asyncio.sleep(0)  # a turn for each, and so a connection for each of the first
         for _ in range(20):
             asked = clock()
             assert await client.eval(READ, 1, "other") == b"1"
@@ -111,7 +111,7 @@ async def test_a_silent_replica_is_told_in_time_and_holds_up_nothing_else(follow
         found = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(answer) for answer in found] == [Unconfirmed] * len(calls)
         assert str(found[0]) == "0 of 1 replicas confirmed it within 0.3 s"
-        # Two rounds: a group on each lane, and then all that gathered meanwhile, with one WAIT.
+        # Two rounds: a group on each connection, and then all that gathered meanwhile, with one WAIT.
         assert clock() - began < 4 * SHORT.seconds
         assert followed.asked("wait") == LANES + 1
         assert await client.eval(READ, 1, "n") == b"%d" % len(calls)

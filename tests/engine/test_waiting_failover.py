@@ -21,10 +21,10 @@ from tests.conftest import OpenStore
 from tests.engine.test_cluster import COUNT, key_at
 from tests.support.http.driver import Service
 from tests.support.processes.clusters import Cluster, Node, Replicated
-from tests.support.processes.following import Followed
+from tests.support.processes.primary_and_replica import Followed
+from tests.support.store.credit_spender import DOLLAR
 from tests.support.store.load import at_work, employ, until_each
-from tests.support.store.losing import store_on
-from tests.support.store.spending import DOLLAR
+from tests.support.store.lost_answers import store_on
 from tests.support.store.world import World
 
 ROUNDS = 6

@@ -21,7 +21,7 @@ from store.wiring import Store
 from tests.frozen import answers, command_line, interface, kit, running, source, stored
 from tests.frozen.compare import agree, hold, snapshot
 from tests.support.processes.engines import valkey
-from tests.support.store.checking import Furnished, few_shards, one_store
+from tests.support.store.checked_store import Furnished, few_shards, one_store
 
 __all__ = ["few_shards", "one_store"]  # fixtures
 

@@ -11,7 +11,7 @@ from store.lifetimes import GRACE
 from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.hosted import Keeper
+from tests.support.store.document_app import Keeper
 from tests.support.store.world import VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=30)

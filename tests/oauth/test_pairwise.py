@@ -11,9 +11,9 @@ from store.crypto.pairwise import Pairwise
 from store.lifetimes import GRACE
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
-from tests.support.store.holding import rotated
-from tests.support.store.hosted import Keeper
-from tests.support.store.telling import wanted
+from tests.support.store.app_events import wanted
+from tests.support.store.document_app import Keeper
+from tests.support.store.many_documents import rotated
 from tests.support.store.world import World
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -26,7 +26,7 @@ from tests.support.http.driver import Service
 from tests.support.http.upstream import TEXT, USAGE, Plan, ScriptedUpstream, error, events_of, failing, message
 from tests.support.processes.engines import FakeClock
 from tests.support.processes.npm import NODE, packages
-from tests.support.store.spender import MODEL, Spender, at_rest, cost, mint, text_of
+from tests.support.store.ai_spender import MODEL, Spender, at_rest, cost, mint, text_of
 
 pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 

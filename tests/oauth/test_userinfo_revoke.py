@@ -13,7 +13,7 @@ from tornado.testing import bind_unused_port
 from handlers.core.site import Site
 from handlers.routes import make_application
 from tests.conftest import OpenStore
-from tests.support.http import fronts
+from tests.support.http import http_servers
 from tests.support.http.driver import EMAIL, NAME, App, Service, json_of, send
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import DroppingProxy, Engine
@@ -319,7 +319,7 @@ def failing(io_loop: IOLoop, open_store: OpenStore, valkey_engine: Engine) -> It
     with DroppingProxy(valkey_engine) as proxy:
         socket, port = bind_unused_port()
         site = Site(open_store(proxy.url), f"http://localhost:{port}")
-        server = fronts.chosen(make_application(site))
+        server = http_servers.chosen(make_application(site))
         server.add_socket(socket)
         made = Service(site.base_url, site.store)
         io_loop.run_sync(made.populate)

@@ -15,7 +15,7 @@ from dev.bench import overload
 from dev.bench.overload import BOUND, UNBOUND, figures, load_table, recovery
 from dev.bench.parts import results
 from dev.bench.parts.probe import Probe, Seen
-from tests.support.http.fronts import request, running, until
+from tests.support.http.http_servers import request, running, until
 
 BEFORE = [Seen(at / 100, 0.002, 200) for at in range(100)]
 

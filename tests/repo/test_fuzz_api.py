@@ -15,8 +15,8 @@ from dev.fuzz.target import Target
 from dev.fuzz.tokens import Cast
 from store.names import SCOPES
 from store.results import Caller
-from tests.support.http import fronts
-from tests.support.store.hosted import Keeper
+from tests.support.http import http_servers
+from tests.support.store.document_app import Keeper
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ CALLS = [pytest.param(*one, id=f"{one[1]} {one[0]}") for one in operations()]
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    with Target(fronts.CHOSEN) as target:
+    with Target(http_servers.CHOSEN) as target:
         cast = target.run(Cast.make(target))
         made = Api(target, cast)
         yield made

@@ -19,7 +19,7 @@ from dev.fuzz.tokens import Cast
 from dev.fuzz.wire import Wrong
 from handlers.oauth.revoke import RevokeHandler
 from handlers.routes import POSTS, ROUTES
-from tests.support.http import fronts
+from tests.support.http import http_servers
 
 STEP = 61
 """Of the hostile requests, every so many are sent here; all of them with `make fuzz`."""
@@ -27,7 +27,7 @@ STEP = 61
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    with Target(fronts.CHOSEN, signup="open") as target:
+    with Target(http_servers.CHOSEN, signup="open") as target:
         yield target.run(Stage.make(target, target.run(Cast.make(target))))
 
 

@@ -11,7 +11,7 @@ from dev.fuzz.target import Target
 from dev.fuzz.tokens import Cast
 from dev.fuzz.wire import Wrong
 from store.crypto.seal import Kind
-from tests.support.http import fronts
+from tests.support.http import http_servers
 
 WAYS = (
     *("as bearer", "for a document", "for a refresh", "for an exchange", "access token to revoke"),
@@ -34,7 +34,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    with Target(fronts.CHOSEN, signup="open") as target:
+    with Target(http_servers.CHOSEN, signup="open") as target:
         yield Stage(target)
 
 

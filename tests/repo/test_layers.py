@@ -83,7 +83,7 @@ def test_handlers_reach_the_store_only_through_its_nouns(path: Path) -> None:
 
 
 @modules(sorted((ROOT / "runtime" / "http").rglob("*.py")))
-def test_the_front_knows_nothing_of_latchkey(path: Path) -> None:
+def test_the_http_server_knows_nothing_of_latchkey(path: Path) -> None:
     assert within(path, "runtime.http") <= {"tornado", "httptools", *sys.stdlib_module_names}
 
 

@@ -21,7 +21,7 @@ from handlers.routes import POLICIES, ROUTES
 from store import lifetimes
 from store.names import SCOPES
 from tests.oauth.test_cors_errors import assert_cors
-from tests.support.http.conforming import Interface
+from tests.support.http.conformance import Interface
 from tests.support.http.driver import Service, json_of, send
 
 BASE = "http://localhost:8080"

@@ -1,6 +1,6 @@
 """The OpenAPI document held against the handlers at work: the parameters they read, and the errors they can raise.
 
-What goes out, `tests/support/http/conforming.py` holds against the document in every test of HTTP.
+What goes out, `tests/support/http/conformance.py` holds against the document in every test of HTTP.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from runtime.http.server import ACCEPTED_AT_ONCE
 from runtime.listening import Listening, begin_no_more
 from store.crypto.keyring import KeyRing
 from tests.runtime.test_workers import asked, freeze, workers
-from tests.support.http.fronts import Client, request, running, statuses
+from tests.support.http.http_servers import Client, request, running, statuses
 from tests.support.http.raw_http import all_serve, listens, status_of
-from tests.support.http.steady import HEALTH, Steady, revocation
+from tests.support.http.steady_clients import HEALTH, Steady, revocation
 from tests.support.processes.engines import Engine, valkey
 from tests.support.processes.processes import QUICK, Server, children, refused
 
@@ -140,7 +140,7 @@ def test_who_waits_to_be_accepted_is_served_before_the_socket_is_closed(shape: t
             assert server.wait() == 0
 
 
-@pytest.mark.parametrize("front", ["fast", "tornado"])
+@pytest.mark.parametrize("http", ["fast", "tornado"])
 def test_more_that_wait_than_are_accepted_at_once_are_served_before_the_socket_is_closed(front: str) -> None:
     async def leave() -> None:
         async with running(Application([("/", Served)], log_function=lambda handler: None), front) as server:

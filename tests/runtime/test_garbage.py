@@ -14,9 +14,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from handlers.core.application import Latchkey
 from handlers.core.site import Site
 from tests.support.http.driver import Service, send_raw
-from tests.support.http.fronts import until
+from tests.support.http.http_servers import until
 from tests.support.http.upstream import ScriptedUpstream, failing
-from tests.support.store.spender import NATIVE, Spender, question
+from tests.support.store.ai_spender import NATIVE, Spender, question
 
 pytestmark = pytest.mark.gen_test(timeout=20)
 

@@ -20,10 +20,10 @@ from outbound.mail.mailer import Undelivered
 from tests.conftest import OpenStore
 from tests.support.browser.mailbox import LETTER, Kept, mailer
 from tests.support.http.driver import Service, send
-from tests.support.http.scraping import Samples, parsed
+from tests.support.http.scraped_metrics import Samples, parsed
 from tests.support.http.upstream import Plan, ScriptedUpstream, error, events_of, message
 from tests.support.processes.engines import Engine, valkey
-from tests.support.store.spender import MODEL, OpenStream, Spender, at_rest, hurry, question, reached
+from tests.support.store.ai_spender import MODEL, OpenStream, Spender, at_rest, hurry, question, reached
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 

@@ -15,7 +15,7 @@ from observability.metrics.measures import Measures
 from observability.metrics.memory import Memory
 from store.engine.script_source import load_scripts
 from store.errors import StoreError, StoreUnavailable, Unconfirmed
-from tests.support.http.scraping import Samples, parsed
+from tests.support.http.scraped_metrics import Samples, parsed
 from tests.support.lists.offenders import each
 
 BUILD = {"version": "1"}

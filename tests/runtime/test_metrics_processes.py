@@ -24,7 +24,7 @@ from outbound.ai.echo import ECHO
 from store.crypto.keyring import KeyRing
 from tests.support.http.driver import EMAIL, VERIFIER, Service, json_of, send
 from tests.support.http.raw_http import listens, status_of
-from tests.support.http.scraping import METRICS, Samples, asked, gains, metrics_port, scraped, until
+from tests.support.http.scraped_metrics import METRICS, Samples, asked, gains, metrics_port, scraped, until
 from tests.support.processes.engines import valkey
 from tests.support.processes.processes import QUICK, Pair, Server, at_once, children, driven, shared, wait_until
 

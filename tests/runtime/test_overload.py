@@ -18,13 +18,13 @@ from handlers.routes import POLICIES
 from tests.conftest import OpenStore
 from tests.documents.test_account_data import begin_download
 from tests.support.http.driver import Service
-from tests.support.http.fronts import Answer, request, running, statuses, until
+from tests.support.http.http_servers import Answer, request, running, statuses, until
 from tests.support.processes.engines import Engine, valkey
-from tests.support.store.holding import connect_app, numbered, stock
+from tests.support.store.many_documents import connect_app, numbered, stock
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 
-both = pytest.mark.parametrize("front", ["fast", "tornado"])
+both = pytest.mark.parametrize("http", ["fast", "tornado"])
 USERINFO = "/api/oauth/userinfo"
 TOLD = r"overloaded: (\d+) requests were sent away within a second, \d are at work"
 DOWNLOAD = "/account/download?format=jsonl"

@@ -25,8 +25,8 @@ from tests.ai.test_ai_processes import CONFIG
 from tests.support.browser.mailbox import LETTER, Mailbox, mailer, until
 from tests.support.http.driver import Service, send
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream
-from tests.support.processes.reloading import NEW_RING, OLD_RING, Reloading, front_limits, sends_to
-from tests.support.store.spender import MODEL, OpenStream, Spender, text_of
+from tests.support.processes.reloaded_service import NEW_RING, OLD_RING, Reloading, front_limits, sends_to
+from tests.support.store.ai_spender import MODEL, OpenStream, Spender, text_of
 
 LIVE = {item.name for item in SETTINGS if item.live}
 OPERATOR_KEY = "k" * 40

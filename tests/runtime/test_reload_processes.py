@@ -22,10 +22,10 @@ import pytest
 from dev.lab.engines import wait_until
 from tests.runtime.test_workers import freeze, workers
 from tests.support.http.raw_http import all_serve, status_of
-from tests.support.http.steady import Steady
+from tests.support.http.steady_clients import Steady
 from tests.support.processes.engines import valkey
 from tests.support.processes.processes import QUICK, ROOT, Server, children
-from tests.support.processes.reloading import NEW_RING, OLD_RING
+from tests.support.processes.reloaded_service import NEW_RING, OLD_RING
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ import pytest
 from store.crypto.keyring import KeyRing
 from store.engine.datadir import Files
 from tests.support.http.driver import App
-from tests.support.http.fronts import request
+from tests.support.http.http_servers import request
 from tests.support.http.raw_http import SECRET, SignIn, account, listens, seed_file, status_of, store_pid, store_runs
 from tests.support.processes.engines import valkey
 from tests.support.processes.processes import QUICK, Server, processes, refused, wait_until

@@ -15,9 +15,9 @@ from runtime.http import slow as slow_module
 from runtime.http.outgoing import LEAST_TAKEN, Outgoing
 from runtime.http.server import FrontServer
 from runtime.http.slow import Slow
-from tests.support.http.fronts import Client, Running, request, running, until
+from tests.support.http.http_servers import Client, Running, request, running, until
 
-pytestmark = [pytest.mark.gen_test(timeout=30), pytest.mark.front]
+pytestmark = [pytest.mark.gen_test(timeout=30), pytest.mark.protocol]
 
 KILO = 2**10
 MEGA = 2**20

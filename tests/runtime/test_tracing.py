@@ -24,7 +24,7 @@ from store.wiring import Store
 from tests.support.http.driver import send, send_raw
 from tests.support.http.upstream import ScriptedUpstream
 from tests.support.lists.offenders import each
-from tests.support.store.spender import Spender, question
+from tests.support.store.ai_spender import Spender, question
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 VALID = f"00-{TRACE}-{PARENT}-01"

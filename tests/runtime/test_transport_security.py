@@ -10,11 +10,11 @@ import pytest
 
 from handlers.core.application import Latchkey
 from tests.support.http.driver import Service, send
-from tests.support.http.fronts import request, running
+from tests.support.http.http_servers import request, running
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 
-both = pytest.mark.parametrize("front", ["fast", "tornado"])
+both = pytest.mark.parametrize("http", ["fast", "tornado"])
 ASKED = (
     ("GET", "/signin", 200),
     ("GET", "/nowhere", 404),

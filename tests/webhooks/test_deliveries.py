@@ -18,7 +18,7 @@ from store.webhooks.deliveries import LARGEST, MOST, SHOWN, Delivery, Event, eve
 from store.wiring import Store
 from testkit.clock import LATEST
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.store.losing import losing
+from tests.support.store.lost_answers import losing
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 

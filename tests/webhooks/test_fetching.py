@@ -11,7 +11,7 @@ from outbound.address_policy import Reach
 from outbound.guarded_http import NO_ADDRESS
 from tests.support.http.receiver import Reply, answering
 from tests.support.lists.offenders import each
-from tests.support.processes.proving import DOMAIN, TEXT, Domain
+from tests.support.processes.proven_domain import DOMAIN, TEXT, Domain
 
 pytestmark = pytest.mark.gen_test(timeout=30)
 

@@ -12,18 +12,18 @@ from store import keys
 from store.lifetimes import CHANGE_APP
 from store.refused import Unproved
 from store.wiring import Store
-from tests.support.browser import mailing
-from tests.support.browser.mailing import Post
-from tests.support.browser.securing import SECURITY, Person, says
+from tests.support.browser import email_links
+from tests.support.browser.email_links import Post
+from tests.support.browser.second_factors import SECURITY, Person, says
 from tests.support.calls.every import CALLS
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import App, confirm
+from tests.support.store.second_factors import App, confirm
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 OWN = "/developer/apps/mine"
 TYPED = {

@@ -13,10 +13,9 @@ from store.errors import StoreUnavailable
 from store.webhooks.outbox import Outbox
 from store.webhooks.relay_wakeup import Hints
 from store.wiring import Store
-from tests.support.calls.hooks import wanted
+from tests.support.calls.webhooks import wanted
 from tests.support.processes.engines import Engine
-from tests.support.store.losing import losing
-from tests.support.store.telling import (
+from tests.support.store.app_events import (
     OVER,
     REVOKED,
     delete_all,
@@ -28,6 +27,7 @@ from tests.support.store.telling import (
     replay_a_code,
     told,
 )
+from tests.support.store.lost_answers import losing
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -10,9 +10,7 @@ from store import keys
 from store.lifetimes import GRACE
 from store.wiring import Store
 from tests.accounts.test_undo_address import undo_of
-from tests.support.store.factoring import confirm_if_needed
-from tests.support.store.hosted import Keeper
-from tests.support.store.telling import (
+from tests.support.store.app_events import (
     DELETED,
     REVOKED,
     Told,
@@ -26,6 +24,8 @@ from tests.support.store.telling import (
     replay_a_code,
     told,
 )
+from tests.support.store.document_app import Keeper
+from tests.support.store.second_factors import confirm_if_needed
 from tests.support.store.world import PASSWORD, VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -9,11 +9,11 @@ import pytest
 from store import keys
 from store.lifetimes import GRACE
 from store.wiring import Store
-from tests.support.calls.hooks import wanted
+from tests.support.calls.webhooks import wanted
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import confirm_if_needed
-from tests.support.store.hosted import Keeper
-from tests.support.store.telling import DELETED, OVER, REVOKED, SECONDS, Told, due, ids_told, keeping, told
+from tests.support.store.app_events import DELETED, OVER, REVOKED, SECONDS, Told, due, ids_told, keeping, told
+from tests.support.store.document_app import Keeper
+from tests.support.store.second_factors import confirm_if_needed
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)

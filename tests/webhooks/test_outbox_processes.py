@@ -20,7 +20,7 @@ from store.crypto.seal import new_id
 from store.webhooks.deliveries import Event
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
-from tests.support.store.relaying import READY
+from tests.support.store.relay_process import READY
 from tests.support.store.world import World
 
 pytestmark = [pytest.mark.gen_test(timeout=120), pytest.mark.slow]
@@ -50,7 +50,7 @@ def shared(open_store: OpenStore, url: str) -> Store:
 @contextmanager
 def processes(url: str, *what: str) -> Iterator[list[Process]]:
     """So many processes, which begin when all of them are ready."""
-    words = [sys.executable, "-m", "tests.support.store.relaying", url, RING]
+    words = [sys.executable, "-m", "tests.support.store.relay_process", url, RING]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent.parent)}
     started: list[Process] = []
     try:

@@ -19,7 +19,7 @@ from settings.declared import Settings
 from store.wiring import Store
 from tests.support.http.receiver import Receiver
 from tests.support.processes.engines import FakeClock
-from tests.support.store.hooked import Hooked, engine_on
+from tests.support.store.webhook_app import Hooked, engine_on
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 

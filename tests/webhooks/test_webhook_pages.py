@@ -21,7 +21,7 @@ from store.webhooks.deliveries import Event, new_event_id
 from store.wiring import Store
 from tests.support.http.driver import Browser, Service, fields_of
 from tests.support.http.receiver import Receiver, answering
-from tests.support.store.hooked import USER, engine_on, until
+from tests.support.store.webhook_app import USER, engine_on, until
 
 OWN = "/developer/apps/own"
 HOOKS = f"{OWN}/webhooks"

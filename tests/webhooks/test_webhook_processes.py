@@ -21,7 +21,7 @@ from tests.support.http.driver import App, Service, send
 from tests.support.http.receiver import Receiver, answering
 from tests.support.processes.engines import Engine, valkey
 from tests.support.processes.processes import QUICK, Pair, Server, at_once, driven, opened, pair, shared
-from tests.support.store.hooked import until
+from tests.support.store.webhook_app import until
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from store.refused import Refused
 from store.wiring import Store
 from tests.engine.keys.test_reencrypt import walk
 from tests.support.processes.engines import FakeClock
-from tests.support.store.checking import broken, checked
-from tests.support.store.holding import rotated
+from tests.support.store.checked_store import broken, checked
+from tests.support.store.many_documents import rotated
 from tests.support.store.world import refusal_of
 
 APP = Registration("web", "Web", ("https://web.example/cb",), ("profile",))

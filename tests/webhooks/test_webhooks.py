@@ -24,7 +24,7 @@ from store.webhooks.deliveries import Delivery
 from store.wiring import Store
 from tests.support.http.receiver import Receiver, answering
 from tests.support.processes.engines import FakeClock
-from tests.support.store.hooked import USER, Hooked, engine_on, until
+from tests.support.store.webhook_app import USER, Hooked, engine_on, until
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def add_rounds(parser: argparse.ArgumentParser, *, connections: list[int], json:
         "--connections", type=counts, default=connections, metavar="N,N…", help=f"connections (default {shown})"
     )
     parser.add_argument("--people", type=count, default=10_000, metavar="N", help="people in the store (default 10000)")
-    parser.add_argument("--http", default="", metavar="FRONT", help="the HTTP front, where the server has several")
+    parser.add_argument("--http", default="", metavar="SERVER", help="the HTTP server, where there are several")
     parser.add_argument(
         "--json", type=Path, default=RESULTS / json, metavar="FILE", help=f"where all samples go (default {json})"
     )

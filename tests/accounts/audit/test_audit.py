@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from store.wiring import Store
-from tests.support.processes.operating import Home, child, clean_environment
+from tests.support.processes.operator_commands import Home, child, clean_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 NOBODY = "my-password@nowhere.example"

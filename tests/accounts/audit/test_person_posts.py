@@ -20,19 +20,19 @@ from store import keys
 from store.accounts.signin.totp import STEP, code_at
 from store.apps.registration import secret_mark
 from store.lifetimes import FACTOR, OWN_PASSWORDS, SIGN_IN_ADDRESS
-from tests.support.browser import mailing
-from tests.support.browser.mailing import Post
+from tests.support.browser import email_links
+from tests.support.browser.email_links import Post
 from tests.support.browser.pages import ROOT
-from tests.support.browser.securing import APP, SECURITY, Person
+from tests.support.browser.second_factors import APP, SECURITY, Person
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import shown
-from tests.support.store.holding import stock
+from tests.support.store.many_documents import stock
+from tests.support.store.second_factors import shown
 from tests.support.store.world import VISITOR
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 OWN, WEB = "/developer/apps/mine", "/account/apps/web-app/data"
 SCOPE = "profile data:read data:write credits:spend"

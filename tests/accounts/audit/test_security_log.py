@@ -26,8 +26,8 @@ from tests.runtime.test_logging import walk_through
 from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of, json_of, send
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import Engine
-from tests.support.store.factoring import App, add_passkey, half_of, outcome, use_passkey
-from tests.support.store.losing import losing
+from tests.support.store.lost_answers import losing
+from tests.support.store.second_factors import App, add_passkey, half_of, outcome, use_passkey
 from tests.support.store.world import VISITOR, World
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent

@@ -9,17 +9,17 @@ from handlers.routes import POSTS
 from store.wiring import Store
 from tests.accounts.audit.test_person_posts import HONEST, PASSWORDS, Victim, sends
 from tests.accounts.test_undo_address import undo_of
-from tests.support.browser import mailing
-from tests.support.browser.mailing import CHANGE, RESET, Post
+from tests.support.browser import email_links
+from tests.support.browser.email_links import CHANGE, RESET, Post
 from tests.support.browser.pages import ROOT
-from tests.support.browser.securing import SECURITY, Person
+from tests.support.browser.second_factors import SECURITY, Person
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 THIEF, OTHER, A_WEEK = "thief@example.com", "thief@example.net", 7 * 86_400
 LINKS = {"address_taken", "change", "confirm", "reset", "signup", "signup_again", "taken_back"}

@@ -75,7 +75,7 @@ async def test_a_mail_arrives_as_it_was_written(mailbox: Mailbox) -> None:
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("letter", ["x", "\u00fc"], ids=["ascii", "beyond"])
+@pytest.mark.parametrize("mail", ["x", "\u00fc"], ids=["ascii", "beyond"])
 @pytest.mark.parametrize("length", [990, 998, 999, 5000])
 async def test_a_line_longer_than_mail_servers_take_arrives_whole(mailbox: Mailbox, letter: str, length: int) -> None:
     """RFC 5321 4.5.3.1.6: 1,000 octets with its end."""

@@ -13,9 +13,9 @@ from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.results import Visitor
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, link_in, mailer, until
-from tests.support.browser.securing import APP, PASSKEYS, SECURITY, Person, recovery_codes, says, text_of
+from tests.support.browser.second_factors import APP, PASSKEYS, SECURITY, Person, recovery_codes, says, text_of
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
-from tests.support.store.factoring import PARTY, add_passkey, half_of
+from tests.support.store.second_factors import PARTY, add_passkey, half_of
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -16,11 +16,11 @@ from store.apps.registration import secret_mark
 from store.apps.webhooks import newest_mark
 from store.lifetimes import CHANGE_APP, OWN_PASSKEY, OWN_PASSWORDS, SIGN_IN_DEVICES, Group
 from tests.accounts.audit.test_person_posts import APP_FIELDS, NEW_PASSWORD, OWN, PASSWORDS, Victim, sends
-from tests.support.browser import mailing
+from tests.support.browser import email_links
+from tests.support.browser.email_links import CHANGE, GRACE, RESET, Post
 from tests.support.browser.mailbox import until
-from tests.support.browser.mailing import CHANGE, GRACE, RESET, Post
-from tests.support.browser.securing import APP, CONFIRM, PASSKEYS, SECURITY, Person
-from tests.support.http.deciding import DECIDE
+from tests.support.browser.second_factors import APP, CONFIRM, PASSKEYS, SECURITY, Person
+from tests.support.http.decision import DECIDE
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import Authenticator
@@ -28,7 +28,7 @@ from tests.support.store.world import refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=120)
 
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 FEW = 4
 """Places left in the windows that are a person's alone: the test is then short."""

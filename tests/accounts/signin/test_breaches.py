@@ -14,7 +14,7 @@ from outbound.breaches import AT_ONCE, MOST_BYTES, Breaches
 from runtime.arguments import load
 from settings.types import SettingsError
 from store.wiring import Store
-from tests.support.browser.signing import sign_up
+from tests.support.browser.signup import sign_up
 from tests.support.http.driver import PASSWORD, Service, fields_of
 
 pytestmark = pytest.mark.gen_test(timeout=20)

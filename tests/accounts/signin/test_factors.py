@@ -19,8 +19,8 @@ from store.lifetimes import FACTOR
 from store.wiring import Store
 from tests.support.browser.pages import ROOT
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import App, confirm, half_of, is_live, outcome
-from tests.support.store.holding import rotated
+from tests.support.store.many_documents import rotated
+from tests.support.store.second_factors import App, confirm, half_of, is_live, outcome
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)

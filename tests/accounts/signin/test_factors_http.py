@@ -7,7 +7,7 @@ import pytest
 from handlers.core.devices import device_words
 from store import keys
 from store.accounts.signin.totp import read_typed
-from tests.support.browser.securing import APP, CONFIRM, PASSKEYS, SECURITY, Person, says, text_of
+from tests.support.browser.second_factors import APP, CONFIRM, PASSKEYS, SECURITY, Person, says, text_of
 from tests.support.http.driver import PASSWORD, Service, fields_of, json_of
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock

@@ -12,10 +12,10 @@ from store.refused import Refused
 from store.results import Visitor
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, mailer, until
-from tests.support.browser.securing import SECURITY, Person, says
+from tests.support.browser.second_factors import SECURITY, Person, says
 from tests.support.http.driver import EMAIL, Service
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import App, add_passkey, confirm, half_of, outcome, use_passkey
+from tests.support.store.second_factors import App, add_passkey, confirm, half_of, outcome, use_passkey
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)

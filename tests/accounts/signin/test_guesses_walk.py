@@ -11,15 +11,15 @@ from tornado.httpclient import HTTPResponse
 from store import keys
 from store.accounts.signin.guesses import STOPPED, WRONG
 from store.lifetimes import DAY, FACTOR_MOST
-from tests.support.browser import mailing
-from tests.support.browser.mailing import Post
-from tests.support.browser.securing import CONFIRM, SECURITY, Person, says
+from tests.support.browser import email_links
+from tests.support.browser.email_links import Post
+from tests.support.browser.second_factors import CONFIRM, SECURITY, Person, says
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.support.processes.engines import FakeClock
 
 pytestmark = [pytest.mark.gen_test(timeout=120), pytest.mark.slow]
 
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 SESSION, DEVICE = "latchkey_session", "latchkey_device"
 BAD = "000000"

@@ -16,8 +16,8 @@ from store.lifetimes import DEVICE, SIGN_IN_ACCOUNT, SIGN_IN_ADDRESS, SIGN_IN_DE
 from store.refused import Refused, SignedOut
 from store.wiring import Store
 from tests.support.browser.pages import ROOT
-from tests.support.browser.securing import Person
-from tests.support.browser.signing import cookies_of, sign_up
+from tests.support.browser.second_factors import Person
+from tests.support.browser.signup import cookies_of, sign_up
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.world import VISITOR, World, every_key

@@ -21,11 +21,11 @@ from settings.declared import Settings
 from store.crypto.keyring import KeyRing, Keys
 from store.wiring import Store
 from tests.support.http.driver import PASSWORD, Browser, Service
-from tests.support.http.fronts import request, statuses
+from tests.support.http.http_servers import request, statuses
 from tests.support.http.raw_http import status_of
 from tests.support.processes.engines import Engine, valkey
 from tests.support.processes.processes import QUICK, Server, opened, shared, wait_until
-from tests.support.store.holding import connect_app, numbered, stock
+from tests.support.store.many_documents import connect_app, numbered, stock
 
 both = pytest.mark.parametrize("which", ["fast", "tornado"])
 TIMES = ("--idle-timeout", "1", "--head-timeout", "1", "--body-timeout", "1", "--write-timeout", "1")

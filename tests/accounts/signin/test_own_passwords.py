@@ -17,12 +17,12 @@ from store.lifetimes import MISTYPED, OWN_PASSWORD, OWN_PASSWORDS
 from store.limits import own_windows
 from store.refused import Refused, SignedOut
 from store.wiring import Store
-from tests.support.browser.securing import says
+from tests.support.browser.second_factors import says
 from tests.support.calls.apps import OWN, own_app
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.factoring import PARTY, add_passkey, confirm, outcome, use_passkey
+from tests.support.store.second_factors import PARTY, add_passkey, confirm, outcome, use_passkey
 from tests.support.store.world import VISITOR, World, every_key
 
 pytestmark = pytest.mark.gen_test(timeout=60)

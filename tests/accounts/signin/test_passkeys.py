@@ -16,7 +16,7 @@ from store.wiring import PASSKEYS_EACH, Store
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import PRESENT, VERIFIED, Authenticator
-from tests.support.store.factoring import (
+from tests.support.store.second_factors import (
     ORIGIN,
     PARTY,
     App,

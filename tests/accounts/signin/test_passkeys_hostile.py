@@ -19,7 +19,7 @@ from store.accounts.signin.passkeys import MOST_ANSWER, decode, encode, options_
 from store.refused import Refused
 from store.wiring import PASSKEYS_EACH, PASSKEYS_WAITING, Store
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.factoring import ORIGIN, PARTY, add_passkey, confirm, half_of, outcome, use_passkey
+from tests.support.store.second_factors import ORIGIN, PARTY, add_passkey, confirm, half_of, outcome, use_passkey
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -8,7 +8,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from handlers.core.site import Site
-from tests.support.browser.securing import CONFIRM, PASSKEYS, SECURITY, Person, recovery_codes, says
+from tests.support.browser.second_factors import CONFIRM, PASSKEYS, SECURITY, Person, recovery_codes, says
 from tests.support.http.driver import Browser, Service, fields_of
 from tests.support.processes.engines import FakeClock
 

@@ -15,7 +15,7 @@ from store.lifetimes import FACTOR, OWN_PASSKEY
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of, outcome, use_passkey
+from tests.support.store.second_factors import ORIGIN, PARTY, App, add_passkey, confirm, half_of, outcome, use_passkey
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from store.accounts.signin.totp import in_base32
-from tests.support.browser.securing import APP, SECURITY, Person, says
+from tests.support.browser.second_factors import APP, SECURITY, Person, says
 from tests.support.http.driver import EMAIL, Service, fields_of
 from tests.support.processes.engines import FakeClock
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.browser.signing import signed_in_as
+from tests.support.browser.signup import signed_in_as
 from tests.support.http.driver import EMAIL, NAME, PASSWORD, Service, json_of
 from tests.support.processes.engines import FakeClock
 

@@ -12,12 +12,12 @@ from tornado.httpclient import HTTPResponse
 from tornado.ioloop import IOLoop
 
 from handlers.core.site import Site
-from tests.support.browser import signing
-from tests.support.browser.signing import cookies_of, signed_in_as
+from tests.support.browser import signup
+from tests.support.browser.signup import cookies_of, signed_in_as
 from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of
 from tests.support.processes.engines import FakeClock
 
-facts, site = signing.facts, signing.site
+facts, site = signup.facts, signup.site
 
 
 @pytest.fixture

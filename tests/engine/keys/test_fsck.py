@@ -30,15 +30,15 @@ from tests.support.breaking.people import (
     session_unlisted,
     shows_the_app,
 )
-from tests.support.store import checking
-from tests.support.store.checking import DOCUMENTS, Furnished, broken, checked, findings, unmended
+from tests.support.store import checked_store
+from tests.support.store.checked_store import DOCUMENTS, Furnished, broken, checked, findings, unmended
 from tests.support.store.world import every_key
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 CASES = [*PEOPLE, *DATA]
 
-few_shards, one_store = checking.few_shards, checking.one_store
+few_shards, one_store = checked_store.few_shards, checked_store.one_store
 
 
 async def held(client: Redis) -> dict[bytes, object]:

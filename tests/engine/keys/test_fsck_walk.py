@@ -10,13 +10,13 @@ from store import keys
 from store.fsck import walk
 from store.fsck.reading import Reader
 from store.wiring import Store
-from tests.support.store import checking
-from tests.support.store.checking import Furnished, broken, checked, findings
+from tests.support.store import checked_store
+from tests.support.store.checked_store import Furnished, broken, checked, findings
 from tests.support.store.world import World, every_key
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
-few_shards, one_store = checking.few_shards, checking.one_store
+few_shards, one_store = checked_store.few_shards, checked_store.one_store
 
 
 async def test_a_mend_does_nothing_where_it_is_not_as_it_was_found(store: Store) -> None:

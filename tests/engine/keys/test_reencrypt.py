@@ -21,9 +21,9 @@ from store.reencryption import Progress
 from store.refused import Refused
 from store.results import Visitor
 from store.wiring import Store
-from tests.support.processes.operating import Home, child
-from tests.support.store.factoring import confirm_if_needed
-from tests.support.store.holding import check_usage, connect_app, numbered, rotated, stock, write
+from tests.support.processes.operator_commands import Home, child
+from tests.support.store.many_documents import check_usage, connect_app, numbered, rotated, stock, write
+from tests.support.store.second_factors import confirm_if_needed
 from tests.support.store.world import World
 
 

@@ -24,10 +24,10 @@ from store.wiring import Store
 from tests.conftest import ENGINES, emptied
 from tests.support.http.driver import send
 from tests.support.processes.engines import Engine, FakeClock
-from tests.support.processes.operating import everything
+from tests.support.processes.operator_commands import everything
 from tests.support.processes.processes import QUICK, Server, opened
-from tests.support.store.factoring import half_of
-from tests.support.store.losing import SCRIPTS, losing, store_on
+from tests.support.store.lost_answers import SCRIPTS, losing, store_on
+from tests.support.store.second_factors import half_of
 from tests.support.store.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World, every_key, refusal_of
 
 DATA = Path(__file__).resolve().parent.parent.parent / "support" / "data"

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from tests.support.http.deciding import DECIDE, decide_as_json
+from tests.support.http.decision import DECIDE, decide_as_json
 from tests.support.http.driver import CALLBACK, EMAIL, NAME, Service, answer_of, fields_of, json_of, send
 from tests.support.processes.engines import FakeClock
 

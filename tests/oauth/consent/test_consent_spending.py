@@ -10,7 +10,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from store.oauth.grants import Grant
-from tests.support.http.deciding import DECIDE, decide_as_json
+from tests.support.http.decision import DECIDE, decide_as_json
 from tests.support.http.driver import Browser, Service, answer_of, fields_of, json_of
 
 SPENDS = "profile credits:spend"

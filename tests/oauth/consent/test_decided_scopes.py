@@ -12,7 +12,7 @@ from store.engine.script_source import load_scripts
 from store.oauth.authorizations import Pending
 from store.oauth.tokens import TokenResponse
 from store.wiring import Store
-from tests.support.http.deciding import DECIDE
+from tests.support.http.decision import DECIDE
 from tests.support.http.driver import Service, answer_of, json_of
 from tests.support.store.world import CALLBACK, VISITOR, World, refusal_of
 

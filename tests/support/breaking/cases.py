@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.store.checking import Furnished
+from tests.support.store.checked_store import Furnished
 
 GHOST = "0f" * 16
 OLD = 1_500_000_000

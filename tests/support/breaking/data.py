@@ -6,8 +6,8 @@ import pytest
 
 from store import keys
 from tests.support.breaking.cases import GHOST, OLD, case, then
-from tests.support.store.checking import DOCUMENTS, Furnished, told
-from tests.support.store.spending import recount
+from tests.support.store.checked_store import DOCUMENTS, Furnished, told
+from tests.support.store.credit_spender import recount
 
 
 async def counts_agree(f: Furnished) -> None:

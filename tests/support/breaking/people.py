@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from store import keys
 from tests.support.breaking.cases import GHOST, OLD, case, then
-from tests.support.store.checking import Furnished, broken, checked
+from tests.support.store.checked_store import Furnished, broken, checked
 from tests.support.store.world import every_key
 
 

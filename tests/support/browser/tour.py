@@ -13,8 +13,8 @@ from runtime import demo
 from store.accounts.signin.totp import STEP, code_at
 from store.webhooks.deliveries import Event, new_event_id
 from store.wiring import Store
-from tests.support.browser.furnishing import SPENDS, furnish
-from tests.support.browser.touring import Tour
+from tests.support.browser.furnished_account import SPENDS, furnish
+from tests.support.browser.tour_kit import Tour
 from tests.support.http.driver import App, challenge
 from tests.support.processes.engines import valkey
 

@@ -10,7 +10,7 @@ from store.accounts.links import Link
 from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.crypto.seal import Kind
 from tests.support.calls.prepared import Call, call
-from tests.support.store.factoring import PARTY, App, add_passkey
+from tests.support.store.second_factors import PARTY, App, add_passkey
 from tests.support.store.world import PASSWORD, VISITOR, World, to_change
 
 
@@ -228,13 +228,13 @@ async def _(w: World) -> Call:
     return w.store.people.finish_deletions
 
 
-@call("leaving.challenge", "read_factors")
+@call("account_deletion.challenge", "read_factors")
 async def _(w: World) -> Call:
     return lambda: w.store.leaving.challenge(w.session)
 
 
 @call(
-    "leaving.with_password",
+    "account_deletion.with_password",
     "read_factors",
     "read_factors",
     "take_networks",
@@ -251,7 +251,7 @@ async def _(w: World) -> Call:
 
 
 @call(
-    "leaving.with_passkey",
+    "account_deletion.with_passkey",
     "read_factors",
     "try_passkey",
     "prove_with_passkey",

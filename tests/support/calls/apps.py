@@ -11,7 +11,7 @@ from store.apps.owner_deletion import TypedForApp
 from store.apps.registration import secret_mark
 from store.apps.webhooks import newest_mark
 from tests.support.calls.prepared import Call, call
-from tests.support.store.factoring import PARTY, add_passkey, confirm_if_needed
+from tests.support.store.second_factors import PARTY, add_passkey, confirm_if_needed
 from tests.support.store.world import CALLBACK, PASSWORD, VISITOR, World
 
 
@@ -280,13 +280,13 @@ async def _(w: World) -> Call:
     return lambda: w.store.hosting.recount(w.user)
 
 
-@call("numbers.flush", "add_numbers")
+@call("app_stats.flush", "add_numbers")
 async def _(w: World) -> Call:
     w.store.numbers.called(w.app.client_id, limited=False)
     return w.store.numbers.flush
 
 
-@call("numbers.of", "read_numbers")
+@call("app_stats.of", "read_numbers")
 async def _(w: World) -> Call:
     return lambda: w.store.numbers.of(w.app.client_id)
 

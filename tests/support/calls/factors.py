@@ -5,27 +5,27 @@ from __future__ import annotations
 from store.accounts.signin.passkeys import options_for_new, options_for_use, read_answer
 from tests.support.calls.prepared import Call, call
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.factoring import ORIGIN, PARTY, App, add_passkey, confirm, half_of
+from tests.support.store.second_factors import ORIGIN, PARTY, App, add_passkey, confirm, half_of
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 
-@call("confirming.challenge", "read_factors")
+@call("reauth.challenge", "read_factors")
 async def _(w: World) -> Call:
     return lambda: w.store.confirming.challenge(w.session)
 
 
-@call("confirming.check_password", "take_networks", "read_credentials")
+@call("reauth.check_password", "take_networks", "read_credentials")
 async def _(w: World) -> Call:
     return lambda: w.store.confirming.check_password(w.session, w.email, PASSWORD, VISITOR)
 
 
-@call("confirming.with_password", "read_factors", "take_networks", "read_credentials", "prove_with_code")
+@call("reauth.with_password", "read_factors", "take_networks", "read_credentials", "prove_with_code")
 async def _(w: World) -> Call:
     app = await App.add(w)
     return lambda: w.store.confirming.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
 
 
-@call("confirming.with_passkey", "try_passkey", "prove_with_passkey")
+@call("reauth.with_passkey", "try_passkey", "prove_with_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
     challenge, allowed = await w.store.confirming.challenge(w.session)
@@ -89,7 +89,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.factors.remove_passkey(w.session, device.credential, VISITOR)
 
 
-@call("second_step.asked", "read_second_step")
+@call("second_step.options", "read_second_step")
 async def _(w: World) -> Call:
     await App.add(w)
     half = await half_of(w)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from store.results import Visitor
-from tests.support.calls.paid import spender
+from tests.support.calls.documents_and_credits import spender
 from tests.support.calls.prepared import Call, call, drained
-from tests.support.store.factoring import confirm_if_needed
-from tests.support.store.holding import stock
+from tests.support.store.many_documents import stock
+from tests.support.store.second_factors import confirm_if_needed
 from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, World
 
 
@@ -83,39 +83,39 @@ async def held(w: World) -> str:
     return w.app.client_id
 
 
-@call("holdings.list", "list_holdings")
+@call("person_documents.list", "list_holdings")
 async def _(w: World) -> Call:
     client = await held(w)
     return lambda: w.store.holdings.list(w.session, client)
 
 
-@call("holdings.read", "read_holding")
+@call("person_documents.read", "read_holding")
 async def _(w: World) -> Call:
     client = await held(w)
     return lambda: w.store.holdings.read(w.session, client, "notes", "n1")
 
 
-@call("holdings.delete", "delete_holding")
+@call("person_documents.delete", "delete_holding")
 async def _(w: World) -> Call:
     client = await held(w)
     await confirm_if_needed(w)
     return lambda: w.store.holdings.delete(w.session, client, "notes", "n1", VISITOR)
 
 
-@call("holdings.delete_all", "delete_holdings")
+@call("person_documents.delete_all", "delete_holdings")
 async def _(w: World) -> Call:
     client = await held(w)
     await confirm_if_needed(w)
     return lambda: w.store.holdings.delete_all(w.session, client, VISITOR)
 
 
-@call("holdings.export", "export_holdings")
+@call("person_documents.export", "export_holdings")
 async def _(w: World) -> Call:
     client = await held(w)
     return lambda: drained(w.store.holdings.export(w.session, client, VISITOR))
 
 
-@call("holdings.copy", "copy_holdings")
+@call("person_documents.copy", "copy_holdings")
 async def _(w: World) -> Call:
     client = await held(w)
     return lambda: drained(w.store.holdings.copy(w.user, client))

@@ -20,9 +20,9 @@ from store.crypto.passwords import PasswordHasher
 from store.documents.documents import Conditions
 from store.engine.connect import connect
 from store.wiring import Store
-from tests.support.store.factoring import App, add_passkey
-from tests.support.store.holding import connect_app, write
-from tests.support.store.spending import DOLLAR, REPLY, SPENDING, Spender
+from tests.support.store.credit_spender import DOLLAR, REPLY, SPENDING, Spender
+from tests.support.store.many_documents import connect_app, write
+from tests.support.store.second_factors import App, add_passkey
 from tests.support.store.world import CALLBACK, PASSWORD, VERIFIER, VISITOR, World
 
 RING = KeyRing.generate(1)

@@ -18,7 +18,7 @@ from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
 from store.wiring import Store
-from tests.support.store.hosted import Keeper
+from tests.support.store.document_app import Keeper
 from tests.support.store.world import World
 
 RING = KeyRing.generate(1)

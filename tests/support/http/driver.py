@@ -17,7 +17,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 from store.apps.registration import Registration
 from store.results import Visitor
 from store.wiring import Store
-from tests.support.http.conforming import interface
+from tests.support.http.conformance import interface
 
 EMAIL, PASSWORD, NAME = "ada@example.com", "correct horse battery", "Ada Lovelace"
 CALLBACK = "https://app.example/callback"

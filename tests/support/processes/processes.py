@@ -25,11 +25,11 @@ from store import keys
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
 from store.wiring import Store
-from tests.support.http import fronts
+from tests.support.http import http_servers
 from tests.support.http.driver import App, Service
 from tests.support.processes.engines import Engine, valkey
 from tests.support.processes.forked import Forked
-from tests.support.processes.owners import end_stores
+from tests.support.processes.store_owners import end_stores
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 QUICK = ("--password-memory", "8192", "--password-iterations", "1")
@@ -58,7 +58,7 @@ class Server:
         self.data_dir = data_dir or self.directory / "data"
         self._out, self._log = self.directory / "out", self.directory / "log"
         given = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
-        env = {**given, "LATCHKEY_HTTP": fronts.CHOSEN, **(environment or {})}
+        env = {**given, "LATCHKEY_HTTP": http_servers.CHOSEN, **(environment or {})}
         arguments = ["--port", str(port), "--data-dir", str(self.data_dir), *options]
         with self._out.open("wb") as out, self._log.open("wb") as log, Path(os.devnull).open("rb") as nothing:
             streams = {"stdin": nothing.fileno(), "stdout": out.fileno(), "stderr": log.fileno()}

@@ -64,5 +64,5 @@ if __name__ == "__main__":
         import uvloop
 
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    sys.argv[1:] = ["--httpserver=runtime.http.server.FrontServer"]
+    sys.argv[1:] = ["--httpserver=runtime.http.server.HttpServer"]
     runtests.main()

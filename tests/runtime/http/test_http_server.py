@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.support.http.fronts import request
+from tests.support.http.http_servers import request
 from tests.support.http.raw_http import status_of
 from tests.support.processes.processes import QUICK, Server
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from tests.support.browser.securing import Person
+from tests.support.browser.second_factors import Person
 from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of
 from tests.support.store.authenticator import Authenticator
 

@@ -20,15 +20,15 @@ from store.fsck.reading import Reader
 from store.lifetimes import DAY
 from store.wiring import Store
 from tests.conftest import OpenStore
-from tests.support.browser.furnishing import furnish
+from tests.support.browser.furnished_account import furnish
 from tests.support.browser.pages import ROOT
-from tests.support.browser.touring import Stand
+from tests.support.browser.tour_kit import Stand
 from tests.support.processes.engines import Engine
-from tests.support.store.checking import EVERYTHING, broken, checked, findings
-from tests.support.store.factoring import confirm
-from tests.support.store.hosted import Keeper
-from tests.support.store.losing import store_on
-from tests.support.store.spending import REPLY, Spender
+from tests.support.store.checked_store import EVERYTHING, broken, checked, findings
+from tests.support.store.credit_spender import REPLY, Spender
+from tests.support.store.document_app import Keeper
+from tests.support.store.lost_answers import store_on
+from tests.support.store.second_factors import confirm
 from tests.support.store.world import CALLBACK, VISITOR, World, to_change
 
 pytestmark = pytest.mark.slow

@@ -5,9 +5,9 @@ from __future__ import annotations
 from store import keys
 from store.lifetimes import GRACE
 from store.wiring import Store
-from tests.support.calls.hooks import wanted
-from tests.support.store.factoring import confirm_if_needed
-from tests.support.store.hosted import Keeper
+from tests.support.calls.webhooks import wanted
+from tests.support.store.document_app import Keeper
+from tests.support.store.second_factors import confirm_if_needed
 from tests.support.store.world import VISITOR, World, refusal_of
 
 SECONDS = GRACE / 1000

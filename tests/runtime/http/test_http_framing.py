@@ -13,7 +13,7 @@ from tornado.web import Application, RequestHandler
 from runtime.http.body import BYTES_EACH, MOST_CHUNKS
 from runtime.http.fields import LONGEST_NAME
 from runtime.http.plain_server import MOST_CHUNKS as MOST_PLAIN
-from tests.support.http.fronts import request, running, statuses
+from tests.support.http.http_servers import request, running, statuses
 from tests.support.lists.offenders import each
 
 

@@ -8,15 +8,15 @@ from email.message import EmailMessage
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from tests.support.browser import mailing
-from tests.support.browser.mailing import CHANGE, GRACE, Post, comparable, heading, sign_up
+from tests.support.browser import email_links
+from tests.support.browser.email_links import CHANGE, GRACE, Post, comparable, heading, sign_up
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, json_of
 
 pytestmark = pytest.mark.gen_test
 
 NEW_PASSWORD = "another horse battery"
 NEW = "new@example.com"
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 
 # Another address

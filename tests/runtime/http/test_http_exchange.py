@@ -11,9 +11,9 @@ import pytest
 from tornado.httputil import HTTPHeaders, HTTPMessageDelegate, HTTPServerConnectionDelegate, ResponseStartLine
 from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
 
-from tests.support.http.fronts import Answer, joined, request, running, statuses, until, within
+from tests.support.http.http_servers import Answer, joined, request, running, statuses, until, within
 
-both = pytest.mark.parametrize("front", ["fast", "tornado"])
+both = pytest.mark.parametrize("http", ["fast", "tornado"])
 CLOSE = "Connection: close"
 
 

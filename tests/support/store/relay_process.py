@@ -18,7 +18,7 @@ from typing import Any
 from store.crypto.keyring import KeyRing, Keys
 from store.engine.connect import connect
 from store.engine.script_source import load_scripts
-from tests.support.store.losing import store_on
+from tests.support.store.lost_answers import store_on
 
 READY = "ready"
 

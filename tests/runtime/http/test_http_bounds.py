@@ -15,11 +15,11 @@ from tornado.web import Application
 from runtime.http import server as front_server
 from runtime.http.files import room_for
 from runtime.http.server import FrontServer
-from tests.support.http import noting
-from tests.support.http.fronts import Client, Running, request, running, until
-from tests.support.http.noting import Notes, settled
+from tests.support.http import recording_app
+from tests.support.http.http_servers import Client, Running, request, running, until
+from tests.support.http.recording_app import Notes, settled
 
-notes, site = noting.notes, noting.site
+notes, site = recording_app.notes, recording_app.site
 
 
 def front_of(server: Running) -> FrontServer:

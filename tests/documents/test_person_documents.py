@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.documents import holdings
+from store.documents import person_documents
 from store.lifetimes import GRACE, PROOF
 from store.refused import Refused, SignedOut, Unproved
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
-from tests.support.store.factoring import confirm, confirm_if_needed
-from tests.support.store.holding import check_usage, connect_app, numbered, stock, write
+from tests.support.store.many_documents import check_usage, connect_app, numbered, stock, write
+from tests.support.store.second_factors import confirm, confirm_if_needed
 from tests.support.store.world import VISITOR, World
 
 DOCUMENTS = {
@@ -127,7 +127,7 @@ async def test_all_are_deleted_in_steps_and_usage_is_right_after_each(store: Sto
 @pytest.mark.gen_test(timeout=30)
 async def test_deleting_all_says_how_many_there_were(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     world = await prepared(store)
-    monkeypatch.setattr(holdings, "DELETED_AT_ONCE", 2)
+    monkeypatch.setattr(person_documents, "DELETED_AT_ONCE", 2)
     await confirm_if_needed(world)
     assert await store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 5
     assert await store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 0
@@ -213,7 +213,7 @@ async def test_an_export_comes_in_pages_of_bounded_bytes_and_leaves_none_out(sto
     await stock(store, world.user, client, documents)
     pages = [page async for page in store.holdings.export(world.session, client, VISITOR)]
     assert [(found.name, content) for page in pages for found, content in page] == list(documents.items())
-    assert all(sum(found.size for found, _ in page[:-1]) <= holdings.EXPORT_BYTES for page in pages)
+    assert all(sum(found.size for found, _ in page[:-1]) <= person_documents.EXPORT_BYTES for page in pages)
     assert len(pages) == 4
     assert [page async for page in store.holdings.copy(world.user, client)] == pages
     assert (await world.events()).count("documents_downloaded") == 1

@@ -29,7 +29,7 @@ from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect, unix_url
 from store.wiring import Store
 from tests.support.processes.forked import Forked
-from tests.support.processes.owners import ROOT
+from tests.support.processes.store_owners import ROOT
 
 URI = "https://web.example/cb"
 PASSWORD = "correct horse battery"

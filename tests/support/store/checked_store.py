@@ -14,10 +14,10 @@ from store.fsck.walk import Report
 from store.refused import Refused
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
-from tests.support.browser.drawing import drawn
-from tests.support.store.factoring import App, add_passkey, half_of
-from tests.support.store.hosted import Keeper
-from tests.support.store.spending import REPLY, SPENDING, Spender
+from tests.support.browser.pictures import drawn
+from tests.support.store.credit_spender import REPLY, SPENDING, Spender
+from tests.support.store.document_app import Keeper
+from tests.support.store.second_factors import App, add_passkey, half_of
 from tests.support.store.world import CALLBACK, VISITOR, World, to_change
 
 EVERYTHING = (*SPENDING, "data:read", "data:write")

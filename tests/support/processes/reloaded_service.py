@@ -18,7 +18,7 @@ from runtime.reload import Reloads
 from settings.declared import Settings
 from store.crypto.keyring import KeyRing, Keys
 from store.wiring import Store
-from tests.support.http import fronts
+from tests.support.http import http_servers
 
 PUBLIC = Settings(base_url="https://id.example.com")
 """Of a server that others reach."""
@@ -35,7 +35,7 @@ class Reloading:
         self.store: Store = site.store
         self.main = Listening(app, http_server, [])
         operations = make_ops_application(site, ())
-        self.ops = Listening(operations, fronts.chosen(operations), [])
+        self.ops = Listening(operations, http_servers.chosen(operations), [])
         self.ops.server.add_sockets([])
         self.reloads = Reloads(self.runtime, site.store, [self.main, self.ops], alone=True)
 

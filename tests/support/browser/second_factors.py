@@ -11,7 +11,7 @@ from tornado.httpclient import HTTPResponse
 from store.accounts.signin.totp import STEP, code_at
 from tests.support.http.driver import PASSWORD, Browser, Service, fields_of, json_of
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.factoring import MARGIN
+from tests.support.store.second_factors import MARGIN
 
 SECURITY = "/account/security"
 CONFIRM = f"{SECURITY}/confirm"

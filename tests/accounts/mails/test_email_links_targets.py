@@ -8,14 +8,14 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.browser import mailing
-from tests.support.browser.mailing import GRACE, RESET, Post
+from tests.support.browser import email_links
+from tests.support.browser.email_links import GRACE, RESET, Post
 from tests.support.browser.pages import ROOT
 from tests.support.http.driver import EMAIL, PASSWORD, Browser
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 NEW_PASSWORD = "another horse battery"
 

@@ -15,11 +15,11 @@ from tornado.web import Application
 
 from runtime import event_loop
 from runtime.http.server import FrontServer
-from tests.support.http import noting
-from tests.support.http.fronts import SECONDS, Client, request, running, statuses, until, within
-from tests.support.http.noting import MEGABYTE, Notes, both, settled
+from tests.support.http import recording_app
+from tests.support.http.http_servers import SECONDS, Client, request, running, statuses, until, within
+from tests.support.http.recording_app import MEGABYTE, Notes, both, settled
 
-notes, site = noting.notes, noting.site
+notes, site = recording_app.notes, recording_app.site
 
 
 @pytest.mark.gen_test

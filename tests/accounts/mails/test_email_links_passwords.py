@@ -13,8 +13,8 @@ from tornado.httpclient import HTTPResponse
 from outbound.mail.mailer import Undelivered
 from store import keys
 from store.refused import Refused
-from tests.support.browser import mailing
-from tests.support.browser.mailing import CONFIRM, GRACE, RESET, Post, comparable, heading, sign_up
+from tests.support.browser import email_links
+from tests.support.browser.email_links import CONFIRM, GRACE, RESET, Post, comparable, heading, sign_up
 from tests.support.browser.pages import Page
 from tests.support.http.driver import EMAIL, PASSWORD, fields_of
 from tests.support.lists.offenders import each
@@ -23,7 +23,7 @@ from tests.support.processes.engines import FakeClock
 pytestmark = pytest.mark.gen_test
 
 NEW_PASSWORD = "another horse battery"
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 
 # Forgotten passwords

@@ -31,7 +31,7 @@ from store.wiring import Store
 from tests.support.browser.mailbox import Kept, link_in, mailer
 from tests.support.browser.pages import ROOT
 from tests.support.browser.webdriver import PATIENCE, Chromium
-from tests.support.http import fronts
+from tests.support.http import http_servers
 from tests.support.http.driver import Service
 from tests.support.processes.engines import FakeClock
 
@@ -169,7 +169,7 @@ class Stand:
         templates.symlink_to(ROOT / "templates")
         self.recorder = Recorder(templates)
         self.app.settings |= {"template_path": str(templates), "template_loader": self.recorder}
-        self._server = fronts.chosen(self.app)
+        self._server = http_servers.chosen(self.app)
         self._server.add_sockets(sockets)
         self.service = Service(self.site.base_url, self.store)
         self.demo = await demo.Demo.start(self.store, self.site.base_url)

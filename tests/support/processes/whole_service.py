@@ -9,7 +9,7 @@ from typing import Any
 
 from store.crypto.keyring import KeyRing
 from tests.support.http.driver import json_of, send
-from tests.support.processes.operating import child
+from tests.support.processes.operator_commands import child
 from tests.support.processes.processes import QUICK, refused, shared
 
 SECRET = "s3cret-of_the-web-app-0123456789"

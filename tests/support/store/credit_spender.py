@@ -13,7 +13,7 @@ from store.credits.credits import Balance, Bookkeeping
 from store.lifetimes import AI, AI_REPLY, CREDITS_READ
 from store.results import Caller
 from store.wiring import Store
-from tests.support.store.factoring import shown
+from tests.support.store.second_factors import shown
 from tests.support.store.world import VISITOR, World
 
 SPENDING = ("profile", "credits:read", "credits:spend", "apps:read")

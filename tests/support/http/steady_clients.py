@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.seal import new_id
 from tests.support.http.driver import Service
-from tests.support.http.fronts import Client, request
+from tests.support.http.http_servers import Client, request
 from tests.support.processes.processes import opened
 
 PAUSE = 0.005

@@ -11,11 +11,11 @@ from store.apps.registration import Registration
 from store.credits.calls import Asked
 from store.names import SCOPES
 from store.results import Caller, Visitor
-from tests.support.browser.drawing import drawn
-from tests.support.browser.touring import DAY, DAYS, Stand
-from tests.support.store.charging import PRICE, charge
-from tests.support.store.factoring import shown
-from tests.support.store.hosted import Keeper
+from tests.support.browser.pictures import drawn
+from tests.support.browser.tour_kit import DAY, DAYS, Stand
+from tests.support.store.charges import PRICE, charge
+from tests.support.store.document_app import Keeper
+from tests.support.store.second_factors import shown
 
 PHONE = Visitor("203.0.113.9", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Version/18.5 Safari/604.1")
 LONG = "Überregionales Niederschlagsmengenaufzeichnungsarchiv für Hobbymeteorologinnen"

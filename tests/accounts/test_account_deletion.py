@@ -18,9 +18,9 @@ from store import keys
 from tests.accounts.test_profile_http import picture_for, upload
 from tests.conftest import OpenStore
 from tests.documents.test_account_data import DOCUMENTS, begin_download
-from tests.support.browser.drawing import drawn
+from tests.support.browser.pictures import drawn
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
-from tests.support.store.holding import connect_app, numbered, stock, write
+from tests.support.store.many_documents import connect_app, numbered, stock, write
 from tests.support.store.world import every_key
 
 pytestmark = pytest.mark.gen_test(timeout=60)

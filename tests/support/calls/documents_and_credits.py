@@ -7,9 +7,9 @@ from store.apps.registration import Registration
 from store.documents.documents import Conditions
 from store.results import Caller
 from tests.support.calls.prepared import Call, call
-from tests.support.store.factoring import confirm_if_needed
-from tests.support.store.holding import connect_app, write
-from tests.support.store.spending import DOLLAR, REPLY, SPENDING, Spender
+from tests.support.store.credit_spender import DOLLAR, REPLY, SPENDING, Spender
+from tests.support.store.many_documents import connect_app, write
+from tests.support.store.second_factors import confirm_if_needed
 from tests.support.store.world import CALLBACK, VISITOR, World
 
 

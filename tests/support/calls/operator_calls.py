@@ -8,8 +8,8 @@ from store import keys
 from tests.support.calls.apps import HOOK
 from tests.support.calls.grants import held
 from tests.support.calls.prepared import Call, call, drained
-from tests.support.store.factoring import App
-from tests.support.store.holding import rotated
+from tests.support.store.many_documents import rotated
+from tests.support.store.second_factors import App
 from tests.support.store.world import World
 
 

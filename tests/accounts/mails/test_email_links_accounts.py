@@ -7,14 +7,14 @@ from urllib.parse import quote, unquote
 import pytest
 
 from outbound.mail.mailer import SmtpServer
-from tests.support.browser import mailing
+from tests.support.browser import email_links
+from tests.support.browser.email_links import CONFIRM, GRACE, RESET, Post, comparable, heading, sign_up
 from tests.support.browser.mailbox import Mailbox, link_in
-from tests.support.browser.mailing import CONFIRM, GRACE, RESET, Post, comparable, heading, sign_up
 from tests.support.http.driver import PASSWORD, answer_of, fields_of, json_of
 
 pytestmark = pytest.mark.gen_test
 
-confirms, mails, site, post = mailing.confirms, mailing.mails, mailing.site, mailing.post
+confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
 
 # Signing up

@@ -10,9 +10,9 @@ import pytest
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, RequestHandler, stream_request_body
 
-from tests.support.http.fronts import Client
+from tests.support.http.http_servers import Client
 
-both = pytest.mark.parametrize("front", ["fast", "tornado"])
+both = pytest.mark.parametrize("http", ["fast", "tornado"])
 MEGABYTE = b"x" * 2**20
 
 

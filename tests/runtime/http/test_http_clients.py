@@ -8,17 +8,17 @@ import struct
 import pytest
 from tornado.web import Application
 
-from tests.support.http import noting
-from tests.support.http.fronts import joined, request, running, until
-from tests.support.http.noting import MEGABYTE, Notes, both, settled
+from tests.support.http import recording_app
+from tests.support.http.http_servers import joined, request, running, until
+from tests.support.http.recording_app import MEGABYTE, Notes, both, settled
 
-notes, site = noting.notes, noting.site
+notes, site = recording_app.notes, recording_app.site
 
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("target", ["/held", "/begun"])
 @pytest.mark.parametrize(
-    ("front", "ahead"),
+    ("http", "ahead"),
     [
         pytest.param("fast", b"", id="fast"),
         pytest.param("tornado", b"", id="tornado"),
