@@ -14,7 +14,7 @@ from functools import partial
 
 from cli.terminal.streams import reopen
 from observability import logs
-from observability.metrics.memory import Memory
+from observability.metrics.memory import MetricsMemory
 from outbound.ai.config import ConfigError, load_models
 from runtime import event_loop, notify, workers
 from runtime.arguments import load
@@ -86,7 +86,7 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
             load_models(settings.ai_config),
             ops_sockets=ops_sockets,
             metrics_sockets=metrics_sockets,
-            memory=Memory(settings.workers),
+            memory=MetricsMemory(settings.workers),
             reread=reread,
             hangup=hangup,
         )

@@ -14,7 +14,7 @@ from typing import Any
 
 from cli.commands.acts import by_operator, note_act, note_failure
 from cli.commands.context import Context
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 from cli.terminal.parser import UsageError
 from cli.terminal.tables import word
 from observability import logs
@@ -50,7 +50,7 @@ def told(error: Exception) -> tuple[str, str]:
     return "server_error", str(error)
 
 
-def run(args: argparse.Namespace, settings: Settings) -> Outcome:
+def run(args: argparse.Namespace, settings: Settings) -> CommandResult:
     """Carries the command out. What it asks, it asks before it holds the store. Raises FAILURES, UsageError."""
     # Where somebody else has set up the log, it is theirs.
     if getattr(args, "json", False) and not logging.root.handlers:
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, settings: Settings) -> Outcome:
     if args.password_stdin:
         args.password = read_password()
     if args.offline:
-        offline: Outcome = command(settings, args)
+        offline: CommandResult = command(settings, args)
         return offline
     settings.require_keys()
     with store_url(settings) as (url, server_runs):
@@ -93,13 +93,13 @@ def store_url(settings: Settings) -> Iterator[tuple[str, bool]]:
 
 async def _within(
     url: str, server_runs: bool, command: Callable[..., Any], args: argparse.Namespace, settings: Settings
-) -> Outcome:
+) -> CommandResult:
     """The command, with the store open and held against the keys as a server does it."""
     source = open_keys(settings)
     async with open_store(settings, url, Keys(source)) as store:
         by_operator(store)
         try:
-            outcome: Outcome = await command(Context(settings, store, source, server_runs), args)
+            outcome: CommandResult = await command(Context(settings, store, source, server_runs), args)
         except FAILURES as error:
             note_failure(store, args, told(error)[0])
             raise

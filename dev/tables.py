@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from handlers.core.person_posts import Confirm, PersonPost
+from handlers.core.person_posts import PersonPost, ReauthRule
 from handlers.openapi.document import GROUPS, path_of
 from handlers.openapi.operations import OPERATIONS
 from handlers.routes import POSTS, ROUTES
@@ -50,8 +50,8 @@ def _limit(window: str) -> str:
 
 def _takes(post: PersonPost) -> str:
     takes = "what it carries" if not post.session else "session"
-    if post.confirm is not Confirm.NONE:
-        takes += f", {post.confirm.value} confirmation" if post.confirm is Confirm.RECENT else f", {post.confirm.value}"
+    if post.reauth is not ReauthRule.NONE:
+        takes += f", {post.reauth.value} confirmation" if post.reauth is ReauthRule.RECENT else f", {post.reauth.value}"
     if post.excused:
         takes += f", but with `{post.excused[0]}={post.excused[1]}`"
     return takes

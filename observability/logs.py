@@ -25,7 +25,7 @@ CONSOLE, JSON = "console", "json"
 _CONSOLE_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-class Said:
+class LogMessage:
     """What a line says, where that is more than words: the message of a record. `str()` of it is the line for people;
     in JSON `words` is the message, and fields stand beside it."""
 
@@ -70,7 +70,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
         }
-        if isinstance(said, Said):
+        if isinstance(said, LogMessage):
             line["message"] = said.words()
             said.put_fields(line)
         else:
@@ -147,7 +147,7 @@ def wanted(argv: Sequence[str], environ: Mapping[str, str]) -> str:
     return JSON if asked.lower() == JSON else CONSOLE
 
 
-class Listens(Said):
+class Listens(LogMessage):
     """The one line on standard output."""
 
     def __init__(self, url: str, more: str = "") -> None:

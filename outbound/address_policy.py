@@ -18,7 +18,7 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from store.keyed_semaphore import Fair
+from store.keyed_semaphore import FairSemaphore
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -50,7 +50,7 @@ class Unreachable(OSError):
         super().__init__("not an address that may be posted to")
 
 
-class Reach:
+class AddressPolicy:
     """What may be posted to: public addresses, `networks`, and with `loopback` this machine."""
 
     def __init__(self, networks: tuple[Network, ...] = (), *, loopback: bool = False) -> None:
@@ -108,7 +108,7 @@ class Resolver(AbstractResolver):
     seconds is dropped: by then its post has given up."""
 
     def __init__(self, threads: int = 64, *, waits: float = 5.0) -> None:
-        self._places = Fair(threads)
+        self._semaphore = FairSemaphore(threads)
         self._waits = waits
 
     async def resolve(
@@ -133,7 +133,7 @@ class Resolver(AbstractResolver):
         payer = asking.get()
 
         def end(found: list[Any] | None, error: Exception | None) -> None:
-            self._places.release(payer)
+            self._semaphore.release(payer)
             if answer.cancelled():
                 return
             if error is not None:
@@ -152,7 +152,7 @@ class Resolver(AbstractResolver):
 
         try:
             async with asyncio.timeout(self._waits):
-                await self._places.acquire(payer)
+                await self._semaphore.acquire(payer)
         except TimeoutError:
             raise OSError("no thread in time") from None
         # An executor's threads are waited for when the process ends.

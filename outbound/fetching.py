@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from outbound.address_policy import Reach, Resolver, asking
+from outbound.address_policy import AddressPolicy, Resolver, asking
 from outbound.guarded_http import guarded_session, in_words
-from store.keyed_semaphore import Fair
+from store.keyed_semaphore import FairSemaphore
 
 AT_ONCE = 8
 CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
@@ -33,17 +33,17 @@ class Fetcher:
 
     def __init__(
         self,
-        reach: Reach,
+        policy: AddressPolicy,
         *,
         whole: float = WHOLE_SECONDS,
         resolver: AbstractResolver | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._reach = reach
+        self._policy = policy
         self._whole = whole
         self._resolver = resolver or Resolver(waits=CONNECT_SECONDS)
         self._tls = tls
-        self._places = Fair(AT_ONCE)
+        self._semaphore = FairSemaphore(AT_ONCE)
 
     async def fetch(self, url: str, most: int, person: str = "") -> Fetched:
         """A plain text of at most `most` bytes, with no redirect followed, for a `person`. Raises nothing but what
@@ -51,7 +51,7 @@ class Fetcher:
         payer = person or url
         for_whom = asking.set(payer)
         try:
-            async with asyncio.timeout(self._whole), self._places.place(payer):
+            async with asyncio.timeout(self._whole), self._semaphore.place(payer):
                 return await self._fetch(url, most)
         except TimeoutError:
             return Fetched(b"", f"There was no whole answer within {self._whole:g} seconds.", answered=False)
@@ -63,7 +63,7 @@ class Fetcher:
     async def _fetch(self, url: str, most: int) -> Fetched:
         headers = {"user-agent": "Latchkey-Verification", "accept": "text/plain", "accept-encoding": "identity"}
         async with (
-            guarded_session(self._reach, 1, CONNECT_SECONDS, self._resolver, headers, self._tls) as session,
+            guarded_session(self._policy, 1, CONNECT_SECONDS, self._resolver, headers, self._tls) as session,
             session.get(url, allow_redirects=False) as response,
         ):
             if 300 <= response.status < 400:

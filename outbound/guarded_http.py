@@ -11,7 +11,7 @@ from aiohttp.abc import AbstractResolver
 from aiohttp.connector import Connection
 from aiohttp.http import HttpProcessingError
 
-from outbound.address_policy import Reach, Resolver, Unreachable
+from outbound.address_policy import AddressPolicy, Resolver, Unreachable
 
 READ_BYTES = 4096
 """What is read of an answer at a time."""
@@ -42,19 +42,19 @@ class _Response(aiohttp.ClientResponse):
 
 
 def guarded_session(
-    reach: Reach,
+    policy: AddressPolicy,
     most: int,
     connect: float,
     resolver: AbstractResolver | None,
     headers: Mapping[str, str],
     tls: ssl.SSLContext | None = None,
 ) -> aiohttp.ClientSession:
-    """A session whose connections end at addresses that `reach` allows; `most` at once, each made within `connect`
+    """A session whose connections end at addresses that `policy` allows; `most` at once, each made within `connect`
     seconds. `tls` takes the place of the usual certificates."""
     connector = aiohttp.TCPConnector(
         limit=most,
         resolver=resolver or Resolver(waits=connect),
-        socket_factory=reach.socket,
+        socket_factory=policy.socket,
         ssl=tls or True,
         # A receiver that closes a connection which waited would make an event late by one back-off.
         force_close=True,

@@ -22,7 +22,7 @@ from tornado.netutil import bind_sockets
 from handlers.core.application import Latchkey
 from runtime.http.files import room_for
 from runtime.http.plain_server import PlainServer
-from runtime.http.server import FrontServer
+from runtime.http.server import HttpServer
 from settings.declared import Settings
 from store.errors import StartupError
 
@@ -174,14 +174,14 @@ class Listening:
         options = _options(settings, max_body)
         params.max_body_size, params.max_header_size = options["max_body_size"], options["max_header_size"]
         params.body_timeout, params.header_timeout = options["body_timeout"], options["idle_connection_timeout"]
-        if isinstance(self.server, FrontServer):
-            self.server.adjust(**_front_options(settings))
+        if isinstance(self.server, HttpServer):
+            self.server.adjust(**_http_options(settings))
 
     def wind_down(self) -> None:
         """From now on an answer ends its connection, and whoever asks is told that the process is about to stop."""
         self.application.draining = True
         self.server.conn_params.no_keep_alive = True
-        if isinstance(self.server, FrontServer):
+        if isinstance(self.server, HttpServer):
             self.server.wind_down()
 
     async def leave(self, *, shared: bool) -> None:
@@ -203,7 +203,7 @@ class Listening:
     def expects(self, left_for: float) -> bool:
         """Whether a client that was served a moment ago may have sent another request; `left_for`: the seconds since
         nobody can connect any more."""
-        if isinstance(self.server, FrontServer):
+        if isinstance(self.server, HttpServer):
             return self.server.expects(NEXT_SECONDS)
         return bool(self.server._connections) and left_for < NEXT_SECONDS
 
@@ -211,13 +211,13 @@ class Listening:
     def connections(self) -> int:
         """Those that are open."""
         server = self.server
-        return server.open_connections if isinstance(server, FrontServer) else len(server._connections)
+        return server.open_connections if isinstance(server, HttpServer) else len(server._connections)
 
     def at_work(self) -> bool:
         """Whether there is something to wait for before the end."""
         if self.application.in_flight or self.application.site.tasks:
             return True
-        return isinstance(self.server, FrontServer) and self.server.at_work()
+        return isinstance(self.server, HttpServer) and self.server.at_work()
 
 
 async def drain(servers: Sequence[Listening], seconds: float) -> None:
@@ -233,7 +233,7 @@ def make_server(application: Latchkey, settings: Settings, max_body: int) -> HTT
     options = _options(settings, max_body)
     if settings.http == "tornado":
         return PlainServer(application, **options)
-    return FrontServer(application, **_front_options(settings), **options)
+    return HttpServer(application, **_http_options(settings), **options)
 
 
 def _options(settings: Settings, max_body: int) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def _options(settings: Settings, max_body: int) -> dict[str, Any]:
     }
 
 
-def _front_options(settings: Settings) -> dict[str, Any]:
+def _http_options(settings: Settings) -> dict[str, Any]:
     connections = room_for(settings.connections, OTHER_FILES + settings.redis_connections)
     if connections < settings.connections:
         log.warning("the limit of open files leaves room for %d connections", connections)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from handlers.core.site import Site
 from latchkey import __version__
 from observability.metrics import declared as of
-from observability.metrics.declared import Kept
+from observability.metrics.declared import RowFamily
 from observability.metrics.keeping import keep
-from outbound.webhooks.poster import Webhooks
+from outbound.webhooks.poster import WebhookSender
 from runtime.listening import Listening
 from runtime.memory_watch import RoomWatch
 from runtime.process_state import Runtime
@@ -18,7 +18,7 @@ from settings.declared import LOOPBACK_HOSTS
 
 
 def measured(
-    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int, room: RoomWatch
+    runtime: Runtime, site: Site, webhooks: WebhookSender, listening: list[Listening], max_body: int, room: RoomWatch
 ) -> asyncio.Future[None]:
     """Has counted what happens at those that listen, and what the store, the mails and the webhooks do, and opens the
     metrics port, which joins them. Returns what goes on beside, to be cancelled at the end."""
@@ -28,7 +28,7 @@ def measured(
 
     for one in listening:
         one.application.measures = site.measures
-    site.store.watched_by(site.measures.took)
+    site.store.observed_by(site.measures.took)
     site.store.security.watch = site.measures.secured
     site.measures.scripts = site.store.answers
     site.mail.watch = site.measures.mailed
@@ -43,8 +43,8 @@ def measured(
 
 
 def levels_of(
-    listening: Sequence[Listening], webhooks: Webhooks, room: RoomWatch
-) -> Mapping[Kept, Callable[[], float]]:
+    listening: Sequence[Listening], webhooks: WebhookSender, room: RoomWatch
+) -> Mapping[RowFamily, Callable[[], float]]:
     """How to find out what there is of everything at present. The first of those that listen is asked for its site each
     time: a reload gives it another."""
     service = listening[0].application

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from observability.metrics.memory import Memory
+from observability.metrics.memory import MetricsMemory
 from outbound.ai.models import Models
 from runtime.handover import Handover
 from runtime.hangup import Hangup
@@ -34,7 +34,7 @@ class Runtime:
     """Of the operations port; none where it is off."""
     metrics_sockets: list[socket.socket] = field(default_factory=list)
     """Of the metrics port; none where it is off."""
-    memory: Memory = field(default_factory=Memory)
+    memory: MetricsMemory = field(default_factory=MetricsMemory)
     """Where all workers count, each at the place of its number."""
     number: int = 0
     """Of this process among the workers."""

@@ -9,12 +9,12 @@ import signal
 from contextlib import AsyncExitStack, suppress
 
 from handlers.core.application import Latchkey
-from handlers.core.concurrency import Places
+from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.site import Site
 from handlers.ops.credits import make_ops_application
 from handlers.routes import make_application
 from observability.metrics.measures import Measures
-from outbound.webhooks.poster import Webhooks
+from outbound.webhooks.poster import WebhookSender
 from runtime import garbage, notify
 from runtime.listening import Listening, drain
 from runtime.measuring import measured
@@ -39,13 +39,13 @@ LEAST_MAIL_SECONDS = 1.0
 
 async def serve(runtime: Runtime, *, alone: bool) -> None:
     """Serves until a signal, then lets running requests finish. `alone`: no supervisor seeds and announces."""
-    told = Told(runtime)
-    stop, settings = told.stop, runtime.settings
+    signals = Signals(runtime)
+    stop, settings = signals.stop, runtime.settings
     opened = open_store(runtime.settings, runtime.store_url, runtime.keys)
     async with (
         opened as store,
         store.apps.following(),
-        store.numbers.flushing(),
+        store.app_stats.flushing(),
         store.hosting.flushing(),
         store.security.flushing(),
     ):
@@ -61,8 +61,8 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             scatter=SCATTER_SECONDS,
             mail=open_mailer(settings, runtime.base_url),
             fetcher=open_fetcher(settings),
-            ai_calls=Places(settings.ai_calls, settings.ai_calls_per_person),
-            downloads=Places(settings.downloads, settings.downloads_per_person),
+            ai_calls=ConcurrencyLimit(settings.ai_calls, settings.ai_calls_per_person),
+            downloads=ConcurrencyLimit(settings.downloads, settings.downloads_per_person),
             measures=Measures(runtime.memory.place(runtime.number)),
             here_alone=settings.here_alone,
             posts_events=settings.webhooks,
@@ -82,7 +82,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
         watching = asyncio.ensure_future(room.watch(store))
         reloads = Reloads(runtime, store, listening, alone=alone)
         watch = asyncio.ensure_future(watch_over(runtime, store, stop))
-        follow = asyncio.ensure_future(reloads.follow(told.reload))
+        follow = asyncio.ensure_future(reloads.follow(signals.reload))
         relaying = AsyncExitStack()
         if settings.webhooks:
             await relaying.enter_async_context(store.outbox.relaying(store.webhooks.wants, webhooks.wake))
@@ -101,7 +101,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 notify.notify_stopping()
             for one in listening:
                 one.wind_down()
-            await told.delay(settings.drain_delay)
+            await signals.delay(settings.drain_delay)
             await asyncio.gather(*(one.leave(shared=settings.reuse_port) for one in listening))
             await webhooks.stop()
             ends = asyncio.get_running_loop().time() + settings.drain_timeout
@@ -126,10 +126,10 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await application.site.models.close()
             if demo:
                 demo.stop()
-            told.no_more()
+            signals.no_more()
 
 
-def rehearse(application: Latchkey, settings: Settings, webhooks: Webhooks) -> None:
+def rehearse(application: Latchkey, settings: Settings, webhooks: WebhookSender) -> None:
     """Lets tests of apps drive this server. In no other process is any of that loaded."""
     from testkit.rehearsal import Rehearsal
     from testkit.routes import add_to
@@ -138,7 +138,7 @@ def rehearse(application: Latchkey, settings: Settings, webhooks: Webhooks) -> N
     log.info("tests of apps may drive this server: nothing in it is kept")
 
 
-class Told:
+class Signals:
     """What signals tell a process that serves: `stop` is set by SIGTERM and SIGINT, `reload` by SIGHUP."""
 
     def __init__(self, runtime: Runtime) -> None:

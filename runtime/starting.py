@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from cli.terminal.progress import Bar
+from cli.terminal.progress import ProgressBar
 from observability import logs
 from runtime import notify
 from runtime.demo import Demo
@@ -22,8 +22,8 @@ async def prepare(runtime: Runtime, store: Store) -> Demo | None:
     """Goes on with deletions that broke off; seeds what is missing; starts the demo app where it was asked for."""
     await store.people.finish_deletions()
     if runtime.settings.seed:
-        with Bar(sys.stderr) as bar:
-            await seed(store, runtime.settings.seed, told=bar.count)
+        with ProgressBar(sys.stderr) as bar:
+            await seed(store, runtime.settings.seed, progress=bar.count)
     if runtime.settings.demo:
         return await Demo.start(store, runtime.base_url)
     await Demo.put_away(store)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from outbound.address_policy import Reach
+from outbound.address_policy import AddressPolicy
 from outbound.fetching import Fetcher
 from outbound.mail.mailer import LATE_RETRIES, Mailer, SmtpServer, Spool
-from outbound.webhooks.poster import Webhooks
+from outbound.webhooks.poster import WebhookSender
 from outbound.webhooks.posting import Poster
 from settings.declared import DAY, Settings
 from store.bounds import Bounds
@@ -81,23 +81,23 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
         yield store
     finally:
         with suppress(StoreError):
-            await store.numbers.flush()
+            await store.app_stats.flush()
         with suppress(StoreError):
             await store.security.flush()
         with suppress(StoreError):
             await store.close()
 
 
-def open_webhooks(settings: Settings, store: Store) -> Webhooks:
+def open_webhooks(settings: Settings, store: Store) -> WebhookSender:
     """What posts events to apps; begun and closed by whoever asked for it."""
-    reach = Reach(settings.webhook_networks, loopback=settings.here_alone)
-    poster = Poster(reach, settings.webhook_posts)
-    return Webhooks(store.deliveries, store.webhooks.target, poster, settings.webhook_posts)
+    policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
+    poster = Poster(policy, settings.webhook_posts)
+    return WebhookSender(store.deliveries, store.webhooks.target, poster, settings.webhook_posts)
 
 
 def open_fetcher(settings: Settings) -> Fetcher:
     """What fetches the files by which apps prove domains, from where webhooks may be posted to."""
-    return Fetcher(Reach(settings.webhook_networks, loopback=settings.here_alone))
+    return Fetcher(AddressPolicy(settings.webhook_networks, loopback=settings.here_alone))
 
 
 def open_mailer(settings: Settings, base_url: str) -> Mailer:

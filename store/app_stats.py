@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from store import keys
-from store.engine.background import beside
+from store.engine.background import background
 from store.engine.scripts import Scripts
 from store.errors import StoreError
 
@@ -39,14 +39,14 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
-class AppNumbers:
+class AppFigures:
     """About how many people have connected an app, and what it did on each of the last 30 days, the oldest first."""
 
     people: int
     days: tuple[Day, ...]
 
 
-class Numbers:
+class AppStats:
     """Counts, without a call to the store; `flush` makes one for each app that did something. A process that is killed
     loses what it has not flushed, and so does one whose store is away: nothing is ever sent twice."""
 
@@ -84,12 +84,12 @@ class Numbers:
         counted, self._counted = self._counted, {}
         for client, sums in counted.items():
             await self._scripts.run(
-                "add_numbers", keys.numbers(client), **dict(zip(NAMES, sums, strict=True)), keep=DAYS_KEPT
+                "add_numbers", keys.app_stats(client), **dict(zip(NAMES, sums, strict=True)), keep=DAYS_KEPT
             )
 
-    async def of(self, client: str) -> AppNumbers:
+    async def of(self, client: str) -> AppFigures:
         """The numbers of an app as they were flushed."""
-        reply = await self._scripts.run("read_numbers", keys.numbers(client))
+        reply = await self._scripts.run("read_numbers", keys.app_stats(client))
         fields = reply.rows("rows")
         days: dict[int, dict[str, int]] = {}
         for name, value in zip(fields[::2], fields[1::2], strict=True):
@@ -98,7 +98,7 @@ class Numbers:
                 days.setdefault(int(number), {})[what] = int(value)
         today = reply.number("today")
         shown = (Day(_date(number), **days.get(number, {})) for number in range(today - DAYS_SHOWN + 1, today + 1))
-        return AppNumbers(max(0, reply.number("people")), tuple(shown))
+        return AppFigures(max(0, reply.number("people")), tuple(shown))
 
     async def _flush_quietly(self) -> None:
         try:
@@ -115,7 +115,7 @@ class Numbers:
     async def flushing(self) -> AsyncIterator[None]:
         """Flushes beside the block, and once more behind it."""
         try:
-            async with beside(self._keep_flushing()):
+            async with background(self._keep_flushing()):
                 yield
         finally:
             await self._flush_quietly()

@@ -8,7 +8,7 @@ from typing import Final
 
 import redis.exceptions as driver
 
-__all__ = ["StartupError", "StoreError", "StoreFull", "StoreUnavailable", "Unconfirmed", "translate", "wrapped"]
+__all__ = ["StartupError", "StoreError", "StoreFull", "StoreUnavailable", "Unacknowledged", "translate", "wrapped"]
 
 
 class StoreError(Exception):
@@ -29,7 +29,7 @@ class StoreFull(StoreUnavailable):
     word = "full"
 
 
-class Unconfirmed(StoreUnavailable):
+class Unacknowledged(StoreUnavailable):
     """It was done, but too few replicas acknowledged it: a failover may undo it."""
 
     word = "unconfirmed"

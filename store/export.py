@@ -67,7 +67,7 @@ async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, 
 async def _documents(store: Store, person: Person) -> AsyncIterator[tuple[str, Metadata, bytes]]:
     # Those of a disconnected app too, as long as they are kept.
     for client in (grant.client for grant in person.grants):
-        async for page in store.holdings.copy(person.user, client):
+        async for page in store.person_documents.copy(person.user, client):
             for found, content in page:
                 yield client, found, content
 

@@ -19,7 +19,7 @@ def share(most: int, taken: int, own: int, part: int = PART) -> int:
     return max(1, (most - taken + own) // part)
 
 
-class Fair:
+class FairSemaphore:
     """`most` places. The next one goes to the key that holds the fewest; among equals, to the one that has waited
     longest. A key never holds more than its `share`, so places stay free for keys that hold none."""
 
@@ -89,11 +89,11 @@ class Fair:
 
 @dataclass(slots=True)
 class _Line:
-    semaphore: Fair
+    semaphore: FairSemaphore
     length: int = field(default=0)
 
 
-class Turns:
+class KeyedSemaphore:
     """`most` places for each key, shared by the people who want them; an idle key takes no memory. One person gets at
     most a `part`: 1 is all, 4 a quarter. `queue`: how many may want one key at once, with those that have a place; None
     for no bound."""
@@ -108,7 +108,7 @@ class Turns:
     async def place(self, key: str, person: str = "") -> AsyncIterator[None]:
         """Waits for a place, and has it as long as the block goes on. Raises Refused("rate_limited") at once where the
         queue is full."""
-        line = self._lines.setdefault(key, _Line(Fair(self._most, self._part)))
+        line = self._lines.setdefault(key, _Line(FairSemaphore(self._most, self._part)))
         if self._queue is not None and line.length >= self._queue:
             raise Refused("rate_limited", "Too many of these are already in progress.", retry_after=1)
         line.length += 1

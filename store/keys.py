@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 APPS = "{apps}:all"
 APPS_SWEPT = "{apps}:sweep"
-LEAVING = "{leaving}:all"
+DELETIONS = "{leaving}:all"
 KEYRING = "{keyring}:state"
 APPS_CHANNEL = "latchkey:apps"
 RELAYED = "{webhooks}:sweep"
@@ -30,7 +30,7 @@ def app(client: str) -> str:
     return f"{{app:{client}}}"
 
 
-def numbers(client: str) -> dict[str, str]:
+def app_stats(client: str) -> dict[str, str]:
     """A registration, and in its slot the numbers of the app: by day, and how many people have connected it."""
     return {"app": app(client), "days": f"{app(client)}:days", "people": f"{app(client)}:people"}
 
@@ -85,7 +85,7 @@ def shard_app_users(shard: str, client: str) -> str:
     return f"{{{shard}}}:app:{client}:users"
 
 
-def telling(shard: str) -> dict[str, str]:
+def outbox_keys(shard: str) -> dict[str, str]:
     """What a shard has to tell apps: the outbox, and the list of whose hosted data ends when."""
     return {"outbox": f"{{{shard}}}:outbox", "due": f"{{{shard}}}:due"}
 
@@ -100,9 +100,9 @@ def outbox(user: str) -> str:
     return f"{{{user[:3]}}}:outbox"
 
 
-def leaving(user: str) -> dict[str, str]:
+def account_deletion(user: str) -> dict[str, str]:
     """What the deletion of a person takes away, and where it tells of that."""
-    return {**person(user), **telling(user[:3])}
+    return {**person(user), **outbox_keys(user[:3])}
 
 
 def deliveries(client: str) -> str:
@@ -241,7 +241,7 @@ def token(user: str, client: str, family: str, generation: int) -> dict[str, str
 
 
 @dataclass(frozen=True, slots=True)
-class Spelt:
+class ParsedKey:
     """What a key says: its kind, which is what it is called in this module or the noun of a person's key, and what it
     is of. `name` is the id of a row, the address, the group of a window, the client id of which the kind says so."""
 
@@ -253,20 +253,20 @@ class Spelt:
     rest: str = ""
 
 
-def read(key: str) -> Spelt | None:
+def read(key: str) -> ParsedKey | None:
     """What a key says, or None for one that nothing in this module spells."""
     for kind, pattern in _ALONE:
         if match := pattern.fullmatch(key):
-            return Spelt(kind, **match.groupdict())
+            return ParsedKey(kind, **match.groupdict())
     match = _PERSONS.fullmatch(key)
     if match is None:
         return None
     user, noun = match["shard"] + match["member"], match["noun"]
     if noun in _NOUNS:
-        return Spelt(noun, user=user, shard=match["shard"])
+        return ParsedKey(noun, user=user, shard=match["shard"])
     for kind, pattern in _ROWS:
         if row := pattern.fullmatch(noun):
-            return Spelt(kind, user=user, shard=match["shard"], **{k: v or "" for k, v in row.groupdict().items()})
+            return ParsedKey(kind, user=user, shard=match["shard"], **{k: v or "" for k, v in row.groupdict().items()})
     return None
 
 
@@ -298,7 +298,7 @@ _ALONE = tuple(
         ("days", rf"\{{app:{_CLIENT}\}}:days"),
         ("people", rf"\{{app:{_CLIENT}\}}:people"),
         ("all-apps", re.escape(APPS)),
-        ("all-leaving", re.escape(LEAVING)),
+        ("all-leaving", re.escape(DELETIONS)),
         ("keyring", re.escape(KEYRING)),
         ("invite", r"\{email:(?P<name>[^:]+)\}:invite"),
         ("email", r"\{email:(?P<name>[^:]+)\}"),

@@ -14,7 +14,7 @@ from store.crypto.passwords import HasherBusy
 from store.crypto.seal import fingerprint
 from store.engine.scripts import Scripts
 from store.errors import StoreError
-from store.keyed_semaphore import Turns
+from store.keyed_semaphore import KeyedSemaphore
 from store.lifetimes import (
     ADDRESS,
     FORGOT_ADDRESS,
@@ -54,7 +54,7 @@ class Taken:
     it gives the request back where the password pool is full: what was not looked at counts for nothing. It holds the
     `turn` of the person, where there is one."""
 
-    limits: Limits
+    limits: RateLimits
     windows: tuple[tuple[Group, Networks], ...]
     by_known: bool = False
     turn: AbstractAsyncContextManager[None] = field(default_factory=nullcontext)
@@ -71,13 +71,13 @@ class Taken:
                 await self.limits.give_back(self)
 
 
-class Limits:
+class RateLimits:
     """Each method takes one request from a window and raises Refused("rate_limited") when it is full. An address counts
     for the networks around it too: nobody who has many addresses has as many times the limit."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
-        self._people = Turns()
+        self._people = KeyedSemaphore()
 
     async def _take(self, group: Group, what: str) -> Window:
         return await self._take_key(group, keys.window(group.name, what))

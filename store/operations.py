@@ -139,14 +139,14 @@ class Operator:
             raise Refused("not_found", "No such person.")
         return person
 
-    async def delete(self, who: str, told: Callable[[int], None] = unheard) -> str:
-        """Deletes the person with this e-mail address or user id and returns the user id; `told` hears how many apps
-        have been disconnected so far. Raises Refused("not_found")."""
+    async def delete(self, who: str, progress: Callable[[int], None] = unheard) -> str:
+        """Deletes the person with this e-mail address or user id and returns the user id; `progress` hears how many
+        apps have been disconnected so far. Raises Refused("not_found")."""
         user = who if is_user_id(who) else await self._people.find(who)
         # A deletion that was cut short has left no row, and goes on.
         if user is None or not await self._people.half_deleted(user):
             user = (await self.find(who)).user
-        await self._people.delete(user, told)
+        await self._people.delete(user, progress)
         return user
 
 

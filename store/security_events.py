@@ -18,7 +18,7 @@ Trail = Literal["security", "ordinary", ""]
 Severity = Literal["info", "warning"]
 Result = Literal["ok", "refused", "failed"]
 Actor = Literal["person", "app", "operator", "server"]
-Stream = Literal["strangers", "people", "sensitive", "operator"]
+EventStream = Literal["strangers", "people", "sensitive", "operator"]
 Counted = Literal["", "by_person", "by_place", "by_app", "by_cause"]
 
 
@@ -38,7 +38,7 @@ class Declared:
     name: str
     sentence: str
     detail: str = ""
-    stream: Stream = "people"
+    stream: EventStream = "people"
     counted: Counted = "by_person"
     severity: Severity = "info"
     trail: Trail = "security"
@@ -230,27 +230,27 @@ _ALL: Final = (
 EVENTS: Final[Mapping[str, Declared]] = {one.name: one for one in _ALL}
 
 
-class Outcome(NamedTuple):
+class OutcomeEvent(NamedTuple):
     """The event that an outcome of a script causes, and its detail."""
 
     event: str
     detail: str = ""
 
 
-OUTCOMES: Final[Mapping[tuple[str, str], Outcome]] = {
-    ("start_session", "second_step"): Outcome("second_step_asked"),
-    ("finish_with_code", "wrong"): Outcome("second_step_refused", "code"),
-    ("finish_with_code", "stopped"): Outcome("second_step_refused", "code"),
-    ("finish_with_passkey", "used"): Outcome("passkey_refused", "used"),
-    ("read_passkey", "unknown"): Outcome("passkey_refused", "unknown"),
-    ("try_passkey", "unknown"): Outcome("passkey_refused", "unknown"),
-    ("prove_with_code", "ok"): Outcome("confirmed", "password"),
-    ("prove_with_code", "wrong"): Outcome("confirmation_refused", "code"),
-    ("prove_with_code", "stopped"): Outcome("confirmation_refused", "code"),
-    ("prove_with_passkey", "ok"): Outcome("confirmed", "passkey"),
-    ("prove_with_passkey", "used"): Outcome("passkey_refused", "used"),
-    ("delete_user", "done"): Outcome("account_deleted"),
-    ("issue_link", "ok"): Outcome("link_issued"),
+OUTCOMES: Final[Mapping[tuple[str, str], OutcomeEvent]] = {
+    ("start_session", "second_step"): OutcomeEvent("second_step_asked"),
+    ("finish_with_code", "wrong"): OutcomeEvent("second_step_refused", "code"),
+    ("finish_with_code", "stopped"): OutcomeEvent("second_step_refused", "code"),
+    ("finish_with_passkey", "used"): OutcomeEvent("passkey_refused", "used"),
+    ("read_passkey", "unknown"): OutcomeEvent("passkey_refused", "unknown"),
+    ("try_passkey", "unknown"): OutcomeEvent("passkey_refused", "unknown"),
+    ("prove_with_code", "ok"): OutcomeEvent("confirmed", "password"),
+    ("prove_with_code", "wrong"): OutcomeEvent("confirmation_refused", "code"),
+    ("prove_with_code", "stopped"): OutcomeEvent("confirmation_refused", "code"),
+    ("prove_with_passkey", "ok"): OutcomeEvent("confirmed", "passkey"),
+    ("prove_with_passkey", "used"): OutcomeEvent("passkey_refused", "used"),
+    ("delete_user", "done"): OutcomeEvent("account_deleted"),
+    ("issue_link", "ok"): OutcomeEvent("link_issued"),
 }
 """Events of scripts that record nothing in a trail, by script and first word of its answer."""
 WORDS: Final[Mapping[str, str]] = {

@@ -78,9 +78,9 @@ class _User:
 
 
 async def seed(
-    store: Store, path: Path, *, patience: float = PATIENCE, told: Callable[[int, int], None] = unheard
+    store: Store, path: Path, *, patience: float = PATIENCE, progress: Callable[[int, int], None] = unheard
 ) -> SeedReport:
-    """Creates the apps and people of the file that are missing; several servers may do so at once. `told` hears
+    """Creates the apps and people of the file that are missing; several servers may do so at once. `progress` hears
     how many of them it has looked at, and how many there are.
 
     Raises StartupError, which names the place in the file: with nothing written for what the file gets wrong, and
@@ -93,7 +93,7 @@ async def seed(
         looked_at, size = count(1), len(apps) + len(users)
 
         def step() -> bool:
-            told(next(looked_at), size)
+            progress(next(looked_at), size)
             return True
 
         report = SeedReport(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from store.keyed_semaphore import Turns
+from store.keyed_semaphore import KeyedSemaphore
 from store.refused import Refused
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class SharedThreads:
 
     def __init__(self, threads: Threads, each: int) -> None:
         self._threads = threads
-        self._people = Turns(queue=each)
+        self._people = KeyedSemaphore(queue=each)
 
     async def run(self, person: str, work: Callable[..., T], *args: object) -> T:
         """What the call returns or raises. Raises Refused("rate_limited") where `each` calls of the person are there

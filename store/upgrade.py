@@ -62,7 +62,7 @@ class Upgrade:
     def _steps(self, key: str, layout: int) -> list[Awaitable[Any]]:
         """What is to be done about a key of a store of this layout."""
         match keys.read(key):
-            case keys.Spelt("grant", user=user, client=client):
+            case keys.ParsedKey("grant", user=user, client=client):
                 return [self._grant(user, client)]
         return self._to_layout_2(key) if layout < 2 else []
 
@@ -71,16 +71,16 @@ class Upgrade:
             after, noun = moved
             return [self._scripts.run("upgrade_token", {"before": key, "after": after}, noun=noun)]
         match keys.read(key):
-            case keys.Spelt("user", user=user):
+            case keys.ParsedKey("user", user=user):
                 return [self._person(user)]
-            case keys.Spelt("users", shard=shard):
+            case keys.ParsedKey("users", shard=shard):
                 return [self._people(shard)]
-            case keys.Spelt("app-users"):
+            case keys.ParsedKey("app-users"):
                 return [self._scripts.run("upgrade_connected", {"app_users": key})]
         return []
 
     async def _grant(self, user: str, client: str) -> None:
-        known = {**keys.hosted(user, client), **keys.telling(user[:3]), "grant": keys.grant(user, client)}
+        known = {**keys.hosted(user, client), **keys.outbox_keys(user[:3]), "grant": keys.grant(user, client)}
         await self._scripts.run("upgrade_grant", known, client=client, member=keys.member(user))
 
     async def _person(self, user: str) -> None:
@@ -96,4 +96,4 @@ class Upgrade:
             await self._person(user)
             with wrapped():
                 seconds, _ = await self._client.time()
-                await self._client.zadd(keys.LEAVING, {user: seconds}, nx=True)
+                await self._client.zadd(keys.DELETIONS, {user: seconds}, nx=True)

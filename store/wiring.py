@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from redis.asyncio import Redis
 
-from store.accounts.account_deletion import Leaving
+from store.accounts.account_deletion import AccountDeletion
 from store.accounts.addresses import Addresses
 from store.accounts.audit.security_log import SecurityLog
 from store.accounts.audit.security_reading import SecurityEvents
@@ -15,13 +15,13 @@ from store.accounts.people import People
 from store.accounts.profiles import Profiles
 from store.accounts.signin.devices import Devices
 from store.accounts.signin.factors import Challenges, OwnFactors
-from store.accounts.signin.reauth import Confirming
+from store.accounts.signin.reauth import Reauth
 from store.accounts.signin.second_step import SecondStep
 from store.accounts.signin.sessions import Sessions
 from store.accounts.signin.signin import SignIn
 from store.accounts.signin.totp import TotpSecrets
 from store.accounts.undoing import Undoing
-from store.app_stats import Numbers
+from store.app_stats import AppStats
 from store.apps.apps import Apps
 from store.apps.owned import OwnedApps
 from store.apps.owner_deletion import AppEnding
@@ -36,15 +36,15 @@ from store.crypto.passwords import PasswordHasher
 from store.crypto.seal import Sealer
 from store.documents.documents import Documents, Quotas
 from store.documents.hosting import Hosting, OwnerLimits
-from store.documents.person_documents import Holdings
-from store.engine.connect import check_store, confirmed, connect
+from store.documents.person_documents import PersonDocuments
+from store.engine.connect import acknowledged, check_store, connect
 from store.engine.memory import Headroom, Room, room_of
 from store.engine.replicas import Wait
-from store.engine.scripts import Scripts, Watch
+from store.engine.scripts import ScriptObserver, Scripts
 from store.errors import StartupError, StoreError, wrapped
 from store.fsck.walk import Fsck
 from store.keystate import LAYOUT, KeyState
-from store.limits import Limits
+from store.limits import RateLimits
 from store.oauth.authorizations import Authorizations
 from store.oauth.grants import Grants
 from store.oauth.identity import Identity
@@ -55,7 +55,7 @@ from store.threads import SharedThreads, Threads
 from store.upgrade import Upgrade
 from store.webhooks.deliveries import Deliveries
 from store.webhooks.outbox import Outbox
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.relay_wakeup import RelayWakeup
 
 PASSKEYS_WAITING = 64
 """Answers of passkeys that wait to be checked, at most; one takes about a millisecond."""
@@ -83,25 +83,25 @@ class Store:
         self.client = client
         self.keys = keys
         self.hasher = hasher
-        self.scripts = scripts = Scripts(client, durable=confirmed(client, wait))
+        self.scripts = scripts = Scripts(client, durable=acknowledged(client, wait))
         self.security = security = SecurityLog(scripts, keys)
         scripts.hear = security.heard
         self.security_events = SecurityEvents(scripts)
         self.sealer = sealer = Sealer(keys)
         idle = session_idle * 1000
-        hints = Hints()
+        wakeup = RelayWakeup()
         self.headroom = headroom = Headroom()
-        self.apps = Apps(client, scripts, hints=hints)
+        self.apps = Apps(client, scripts, wakeup=wakeup)
         self.app_sweep = AppSweep(client, self.apps)
         signing = WebhookSecrets(keys)
         self.webhooks = Webhooks(self.apps, signing)
-        self.numbers = Numbers(scripts)
+        self.app_stats = AppStats(scripts)
         self.deliveries = Deliveries(scripts)
-        self.outbox = Outbox(client, scripts, self.deliveries, hints)
+        self.outbox = Outbox(client, scripts, self.deliveries, wakeup)
         self.owned = OwnedApps(client, scripts, self.apps, self.webhooks, idle, headroom)
-        self.limits = Limits(scripts)
+        self.limits = RateLimits(scripts)
         addresses = Addresses(client, scripts)
-        self.people = People(client, scripts, sealer, hasher, addresses, self.numbers, hints, security)
+        self.people = People(client, scripts, sealer, hasher, addresses, self.app_stats, wakeup, security)
         self.devices = Devices(scripts, sealer)
         self.bounds = bounds = Bounds()
         lifetime = session_lifetime * 1000
@@ -112,24 +112,24 @@ class Store:
         checks = SharedThreads(self.checks, PASSKEYS_EACH)
         self.factors = OwnFactors(scripts, sealer, secrets, challenges, checks, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions, checks)
-        self.confirming = Confirming(
+        self.reauth = Reauth(
             scripts, self.people, self.sessions, self.factors, secrets, challenges, self.limits, checks, self.devices
         )
-        self.leaving = Leaving(self.people, self.factors, self.confirming)
-        self.app_ending = AppEnding(self.owned, self.sessions, self.factors, self.confirming)
-        self.links = Links(scripts, sealer, hasher, addresses, self.numbers, hints, idle)
-        self.undoing = Undoing(scripts, sealer, hasher, addresses, self.numbers, hints, self.owned)
+        self.account_deletion = AccountDeletion(self.people, self.factors, self.reauth)
+        self.app_ending = AppEnding(self.owned, self.sessions, self.factors, self.reauth)
+        self.links = Links(scripts, sealer, hasher, addresses, self.app_stats, wakeup, idle)
+        self.undoing = Undoing(scripts, sealer, hasher, addresses, self.app_stats, wakeup, self.owned)
         self.authorizations = Authorizations(scripts, sealer, idle, bounds)
-        self.tokens = Tokens(scripts, sealer, self.limits, self.numbers, hints, bounds, refresh_lifetime)
+        self.tokens = Tokens(scripts, sealer, self.limits, self.app_stats, wakeup, bounds, refresh_lifetime)
         self.identity = Identity(scripts)
         self.profiles = Profiles(scripts, sealer, idle, headroom)
-        self.grants = Grants(scripts, hints, idle)
+        self.grants = Grants(scripts, wakeup, idle)
         self.cipher = Cipher(keys)
         self.hosting = Hosting(client, scripts, OwnerLimits(), self.apps.retiring.shards_of)
         self.documents = Documents(scripts, self.cipher, quotas or Quotas(), self.hosting, headroom)
-        self.holdings = Holdings(scripts, self.cipher, hints, idle)
+        self.person_documents = PersonDocuments(scripts, self.cipher, wakeup, idle)
         self.credits = Credits(scripts, idle, books or Bookkeeping())
-        self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), self.numbers)
+        self.calls = Calls(scripts, self.cipher, books or Bookkeeping(), self.app_stats)
         self.operator = Operator(client, scripts, self.people, self.credits)
         self.key_state = KeyState(scripts)
         self.reencryption = Reencryption(
@@ -181,9 +181,9 @@ class Store:
             raise
         return store
 
-    def watched_by(self, watch: Watch | None) -> None:
-        """From now on `watch` is told how long scripts take, or nobody."""
-        self.scripts.watch = watch
+    def observed_by(self, observer: ScriptObserver | None) -> None:
+        """From now on `observer` is told how long scripts take, or nobody."""
+        self.scripts.observer = observer
 
     def answers(self) -> Iterator[tuple[str, str, int]]:
         """Scripts, the words that they have answered in this process, and how often."""
@@ -193,7 +193,7 @@ class Store:
     def queue(self) -> int:
         """Calls that wait for their answer."""
         return sum(
-            lane.queue for lane in getattr(self.client, "pipelined_connections", ())
+            connection.queue for connection in getattr(self.client, "pipelined_connections", ())
         )  # the store in memory has none
 
     async def room(self) -> Room | None:

@@ -11,7 +11,7 @@ from store.oauth.authorizations import AuthorizationRequest, Pending
 from store.refused import Refused, SignedOut
 from testkit.guard import is_at_home
 from testkit.reading import answer_of
-from testkit.rehearsal import VISITOR, Answer, Rehearsal
+from testkit.rehearsal import VISITOR, AutoConsent, Rehearsal
 
 HEADER = "Latchkey-Consents"
 """Who sits at the browser in this one request, and what they answer: as the body of POST /testing/consents."""
@@ -39,7 +39,7 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
             # Disabled, say: nobody who could answer.
             raise Refused("access_denied", "This person cannot sign in.") from None
 
-    def played(self) -> Answer:
+    def played(self) -> AutoConsent:
         """What this request is answered with. Raises Refused("invalid_request")."""
         given = self.request.headers.get(HEADER)
         if given is None:
@@ -49,7 +49,9 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
             raise Refused("invalid_request", f"{HEADER} must be one JSON object.")
         return answer_of(Params(value, typed=True), self.rehearsal.answer)
 
-    async def play(self, played: Answer, app: Registration, request: AuthorizationRequest, prompts: set[str]) -> None:
+    async def play(
+        self, played: AutoConsent, app: Registration, request: AuthorizationRequest, prompts: set[str]
+    ) -> None:
         """Sends the browser back with a code, or with the refusal."""
         session = await self.rehearsal.session(played.email)
         denies = played.decides == "deny"
@@ -72,6 +74,6 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
             spend_limit=played.spend_limit,
         )
         if decided.connected:
-            self.store.numbers.connected(app.client_id)
+            self.store.app_stats.connected(app.client_id)
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
         self.send_back(app, decided.redirect_uri, answer, decided.state)

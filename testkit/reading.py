@@ -13,14 +13,14 @@ from store.apps.webhooks import check_webhook_secret
 from store.credits.credits import MAX_AMOUNT
 from store.names import normalise_email, parse_scope
 from store.refused import Refused
-from testkit.rehearsal import Answer, Decides
+from testkit.rehearsal import AutoConsent, Decides
 
 FARTHEST = 3660 * 86_400
 """Seconds that one may travel at once."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
 
 
-def answer_of(params: Params, standing: Answer) -> Answer:
+def answer_of(params: Params, standing: AutoConsent) -> AutoConsent:
     """Who sits at the browser and what they answer; where nobody is named, it is who sits there. Raises Refused."""
     decides = params.get("answer") or "allow"
     if decides not in ("allow", "deny", "ask"):
@@ -29,7 +29,7 @@ def answer_of(params: Params, standing: Answer) -> Answer:
     if not email and decides != "ask":
         raise Refused("invalid_request", "email is missing.")
     scopes = scopes_of(params) if params.value("scopes") is not None else None
-    return Answer(checked_email(email) if email else "", cast(Decides, decides), scopes, spend_limit(params))
+    return AutoConsent(checked_email(email) if email else "", cast(Decides, decides), scopes, spend_limit(params))
 
 
 def checked_email(text: str) -> str:

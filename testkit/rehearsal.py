@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from handlers.core.site import Site
-from outbound.webhooks.poster import Webhooks
+from outbound.webhooks.poster import WebhookSender
 from outbound.webhooks.posting import WHOLE_SECONDS
 from store import keys, lifetimes
 from store.accounts.signin.sessions import SecondStepNeeded, Session
@@ -38,7 +38,7 @@ Decides = Literal["allow", "deny", "ask"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AutoConsent:
     """Who sits at the browser, and what they say to an app: they allow all it asks for, or only `scopes`; they deny;
     or (`ask`) nobody plays them, and the pages are shown. `spend_limit` is as in `Authorizations.decide`."""
 
@@ -52,7 +52,7 @@ class Rehearsal:
     """A server in the hands of a test. From the start, and after a reset, the person `allows` sits at the browser and
     allows everything; nobody does where that is empty. Raises StartupError for an address that is none."""
 
-    def __init__(self, site: Site, webhooks: Webhooks, seed_file: Path | None, allows: str) -> None:
+    def __init__(self, site: Site, webhooks: WebhookSender, seed_file: Path | None, allows: str) -> None:
         self.store: Store = site.store
         self.clock = Clock()
         self._webhooks = webhooks
@@ -61,7 +61,7 @@ class Rehearsal:
         self._changing = asyncio.Lock()
         self._seed_file = seed_file
         try:
-            self._first = self.answer = Answer(normalise_email(allows), "allow") if allows else Answer()
+            self._first = self.answer = AutoConsent(normalise_email(allows), "allow") if allows else AutoConsent()
         except ValueError as error:
             raise StartupError(f"auto_consent: {error}") from None
         self._sessions: dict[str, Session] = {}
@@ -143,7 +143,7 @@ class Rehearsal:
         async with self._changing:
             if self.clock.now() + seconds > LATEST:
                 raise Refused("invalid_request", "Travel ends with the year 8999; reset returns to the present.")
-            await self.store.numbers.flush()  # what was counted until now belongs to the day until now
+            await self.store.app_stats.flush()  # what was counted until now belongs to the day until now
             await self._sweep()
             if self._posts:
                 # How long an event is kept, and for how long it is taken to be posted, goes by the clock of the store.
@@ -158,7 +158,7 @@ class Rehearsal:
         """Moves what apps are to be told from the shards that have any of it, a few of thousands."""
         shards = set()
         with wrapped():
-            for match in keys.telling("???").values():
+            for match in keys.outbox_keys("???").values():
                 async for key in self.store.client.scan_iter(match=match, count=SCANNED):
                     shards.add(key[1:4].decode())
         await self.store.outbox.sweep(self.store.webhooks.wants, sorted(shards))

@@ -76,7 +76,7 @@ class ConsentsHandler(TestingHandler):
         self.write_json({"email": answer.email, "answer": answer.decides})
 
 
-class AppsHandler(TestingHandler):
+class TestAppsHandler(TestingHandler):
     """POST /testing/apps."""
 
     async def post(self) -> None:
@@ -146,11 +146,11 @@ class DisconnectHandler(TestingHandler):
         params = self.body()
         session, client_id = await self.rehearsal.session(email_of(params)), params.require("client_id")
         until = await self.store.grants.revoke(session, client_id, VISITOR)
-        self.store.numbers.disconnected(client_id)
+        self.store.app_stats.disconnected(client_id)
         self.write_json({"dataUntil": iso(until)})
 
 
-class CreditsHandler(TestingHandler):
+class TestCreditsHandler(TestingHandler):
     """/testing/credits."""
 
     async def get(self) -> None:
@@ -193,7 +193,7 @@ class StoreHandler(TestingHandler):
         self.write_json({"away": away})
 
 
-class ResetHandler(TestingHandler):
+class TestResetHandler(TestingHandler):
     """POST /testing/reset."""
 
     async def post(self) -> None:
@@ -206,15 +206,15 @@ class ResetHandler(TestingHandler):
 TESTING_ROUTES: list[tuple[str, Any]] = [
     (r"/testing/travel", TravelHandler),
     (r"/testing/consents", ConsentsHandler),
-    (r"/testing/apps", AppsHandler),
+    (r"/testing/apps", TestAppsHandler),
     (r"/testing/people", PeopleHandler),
     (r"/testing/people/delete", LeaveHandler),
     (r"/testing/tokens", TokensHandler),
     (r"/testing/disconnect", DisconnectHandler),
-    (r"/testing/credits", CreditsHandler),
+    (r"/testing/credits", TestCreditsHandler),
     (r"/testing/limits", LimitsHandler),
     (r"/testing/store", StoreHandler),
-    (r"/testing/reset", ResetHandler),
+    (r"/testing/reset", TestResetHandler),
 ]
 
 

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Final
 
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 from store.accounts.audit.security_log import Origin
 from store.wiring import Store
 
@@ -50,7 +50,7 @@ def by_operator(store: Store) -> None:
     store.security.origin = lambda: Origin(actor="operator")
 
 
-def note_act(store: Store, args: Namespace, outcome: Outcome) -> None:
+def note_act(store: Store, args: Namespace, outcome: CommandResult) -> None:
     """Notes a command that was carried out."""
     event, record = ACTS.get(args.run, ""), outcome.record
     if event and (args.run != "fsck.check_store" or args.repair):

@@ -10,8 +10,8 @@ from typing import Any
 
 from cli.commands.context import SHOWN_ONCE, SIGNING_ONCE, Context
 from cli.commands_parser import PURGED
-from cli.terminal.outcome import Outcome
-from cli.terminal.progress import Bar
+from cli.terminal.outcome import CommandResult
+from cli.terminal.progress import ProgressBar
 from store.apps.apps import new_client_id
 from store.apps.lookalikes import check_honest_name
 from store.apps.redirect_uris import InvalidRedirectURI, check_redirect_uri
@@ -30,7 +30,7 @@ APP_OPTIONS = (
 )
 
 
-async def create_app(context: Context, args: Namespace) -> Outcome:
+async def create_app(context: Context, args: Namespace) -> CommandResult:
     """Registers an app. Raises Refused, ValueError."""
     fields = _app_fields(context, args)
     _check_redirect_uris(context, fields["redirect_uris"], fields.get("public", False))
@@ -44,30 +44,30 @@ async def create_app(context: Context, args: Namespace) -> Outcome:
     shown = {name: value for name, value in (("client_secret", secret), ("webhook_secret", signing)) if value}
     notes = [f"The client_secret {SHOWN_ONCE}"] if secret else []
     notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
-    return Outcome({**_app(registration), **shown}, note="\n".join(notes))
+    return CommandResult({**_app(registration), **shown}, note="\n".join(notes))
 
 
-async def list_apps(context: Context, args: Namespace) -> Outcome:
+async def list_apps(context: Context, args: Namespace) -> CommandResult:
     """Every app, oldest first."""
     apps = [_app(registration) for registration in await context.store.apps.list()]
-    return Outcome({"apps": apps}, ("client_id", "name", "status", "scopes"))
+    return CommandResult({"apps": apps}, ("client_id", "name", "status", "scopes"))
 
 
-async def show_app(context: Context, args: Namespace) -> Outcome:
+async def show_app(context: Context, args: Namespace) -> CommandResult:
     """One app with its numbers: about how many people have connected it, and by day (UTC) what it did; `spent` is in
     micro-dollars. Raises Refused("not_found")."""
     registration = await find_app(context.store, args.client_id)
-    numbers = await context.store.numbers.of(args.client_id)
+    figures = await context.store.app_stats.of(args.client_id)
     days = [
         {**asdict(day), "day": day.day.isoformat()}
-        for day in numbers.days
+        for day in figures.days
         if day.calls or day.spent or day.connected or day.disconnected
     ]
     columns = ("day", "calls", "limited", "spent", "connected", "disconnected")
-    return Outcome({**_app(registration), "people": numbers.people, "days": days}, columns)
+    return CommandResult({**_app(registration), "people": figures.people, "days": days}, columns)
 
 
-async def update_app(context: Context, args: Namespace) -> Outcome:
+async def update_app(context: Context, args: Namespace) -> CommandResult:
     """Changes what is given. Raises Refused, ValueError."""
     fields = _app_fields(context, args)
     if not fields and not hasattr(args, "owner"):
@@ -88,29 +88,29 @@ async def update_app(context: Context, args: Namespace) -> Outcome:
     lacks_secret = not changed.public and not changed.secrets
     notes = ["It has no secret yet; `app rotate-secret` makes one."] if lacks_secret else []
     notes += [f"The webhook_secret {SIGNING_ONCE}"] if signing else []
-    return Outcome({**_app(changed), **({"webhook_secret": signing} if signing else {})}, note="\n".join(notes))
+    return CommandResult({**_app(changed), **({"webhook_secret": signing} if signing else {})}, note="\n".join(notes))
 
 
-async def rotate_secret(context: Context, args: Namespace) -> Outcome:
+async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
     """Gives a confidential app a new secret. Raises Refused."""
     _, secret = await context.store.apps.rotate_secret(args.client_id, drop_old=args.drop_old)
     old = "No other secret is valid." if args.drop_old else "The one before it stays valid until the next rotation."
     record = {"client_id": args.client_id, "client_secret": secret}
-    return Outcome(record, note=f"The client_secret {SHOWN_ONCE} {old}")
+    return CommandResult(record, note=f"The client_secret {SHOWN_ONCE} {old}")
 
 
-async def delete_app(context: Context, args: Namespace) -> Outcome:
+async def delete_app(context: Context, args: Namespace) -> CommandResult:
     """Deletes an app; its documents live 30 days more, or go at once with `--purge`. Raises Refused("not_found")."""
     purge = args.documents == PURGED
     registration, _ = await context.store.apps.fresh(args.client_id)
-    with Bar(sys.stderr) as bar:
+    with ProgressBar(sys.stderr) as bar:
         await context.store.apps.begin_deletion(args.client_id, purge=purge)
         if registration and registration.owner:
             with suppress(Refused):  # the owner's account may be gone
                 await context.store.operator.note(registration.owner, "own_app_deleted_by_operator", args.client_id)
         bar.tell("waiting until every server has heard of it")
         await context.store.apps.finish_deletion(args.client_id, bar.count, purge=purge)
-    return Outcome({"client_id": args.client_id, "deleted": True, "purged": purge})
+    return CommandResult({"client_id": args.client_id, "deleted": True, "purged": purge})
 
 
 async def find_app(store: Store, client_id: str) -> Registration:

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cli.commands.context import Context
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 from cli.terminal.tables import word
 from settings.types import EMBEDDED
-from store.accounts.audit.logged_event import Event
-from store.accounts.audit.security_reading import Wanted
+from store.accounts.audit.logged_event import AuditEvent
+from store.accounts.audit.security_reading import EventFilter
 from store.moments import at, timestamp
 from store.names import is_user_id, normalise_email
 from store.refused import Refused
@@ -29,7 +29,7 @@ COLUMNS = ("at", "event", "result", "person", "client_id", "address", "agent", "
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-async def show_events(context: Context, args: Namespace) -> Outcome:
+async def show_events(context: Context, args: Namespace) -> CommandResult:
     """The newest events, oldest first; followed, they are printed as they come until somebody ends it. Raises Refused,
     ValueError."""
     if args.follow and context.settings.redis_url == EMBEDDED and not context.server_runs:
@@ -39,13 +39,13 @@ async def show_events(context: Context, args: Namespace) -> Outcome:
     since = None if args.since is None else _moment(args.since)
     if args.follow:
         await _follow(context.store, args, since, wanted)
-        return Outcome({})
+        return CommandResult({})
     most = args.limit or (SHOWN if since is None else None)
     found = await context.store.security_events.newest(most, since or 0, wanted)
-    return Outcome({"events": [_record(event) for event in found]}, COLUMNS)
+    return CommandResult({"events": [_record(event) for event in found]}, COLUMNS)
 
 
-async def _follow(store: Store, args: Namespace, since: int | None, wanted: Wanted) -> None:
+async def _follow(store: Store, args: Namespace, since: int | None, wanted: EventFilter) -> None:
     """Prints until the reader of a pipe is gone."""
     events, as_json, shown = store.security_events, getattr(args, "json", False), set[str]()
     after = f"{max(0, (since or 0) - 1)}-0"  # entries are never older than their events
@@ -61,17 +61,17 @@ async def _follow(store: Store, args: Namespace, since: int | None, wanted: Want
             return
 
 
-def _print(event: Event, as_json: bool) -> None:
+def _print(event: AuditEvent, as_json: bool) -> None:
     record = _record(event)
     known = (record[name] for name in COLUMNS if record[name] not in ("", 1))
     print(json.dumps(record) if as_json else "  ".join(map(word, known)), flush=True)
 
 
-def _record(event: Event) -> dict[str, Any]:
+def _record(event: AuditEvent) -> dict[str, Any]:
     return {"at": timestamp(at(event.at_ms)), **event.shown()}
 
 
-async def _wanted(store: Store, who: str | None) -> Wanted:
+async def _wanted(store: Store, who: str | None) -> EventFilter:
     """Whether an event is of this person: user id, or e-mail address, which may belong to nobody. Raises ValueError."""
     if who is None:
         return lambda event: True

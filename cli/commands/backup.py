@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cli.commands.acts import by_operator
 from cli.commands.context import Context
-from cli.terminal.outcome import Outcome
-from cli.terminal.progress import Bar
+from cli.terminal.outcome import CommandResult
+from cli.terminal.progress import ProgressBar
 from runtime.wiring import KEY_FILE, open_keys, open_store
 from settings.declared import Settings
 from settings.types import EMBEDDED
@@ -38,7 +38,7 @@ SIGN_IN_AGAIN = (
 COPIED = "They are in {path}: move that file elsewhere now."
 
 
-async def back_up(context: Context, args: Namespace) -> Outcome:
+async def back_up(context: Context, args: Namespace) -> CommandResult:
     """Copies the store, as it is at one moment, into a file that is not there yet, and reads it back; with `--keys` the
     key file into another. Raises Refused, StartupError, OSError; a file is there whole or not at all."""
     settings = context.settings
@@ -47,7 +47,7 @@ async def back_up(context: Context, args: Namespace) -> Outcome:
     if args.keys and not isinstance(context.keys, KeyFile):
         raise Refused("invalid_request", f"There is no key file to copy. {CONFIGURED}")
     target = Path(args.file).absolute()
-    with Bar(sys.stderr) as bar:
+    with ProgressBar(sys.stderr) as bar:
         rows = backup.save(settings.data_dir, target, bar.show)
     record = {"output": args.file, "rows": rows, "bytes": target.stat().st_size, "keys": args.keys or ""}
     if not isinstance(context.keys, KeyFile):
@@ -58,10 +58,10 @@ async def back_up(context: Context, args: Namespace) -> Outcome:
         how = COPIED.format(path=args.keys)
     else:
         how = IN_THE_FILE.format(path=context.keys.path)
-    return Outcome(record, note=KEYS_ARE_NOT_IN_IT.format(how=how))
+    return CommandResult(record, note=KEYS_ARE_NOT_IN_IT.format(how=how))
 
 
-def restore(settings: Settings, args: Namespace) -> Outcome:
+def restore(settings: Settings, args: Namespace) -> CommandResult:
     """Lays a copy into the data directory, which must hold no store yet, and looks whether the keys open it. Raises
     Refused, StartupError, KeyRingError, OSError; then the directory is as it was."""
     if settings.redis_url != EMBEDDED:
@@ -75,7 +75,7 @@ def restore(settings: Settings, args: Namespace) -> Outcome:
         raise Refused(
             "invalid_request", "A copy is worthless without the secret keys of its time: name their file with --keys."
         )
-    with Bar(sys.stderr) as bar:
+    with ProgressBar(sys.stderr) as bar:
         store = backup.begin_restore(settings.data_dir, Path(args.file).absolute(), bar.show)
     copied = False
     try:
@@ -93,12 +93,12 @@ def restore(settings: Settings, args: Namespace) -> Outcome:
     store.stop()
     note = ALIVE_AGAIN if args.keep_tokens else SIGN_IN_AGAIN
     record = {"input": args.file, "rows": rows, "ended": ended, "dataDir": str(settings.data_dir)}
-    return Outcome(record, note=note)
+    return CommandResult(record, note=note)
 
 
-async def end_tokens(context: Context, args: Namespace) -> Outcome:
+async def end_tokens(context: Context, args: Namespace) -> CommandResult:
     """Ends every session and every token, after a restore by other means. Raises StoreError."""
-    return Outcome({"ended": await end_access(context.store.client)}, note=SIGN_IN_AGAIN)
+    return CommandResult({"ended": await end_access(context.store.client)}, note=SIGN_IN_AGAIN)
 
 
 async def _open(settings: Settings, url: str, *, keep_tokens: bool) -> int:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 from settings.declared import Settings
 from store.crypto.keyring import KeyFile, KeyRing
 from store.wiring import Store
@@ -25,4 +25,4 @@ class Context:
     server_runs: bool
 
 
-Command = Callable[[Context, Namespace], Awaitable[Outcome]]
+CommandFunction = Callable[[Context, Namespace], Awaitable[CommandResult]]

@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import Any
 
 from cli.commands.context import Context
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 from store.credits.credits import CURRENCY, SCALE
 from store.credits.records import balance_record, entry_record, holds_record, opening_record, pages
 from store.errors import StoreUnavailable
@@ -17,7 +17,7 @@ AMOUNTS = ("amount", "paid", "held", "spendable", "opening")
 COLUMNS = ("at", "kind", "amount", "paid", "client_id", "model", "inputTokens", "outputTokens", "reason", "endsAt")
 
 
-async def grant_credits(context: Context, args: Namespace) -> Outcome:
+async def grant_credits(context: Context, args: Namespace) -> CommandResult:
     """Adds to a person's credits, or takes from them. Raises Refused, ValueError, StoreUnavailable."""
     who, key = person_named(args.email), secrets.token_hex(16) if args.key is None else args.key
     try:
@@ -32,10 +32,10 @@ async def grant_credits(context: Context, args: Namespace) -> Outcome:
         "replayed": granted.replayed,
     }
     note = "This key did the same before; nothing was done now." if granted.replayed else ""
-    return Outcome(record, note=note, words=_in_dollars(record))
+    return CommandResult(record, note=note, words=_in_dollars(record))
 
 
-async def show_credits(context: Context, args: Namespace) -> Outcome:
+async def show_credits(context: Context, args: Namespace) -> CommandResult:
     """Balance, holds and the newest entries. Raises Refused("not_found"), ValueError."""
     person = await context.store.operator.find(person_named(args.email))
     read = [page async for page in pages(context.store.credits, person.user, args.limit)]
@@ -49,7 +49,7 @@ async def show_credits(context: Context, args: Namespace) -> Outcome:
         "holds": holds_record(account),
         "entries": [entry_record(entry) for page in read for entry in page.entries],
     }
-    return Outcome(record, COLUMNS, words=_in_dollars(record))
+    return CommandResult(record, COLUMNS, words=_in_dollars(record))
 
 
 def _in_dollars(record: dict[str, Any]) -> dict[str, Any]:

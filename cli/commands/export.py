@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cli.commands.context import Context
-from cli.terminal.outcome import Outcome
-from cli.terminal.progress import Bar
+from cli.terminal.outcome import CommandResult
+from cli.terminal.progress import ProgressBar
 from store.accounts.signin.sessions import ACTIVITY_KEPT
 from store.export import WRITERS
 from store.operations import person_named
@@ -23,7 +23,7 @@ from store.refused import Refused
 STANDARD_OUTPUT = "-"
 
 
-async def export_user(context: Context, args: Namespace) -> Outcome:
+async def export_user(context: Context, args: Namespace) -> CommandResult:
     """Writes the profile, how and where the person is signed in, the connected apps, the activity, the credits and
     every document of every app, those in their grace window too. Raises Refused("not_found"), ValueError, OSError; a
     file is there whole or not at all."""
@@ -34,7 +34,7 @@ async def export_user(context: Context, args: Namespace) -> Outcome:
     documents = size = 0
     # What goes to standard output is not drawn over where that is a terminal.
     quiet = args.output == STANDARD_OUTPUT and sys.stdout.isatty()
-    with Bar(io.StringIO() if quiet else sys.stderr) as bar, _target(args.output) as file:
+    with ProgressBar(io.StringIO() if quiet else sys.stderr) as bar, _target(args.output) as file:
         async for piece, number in write(context.store, person):
             file.write(piece)
             documents += number
@@ -42,8 +42,8 @@ async def export_user(context: Context, args: Namespace) -> Outcome:
             bar.tell(f"{documents:,} documents, {size / 1e6:,.1f} MB")
     await context.store.operator.note(person.user, "exported_by_operator")
     if args.output == STANDARD_OUTPUT:
-        return Outcome({})
-    return Outcome({"email": person.email, "sub": person.user, "documents": documents, "output": args.output})
+        return CommandResult({})
+    return CommandResult({"email": person.email, "sub": person.user, "documents": documents, "output": args.output})
 
 
 @contextlib.contextmanager

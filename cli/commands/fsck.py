@@ -7,8 +7,8 @@ from argparse import Namespace
 from typing import Any
 
 from cli.commands.context import Context
-from cli.terminal.outcome import Outcome
-from cli.terminal.progress import Bar
+from cli.terminal.outcome import CommandResult
+from cli.terminal.progress import ProgressBar
 from store import keys
 from store.fsck.invariants import ERROR, INVARIANTS, NOTE
 from store.fsck.walk import Report
@@ -16,11 +16,11 @@ from store.fsck.walk import Report
 COLUMNS = ("invariant", "severity", "found", "mended", "says", "key", "what")
 
 
-async def check_store(context: Context, args: Namespace) -> Outcome:
+async def check_store(context: Context, args: Namespace) -> CommandResult:
     """Every broken invariant of the store. The exit status is 1 while one is left that is no note. Raises StoreError,
     StoreUnavailable; nothing is left half mended, and it may be begun again."""
     report = Report()
-    with Bar(sys.stderr) as bar:
+    with ProgressBar(sys.stderr) as bar:
         async for report in context.store.fsck.run(deep=args.deep, repair=args.repair, most=args.limit):
             bar.show(
                 report.seen / max(report.size, 1),
@@ -30,7 +30,7 @@ async def check_store(context: Context, args: Namespace) -> Outcome:
     record = _record(report, openly=args.verbose)
     broken = [row for row in record["invariants"] if row["found"]]
     words = {"invariants": broken or "", "findings": record["findings"] or ""}
-    return Outcome(record, COLUMNS, _note(report, args.repair), words, status=0 if report.clean else 1)
+    return CommandResult(record, COLUMNS, _note(report, args.repair), words, status=0 if report.clean else 1)
 
 
 def _record(report: Report, *, openly: bool) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 
 from cli.commands.context import Context
-from cli.terminal.outcome import Outcome
-from cli.terminal.progress import Bar
+from cli.terminal.outcome import CommandResult
+from cli.terminal.progress import ProgressBar
 from runtime.wiring import KEY_FILE
 from settings.declared import Settings
 from settings.types import EMBEDDED
@@ -33,22 +33,22 @@ ROTATE_BY_HAND = (
 )
 
 
-def generate_key(settings: Settings, args: Namespace) -> Outcome:
+def generate_key(settings: Settings, args: Namespace) -> CommandResult:
     """A new key for the configuration; nothing is changed. Raises KeyRingError."""
     ring = _present_ring(settings)
     line = KeyRing.generate(_free_id({key.id for key in ring.keys} if ring else ()))
     note = "Nothing was changed: add this key to LATCHKEY_SECRET_KEYS, on every host. It is not kept here."
-    return Outcome({"key": line}, note=note)
+    return CommandResult({"key": line}, note=note)
 
 
-def list_keys(settings: Settings, args: Namespace) -> Outcome:
+def list_keys(settings: Settings, args: Namespace) -> CommandResult:
     """The ids of the keys, the one that seals first. Raises KeyRingError."""
     ring = _present_ring(settings)
     keys = [{"id": key.id, "front": key == ring.front} for key in ring.keys] if ring else []
-    return Outcome({"keys": keys}, ("id", "front"))
+    return CommandResult({"keys": keys}, ("id", "front"))
 
 
-async def rotate_keys(context: Context, args: Namespace) -> Outcome:
+async def rotate_keys(context: Context, args: Namespace) -> CommandResult:
     """Adds a key to the key file, behind the others until every running server can open what it seals, then in front.
     Raises Refused, KeyRingError, StartupError, OSError."""
     if isinstance(context.keys, KeyRing):
@@ -67,10 +67,10 @@ async def rotate_keys(context: Context, args: Namespace) -> Outcome:
         f"Key {new.id} seals from now on. `keys reencrypt` brings the documents under it; in 31 days, "
         f"`keys retire {present[0].id}` drops the one before it."
     )
-    return Outcome({"id": new.id, "front": True}, note=note)
+    return CommandResult({"id": new.id, "front": True}, note=note)
 
 
-async def reencrypt(context: Context, args: Namespace) -> Outcome:
+async def reencrypt(context: Context, args: Namespace) -> CommandResult:
     """Brings every document under the front key, beside a running server; what is done already is passed over. Raises
     Refused, KeyRingError, OSError, StoreError; begun again it goes on."""
     if isinstance(context.keys, KeyRing):
@@ -82,9 +82,9 @@ async def reencrypt(context: Context, args: Namespace) -> Outcome:
         return await _walk(context, 0)
 
 
-async def _walk(context: Context, lag: int) -> Outcome:
+async def _walk(context: Context, lag: int) -> CommandResult:
     progress = Progress()
-    with Bar(sys.stderr) as bar:
+    with ProgressBar(sys.stderr) as bar:
         async for progress in context.store.reencryption.run(lag):
             bar.show(
                 progress.done / max(progress.people, 1),
@@ -99,12 +99,12 @@ async def _walk(context: Context, lag: int) -> Outcome:
         "unreadable": progress.unreadable,
     }
     if not progress.unreadable:
-        return Outcome(record)
+        return CommandResult(record)
     note = "These open under no configured key, or are damaged; while there are any, no key that sealed is retired:\n"
-    return Outcome({**record, "unreadableNames": progress.named}, note=note + "\n".join(progress.named))
+    return CommandResult({**record, "unreadableNames": progress.named}, note=note + "\n".join(progress.named))
 
 
-async def retire_key(context: Context, args: Namespace) -> Outcome:
+async def retire_key(context: Context, args: Namespace) -> CommandResult:
     """Drops a key under which nothing that was sealed can live any more. Raises Refused, KeyRingError, OSError."""
     if isinstance(context.keys, KeyRing):
         await _forget(context, context.keys, args.id)
@@ -112,11 +112,11 @@ async def retire_key(context: Context, args: Namespace) -> Outcome:
             f"Now remove key {args.id} from LATCHKEY_SECRET_KEYS on every host, and restart every server, or reload it "
             "where they stand in its file."
         )
-        return Outcome({"id": args.id, "retired": True}, note=note)
+        return CommandResult({"id": args.id, "retired": True}, note=note)
     with _sole_writer(context, context.keys) as file:
         await _forget(context, file.ring, args.id)
         file.write(KeyRing(tuple(key for key in file.ring.keys if key.id != args.id)))
-    return Outcome({"id": args.id, "retired": True})
+    return CommandResult({"id": args.id, "retired": True})
 
 
 async def _forget(context: Context, ring: KeyRing, key_id: int) -> None:
@@ -127,7 +127,7 @@ async def _forget(context: Context, ring: KeyRing, key_id: int) -> None:
     await context.store.key_state.retire(key_id)
     # A write that was on its way while the documents were re-encrypted may have come in under this key after all.
     progress = Progress()
-    with Bar(sys.stderr) as bar:
+    with ProgressBar(sys.stderr) as bar:
         async for progress in context.store.reencryption.run(NOTES_LOST):
             bar.count(progress.done, progress.people)
     if progress.unreadable:

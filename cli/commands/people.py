@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from cli.commands.context import SHOWN_ONCE, Context
-from cli.terminal.outcome import Outcome
-from cli.terminal.progress import Bar
+from cli.terminal.outcome import CommandResult
+from cli.terminal.progress import ProgressBar
 from outbound.breaches import Breaches
 from store.crypto.passwords import check_password
 from store.lifetimes import DAY, INVITE
@@ -22,7 +22,7 @@ from store.refused import Refused
 from store.results import Visitor
 
 
-async def create_user(context: Context, args: Namespace) -> Outcome:
+async def create_user(context: Context, args: Namespace) -> CommandResult:
     """Makes an account with a confirmed address. Raises Refused, ValueError."""
     email, name = normalise_email(args.email), check_person_name(args.name)
     password = secrets.token_urlsafe(18) if args.password is None else args.password
@@ -33,17 +33,17 @@ async def create_user(context: Context, args: Namespace) -> Outcome:
     )
     record = _user(await context.store.operator.find(email))
     if args.password is not None:
-        return Outcome(record)
-    return Outcome({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
+        return CommandResult(record)
+    return CommandResult({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
 
 
-async def list_users(context: Context, args: Namespace) -> Outcome:
+async def list_users(context: Context, args: Namespace) -> CommandResult:
     """Every person."""
     people: AsyncIterator[Person] = context.store.operator.people()
-    return Outcome({"users": [_user(person) async for person in people]}, ("email", "sub", "status", "name"))
+    return CommandResult({"users": [_user(person) async for person in people]}, ("email", "sub", "status", "name"))
 
 
-async def show_user(context: Context, args: Namespace) -> Outcome:
+async def show_user(context: Context, args: Namespace) -> CommandResult:
     """One person with what they sign in with beside the password, connected apps and the newest activity. Raises
     Refused("not_found"), ValueError."""
     person = await context.store.operator.find(person_named(args.email))
@@ -64,45 +64,45 @@ async def show_user(context: Context, args: Namespace) -> Outcome:
         for entry in person.activity
     ]
     record = {**_user(person), **factors, "apps": list(person.apps), "activity": activity}
-    return Outcome(record, ("at", "event", "client_id", "address", "agent"))
+    return CommandResult(record, ("at", "event", "client_id", "address", "agent"))
 
 
-async def disable_user(context: Context, args: Namespace) -> Outcome:
+async def disable_user(context: Context, args: Namespace) -> CommandResult:
     """Stops every token of a person and ends every session; nobody gets in. Raises Refused("not_found"), ValueError."""
-    return Outcome(_user(await context.store.operator.set_status(person_named(args.email), "disabled")))
+    return CommandResult(_user(await context.store.operator.set_status(person_named(args.email), "disabled")))
 
 
-async def set_password(context: Context, args: Namespace) -> Outcome:
+async def set_password(context: Context, args: Namespace) -> CommandResult:
     """Gives a person who forgot it a new password; every session ends. Raises Refused("not_found"), ValueError."""
     person = await context.store.operator.find(person_named(args.email))
     password = secrets.token_urlsafe(18) if args.password is None else args.password
     await _check_password(context, password, person.email, person.name)
     record = _user(await context.store.operator.set_password(person.user, await context.store.hasher.hash(password)))
     if args.password is not None:
-        return Outcome(record)
-    return Outcome({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
+        return CommandResult(record)
+    return CommandResult({**record, "password": password}, note=f"The password {SHOWN_ONCE}")
 
 
-async def reset_factors(context: Context, args: Namespace) -> Outcome:
+async def reset_factors(context: Context, args: Namespace) -> CommandResult:
     """Takes what a person signs in with beside the password. Raises Refused("not_found"), ValueError."""
-    return Outcome(_user(await context.store.operator.reset_factors(person_named(args.email))))
+    return CommandResult(_user(await context.store.operator.reset_factors(person_named(args.email))))
 
 
-async def enable_user(context: Context, args: Namespace) -> Outcome:
+async def enable_user(context: Context, args: Namespace) -> CommandResult:
     """Lets a person in again. Raises Refused("not_found"), ValueError."""
-    return Outcome(_user(await context.store.operator.set_status(person_named(args.email), "active")))
+    return CommandResult(_user(await context.store.operator.set_status(person_named(args.email), "active")))
 
 
-async def delete_user(context: Context, args: Namespace) -> Outcome:
+async def delete_user(context: Context, args: Namespace) -> CommandResult:
     """Deletes a person with all that is theirs. Raises Refused("not_found"), ValueError."""
-    with Bar(sys.stderr) as bar:
+    with ProgressBar(sys.stderr) as bar:
         user = await context.store.operator.delete(
             person_named(args.email), lambda apps: bar.tell(f"{apps:,} apps disconnected")
         )
-    return Outcome({"sub": user, "deleted": True})
+    return CommandResult({"sub": user, "deleted": True})
 
 
-async def invite_user(context: Context, args: Namespace) -> Outcome:
+async def invite_user(context: Context, args: Namespace) -> CommandResult:
     """A link with which whoever holds it can sign up with the address. Raises Refused, ValueError."""
     email = normalise_email(args.email)
     if not context.settings.base_url:
@@ -112,7 +112,7 @@ async def invite_user(context: Context, args: Namespace) -> Outcome:
     invite = await context.store.people.invite(email)
     link = f"{context.settings.base_url}/signup?invite={quote(invite)}"
     note = f"Valid once, for {INVITE // DAY} days, and only this newest one. Send it to that address and nobody else."
-    return Outcome({"email": email, "link": link}, note=note)
+    return CommandResult({"email": email, "link": link}, note=note)
 
 
 async def _check_password(context: Context, password: str, email: str, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from cli.commands_parser import build_parser
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 from settings.declared import Settings
 from settings.reading import add_arguments
 
@@ -13,7 +13,7 @@ INSTALLED = "latchkey"
 """The command that is completed: of `python manage.py`, shells complete the file."""
 
 
-def completion(settings: Settings, args: Namespace) -> Outcome:
+def completion(settings: Settings, args: Namespace) -> CommandResult:
     """Prints a script for the shell, made of the commands there are."""
     import shtab
 
@@ -26,4 +26,4 @@ def completion(settings: Settings, args: Namespace) -> Outcome:
                 action.complete = complete  # type: ignore[attr-defined]  # how shtab is told
     script = shtab.complete(parser, args.shell)
     print(script)
-    return Outcome({})
+    return CommandResult({})

@@ -6,13 +6,13 @@ from argparse import Namespace
 
 from cli.commands.apps import find_app
 from cli.commands.context import Context
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 from store.apps.registration import Registration
 from store.names import normalise_email, parse_scope
 from store.refused import Refused
 
 
-async def mint_token(context: Context, args: Namespace) -> Outcome:
+async def mint_token(context: Context, args: Namespace) -> CommandResult:
     """Grants and issues tokens as a consent and an exchange would; a live grant keeps its other scopes. SPEC 2.2.
     Raises Refused, ValueError."""
     person = await context.store.operator.find(normalise_email(args.user))
@@ -27,7 +27,7 @@ async def mint_token(context: Context, args: Namespace) -> Outcome:
     if app.hosted_storage and not Registration.data_scopes(scopes):
         raise Refused("invalid_scope", "An app with hosted storage asks for data:read or data:write.")
     tokens = await context.store.tokens.mint(person.user, app, scopes)
-    return Outcome(
+    return CommandResult(
         {
             "access_token": tokens.access_token,
             "token_type": "Bearer",

@@ -6,34 +6,34 @@ from argparse import Namespace
 from typing import Any
 
 from cli.commands.context import SIGNING_ONCE, Context
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 from store.moments import at, timestamp
 from store.refused import Refused
 from store.webhooks.deliveries import Delivery
 
 
-async def rotate_secret(context: Context, args: Namespace) -> Outcome:
+async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
     """Gives an app a new secret that signs what is posted to it. Raises Refused."""
     _, secret = await context.store.webhooks.rotate(args.client_id)
     record = {"client_id": args.client_id, "webhook_secret": secret}
-    return Outcome(record, note=f"The webhook_secret {SIGNING_ONCE} The one before it signs too, for 24 hours.")
+    return CommandResult(record, note=f"The webhook_secret {SIGNING_ONCE} The one before it signs too, for 24 hours.")
 
 
-async def list_deliveries(context: Context, args: Namespace) -> Outcome:
+async def list_deliveries(context: Context, args: Namespace) -> CommandResult:
     """The newest events that an app was posted, or is to be. Raises Refused("not_found")."""
     await _known(context, args.client_id)
     found = await context.store.deliveries.list(args.client_id, most=args.limit)
     columns = ("id", "type", "state", "attempts", "occurredAt", "lastStatus", "lastError")
-    return Outcome({"client_id": args.client_id, "deliveries": [_delivery(one) for one in found]}, columns)
+    return CommandResult({"client_id": args.client_id, "deliveries": [_delivery(one) for one in found]}, columns)
 
 
-async def replay(context: Context, args: Namespace) -> Outcome:
+async def replay(context: Context, args: Namespace) -> CommandResult:
     """Has an event posted once more, by a server that runs. Raises Refused("not_found")."""
     await _known(context, args.client_id)
     if not await context.store.deliveries.replay(args.client_id, args.id):
         raise Refused("not_found", "There is no such delivery of this app, or it is being posted just now.")
     found = await context.store.deliveries.read(args.client_id, args.id)
-    return Outcome(_delivery(found) if found else {"id": args.id}, note="A server that runs posts it at once.")
+    return CommandResult(_delivery(found) if found else {"id": args.id}, note="A server that runs posts it at once.")
 
 
 async def _known(context: Context, client_id: str) -> None:

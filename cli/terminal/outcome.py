@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Outcome:
+class CommandResult:
     """The JSON object, which columns a table of its rows shows to people (of those a row has),
     a note for them, what they are shown in place of values of the object, and the exit status."""
 

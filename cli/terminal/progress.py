@@ -13,7 +13,7 @@ REDRAWN_EVERY = 0.1
 """Seconds."""
 
 
-class Bar:
+class ProgressBar:
     """Draws one line over and over, and wipes it when it is done."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, TextIO
 
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,7 @@ PROSE = frozenset(("name", "scopes", "reason", "what", "says", "agent", "event")
 STYLES = {"active": "green", "disabled": "yellow", "error": "red"}
 
 
-def show(outcome: Outcome, stream: TextIO) -> None:
+def show(outcome: CommandResult, stream: TextIO) -> None:
     """Prints the answer: a field a line, rows as a table, and the note."""
     if not stream.isatty():
         print(in_words(outcome), file=stream, flush=True)
@@ -41,7 +41,7 @@ def coloured(text: str, stream: TextIO) -> str:
     return text if plain or not stream.isatty() else f"\x1b[1;31m{text}\x1b[0m"
 
 
-def in_words(outcome: Outcome) -> str:
+def in_words(outcome: CommandResult) -> str:
     """The answer without colours, as wide as it is."""
     fields, tables = _parts(outcome)
     width = max(map(len, fields), default=0)
@@ -64,7 +64,7 @@ def word(value: object) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def _parts(outcome: Outcome) -> tuple[dict[str, str | None], dict[str, list[dict[str, Any]]]]:
+def _parts(outcome: CommandResult) -> tuple[dict[str, str | None], dict[str, list[dict[str, Any]]]]:
     """The fields, None where one is not shown, and the tables."""
     record = {name: outcome.words.get(name, value) for name, value in outcome.record.items()}
     rows = {name: value for name, value in record.items() if _is_rows(value)}
@@ -83,7 +83,7 @@ def _cells(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[tuple[s
     return [columns, *(tuple(word(row[column]) for column in columns) for row in rows)]
 
 
-def _at_terminal(outcome: Outcome, console: Console) -> None:
+def _at_terminal(outcome: CommandResult, console: Console) -> None:
     from rich.text import Text
 
     fields, tables = _parts(outcome)

@@ -19,7 +19,7 @@ from tornado.web import Application, RequestHandler
 
 from dev.bench.measure import HOST
 from runtime import event_loop, garbage
-from runtime.http.server import FrontServer
+from runtime.http.server import HttpServer
 from store.engine.connect import connect
 
 ANSWER = b'{"what": "a bare handler"}\n'
@@ -53,19 +53,19 @@ class EvalshaHandler(BareHandler):
         super().get()
 
 
-async def serve(store_url: str, port: int, front: str) -> None:
+async def serve(store_url: str, port: int, http: str) -> None:
     """Listens until it is ended."""
     client = await connect(store_url)
     sha = await client.script_load(SCRIPT)
     application = Application([("/bare", BareHandler), ("/evalsha", EvalshaHandler, {"client": client, "sha": sha})])
-    make_server(application, front).listen(port, HOST)
+    make_server(application, http).listen(port, HOST)
     garbage.settle()
     await asyncio.Event().wait()
 
 
-def make_server(application: Application, front: str) -> HTTPServer:
+def make_server(application: Application, http: str) -> HTTPServer:
     """The HTTP server of the product, or Tornado's own."""
-    return HTTPServer(application) if front == "tornado" else FrontServer(application)
+    return HTTPServer(application) if http == "tornado" else HttpServer(application)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

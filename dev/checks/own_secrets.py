@@ -6,9 +6,9 @@ import re
 
 from detect_secrets.plugins.base import RegexBasedDetector
 
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 
-PREFIXES = [re.escape(kind.prefix) for kind in Kind] + ["lk_cs_"]
+PREFIXES = [re.escape(kind.prefix) for kind in TokenKind] + ["lk_cs_"]
 
 
 class LatchkeyDetector(RegexBasedDetector):

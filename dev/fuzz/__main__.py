@@ -31,20 +31,20 @@ def main() -> int:
     parser.add_argument("--only", choices=("wire", "api", "seals", "hostile"), help="one fuzzer alone")
     args = parser.parse_args()
     ends = time.monotonic() + args.seconds
-    fronts = ("fast", "tornado") if args.http == "both" else (args.http,)
-    for seed, front in zip(itertools.count(args.seed), itertools.cycle(fronts), strict=False):
-        print(f"seed {seed}, {front}", flush=True)
+    servers = ("fast", "tornado") if args.http == "both" else (args.http,)
+    for seed, http in zip(itertools.count(args.seed), itertools.cycle(servers), strict=False):
+        print(f"seed {seed}, {http}", flush=True)
         for name, fuzzer in FUZZERS.items():
             if args.only in (None, name):
-                fuzzer(front, seed, ends)
+                fuzzer(http, seed, ends)
         if time.monotonic() > ends:
             return 0
     raise AssertionError("seeds never end")
 
 
-def wire(front: str, seed: int, ends: float) -> None:
+def wire(http: str, seed: int, ends: float) -> None:
     """Bytes that are wrong."""
-    with Target(front) as target:
+    with Target(http) as target:
         run = Wire(target, target.run(Cast.make(target)), KEEP)
         run.valid()
         with Watch(target.port) as watch:
@@ -56,9 +56,9 @@ def wire(front: str, seed: int, ends: float) -> None:
         )
 
 
-def api(front: str, seed: int, ends: float) -> None:
+def api(http: str, seed: int, ends: float) -> None:
     """What is generated from the description."""
-    with Target(front) as target:
+    with Target(http) as target:
         run = Api(target, target.run(Cast.make(target)))
         with Watch(target.port) as watch:
             for name, method, path in operations():
@@ -69,9 +69,9 @@ def api(front: str, seed: int, ends: float) -> None:
         print(f"  api: answers {dict(sorted(run.statuses.items()))}, {waited(watch)}", flush=True)
 
 
-def seals(front: str, seed: int, ends: float) -> None:
+def seals(http: str, seed: int, ends: float) -> None:
     """Tokens that were tampered with; the keys and so the tokens are new each time."""
-    with Target(front, signup="open") as target:
+    with Target(http, signup="open") as target:
         cast = target.run(Cast.make(target))
         tokens = target.run(one_of_each(cast))
         for kind, way in presented(cast).values():
@@ -80,9 +80,9 @@ def seals(front: str, seed: int, ends: float) -> None:
         print("  seals: all refused", flush=True)
 
 
-def hostile(front: str, seed: int, ends: float) -> None:
+def hostile(http: str, seed: int, ends: float) -> None:
     """What was made to cost time."""
-    with Target(front, signup="open") as target:
+    with Target(http, signup="open") as target:
         stage = target.run(Stage.make(target, target.run(Cast.make(target))))
         messages = itertools.takewhile(lambda _: time.monotonic() < ends, stage.all())
         most = weigh_all(target, messages)

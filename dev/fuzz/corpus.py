@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from dev.fuzz.target import OPERATOR_KEY
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 BOUNDARY = "----a-boundary"
@@ -83,16 +83,16 @@ def api(cast: Cast) -> list[Message]:
     client = {"client_id": "web-app", "client_secret": cast.secret}
     exchange = {
         "grant_type": "authorization_code",
-        "code": cast.sealed(Kind.CODE, "web-app"),
+        "code": cast.sealed(TokenKind.CODE, "web-app"),
         "redirect_uri": CALLBACK,
         "code_verifier": VERIFIER,
     }
     refresh = {
         "grant_type": "refresh_token",
-        "refresh_token": cast.sealed(Kind.REFRESH, "web-app"),
+        "refresh_token": cast.sealed(TokenKind.REFRESH, "web-app"),
         "scope": "profile data:read",
     }
-    ended = {"token": cast.sealed(Kind.ACCESS, "web-app"), "token_type_hint": "access_token"}
+    ended = {"token": cast.sealed(TokenKind.ACCESS, "web-app"), "token_type_hint": "access_token"}
     as_json, as_form = {"Content-Type": JSON}, {"Content-Type": FORM}
     basic = {"Authorization": "Basic d2ViLWFwcDpub3QtdGhlLXNlY3JldA=="}
     document = json.dumps({"title": "Grüße", "list": [1, 2.5, None, True, {"a": "\ud83d\ude00"}]})
@@ -199,7 +199,7 @@ def pages(cast: Cast) -> list[Message]:
         }
     )
     decision = {
-        "request_id": cast.sealed(Kind.REQUEST, "web-app"),
+        "request_id": cast.sealed(TokenKind.REQUEST, "web-app"),
         "decision": "allow",
         "boxes": "1",
         "scope:profile": "on",
@@ -207,7 +207,7 @@ def pages(cast: Cast) -> list[Message]:
     }
     as_json = {"request_id": decision["request_id"], "decision": "allow", "scopes": ["profile"], "spend_limit": 5}
     credential = json.dumps({"id": "YQ", "rawId": "YQ", "type": "public-key", "response": {"clientDataJSON": "e30"}})
-    half, challenge = cast.sealed(Kind.SECOND_STEP, "abc 1"), cast.sealed(Kind.CHALLENGE, "signin 1")
+    half, challenge = cast.sealed(TokenKind.SECOND_STEP, "abc 1"), cast.sealed(TokenKind.CHALLENGE, "signin 1")
 
     def post(path: str, who: dict[str, str], **fields: str) -> Message:
         return message("POST", path, who | form, urlencode({"_xsrf": XSRF, **fields}))
@@ -231,16 +231,18 @@ def pages(cast: Cast) -> list[Message]:
         message("GET", "/account/download?format=jsonl", over),
         message("GET", f"/oauth/authorize?{ask}"),
         message("GET", f"/oauth/authorize?{ask}", over),
-        message("GET", f"/picture/{cast.sealed(Kind.PICTURE, 'AL')}.svg"),
-        message("GET", f"/confirm?link={cast.sealed(Kind.CONFIRM, 'ada@example.com')}"),
-        message("GET", f"/reset?link={cast.sealed(Kind.RESET, 'ada@example.com')}"),
+        message("GET", f"/picture/{cast.sealed(TokenKind.PICTURE, 'AL')}.svg"),
+        message("GET", f"/confirm?link={cast.sealed(TokenKind.CONFIRM, 'ada@example.com')}"),
+        message("GET", f"/reset?link={cast.sealed(TokenKind.RESET, 'ada@example.com')}"),
         message("GET", "/signin/second?next=%2F", cookies(half=half)),
         post("/signin", signed_out, email="nobody@nowhere.test", password="a wrong one", next="/account"),
         post("/signin/second", cookies(xsrf=XSRF, half=half), code="123456", next="/"),
         post("/signin/passkey", cookies(xsrf=XSRF, challenge=challenge), credential=credential, next="/"),
         post("/signup", signed_out, email="nobody@nowhere.test", name="N", password="a long enough one", invite="i"),
         post("/forgot", signed_out, email="nobody@nowhere.test", next="/account"),
-        post("/reset", signed_out, link=cast.sealed(Kind.RESET, "ada@example.com"), new_password="a long enough one"),
+        post(
+            "/reset", signed_out, link=cast.sealed(TokenKind.RESET, "ada@example.com"), new_password="a long enough one"
+        ),
         post("/account", over, name="Somebody Else"),
         post("/account/security", over, current_password="a wrong one", new_password="a long enough one"),
         post("/account/apps/all-scopes/limit", over, dollars="5.00"),

@@ -15,9 +15,9 @@ from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, PASSWORD, VISITOR, Cast
 from store.accounts.people import NOBODY
 from store.accounts.signin.factors import REGISTER
-from store.accounts.signin.passkeys import Party, encode, options_for_new, party_of, read_answer
+from store.accounts.signin.passkeys import RelyingParty, encode, options_for_new, read_answer, relying_party_of
 from store.accounts.signin.second_step import SIGN_IN
-from store.crypto.seal import Kind, Token, new_id
+from store.crypto.seal import Token, TokenKind, new_id
 from store.refused import SignedOut
 from tests.support.store.authenticator import Authenticator
 
@@ -51,21 +51,23 @@ class Stage:
     @classmethod
     async def make(cls, target: Target, cast: Cast) -> Self:
         """On a target with its cast."""
-        party = party_of(target.base_url)
-        assert party
+        relying_party = relying_party_of(target.base_url)
+        assert relying_party
         facts = {"name": "Notes", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
         made = await cast.store.owned.register(cast.session_of(), NONCE, VISITOR, most=20, **facts)
-        key = Authenticator(target.base_url, party.rp_id)
-        await cls._add(cast, party, key)
+        key = Authenticator(target.base_url, relying_party.rp_id)
+        await cls._add(cast, relying_party, key)
         return cls(target, cast, made.registration.client_id, key)
 
     @staticmethod
-    async def _add(cast: Cast, party: Party, key: Authenticator) -> None:
+    async def _add(cast: Cast, relying_party: RelyingParty, key: Authenticator) -> None:
         session = cast.store.sessions.open(await cast.sign_in("bea@example.com"))
         assert session
         challenge = await cast.store.factors.challenge(session)
-        answer = read_answer(key.create(options_for_new(party, "Latchkey", cast.bea, "bea", "Bea", challenge, [])))
-        await cast.store.factors.add_passkey(session, party, challenge, answer, "A key", VISITOR)
+        answer = read_answer(
+            key.create(options_for_new(relying_party, "Latchkey", cast.bea, "bea", "Bea", challenge, []))
+        )
+        await cast.store.factors.add_passkey(session, relying_party, challenge, answer, "A key", VISITOR)
 
     def all(self) -> Iterator[Message]:
         """All of them."""
@@ -94,7 +96,7 @@ class Stage:
 
     def forms(self) -> Iterator[Message]:
         """Every field of every form with every text, and forms of many fields."""
-        half, shape = self.cast.sealed(Kind.SECOND_STEP, "abc 1"), {"Content-Type": FORM}
+        half, shape = self.cast.sealed(TokenKind.SECOND_STEP, "abc 1"), {"Content-Type": FORM}
         for target, known in self._forms().items():
             for field in known:
                 headers = self.who(half=half) | shape
@@ -210,7 +212,7 @@ class Stage:
         return self._send("/signin/passkey", challenge, answer)
 
     def _challenge(self, user: str, purpose: str) -> str:
-        return self.cast.store.sealer.seal(Token(Kind.CHALLENGE, user, f"{purpose} 1", new_id(), 0))
+        return self.cast.store.sealer.seal(Token(TokenKind.CHALLENGE, user, f"{purpose} 1", new_id(), 0))
 
     def _answer(self, kind: str, challenge: str, credential: str, said: dict[str, str]) -> str:
         client = {"type": kind, "challenge": encode(challenge.encode()), "origin": self.target.base_url}

@@ -11,11 +11,11 @@ from urllib.parse import quote, urlencode
 
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import CALLBACK, VERIFIER, Cast, bearer
-from dev.fuzz.wire import Answer, Wrong, answers_in
+from dev.fuzz.wire import Response, Wrong, answers_in
 from store import keys
 from store.accounts.people import NOBODY
 from store.accounts.signin.second_step import SIGN_IN
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from store.oauth.tokens import UnknownUser
 from store.refused import Refused
 from tests.support.http.http_servers import request
@@ -56,7 +56,7 @@ def rewritten(text: str) -> Iterator[str]:
         text * 2,
         text.replace("lk_", "LK_"),
     )
-    yield from (kind.prefix + text[BEHIND:] for kind in Kind if not text.startswith(kind.prefix))
+    yield from (kind.prefix + text[BEHIND:] for kind in TokenKind if not text.startswith(kind.prefix))
 
 
 def tampered(text: str) -> list[str]:
@@ -64,38 +64,38 @@ def tampered(text: str) -> list[str]:
     return [one for one in dict.fromkeys((*flipped(text), *rewritten(text))) if one != text]
 
 
-async def one_of_each(cast: Cast) -> dict[Kind, str]:
+async def one_of_each(cast: Cast) -> dict[TokenKind, str]:
     """A token of each kind, alive."""
     store = cast.store
     ada, email = cast.ada, "ada@example.com"
     tokens = await cast.mint("web-app", ("profile", "data:read"))
     profile = await store.sessions.profile(cast.session_of())
     code = await cast.code()
-    opened = store.sealer.open(Kind.CODE, code)
+    opened = store.sealer.open(TokenKind.CODE, code)
     assert opened
     await store.client.persist(keys.code(ada, opened.id))  # it lives a minute, and all this may take longer
     links = {
-        Kind.CONFIRM: await store.links.to_confirm(await cast.unconfirmed(), "cleo@example.com"),
-        Kind.RESET: await store.links.to_reset(ada, email),
-        Kind.CHANGE: await cast.change_link(cast.session_of(), email, "ada@example.org"),
-        Kind.UNDO: await cast.undo_link(),
+        TokenKind.CONFIRM: await store.links.to_confirm(await cast.unconfirmed(), "cleo@example.com"),
+        TokenKind.RESET: await store.links.to_reset(ada, email),
+        TokenKind.CHANGE: await cast.change_link(cast.session_of(), email, "ada@example.org"),
+        TokenKind.UNDO: await cast.undo_link(),
     }
     return {
-        Kind.CODE: code,
-        Kind.ACCESS: tokens.access_token,
-        Kind.REFRESH: tokens.refresh_token,
-        Kind.SESSION: cast.session,
-        Kind.REQUEST: await cast.pending(),
-        Kind.INVITE: await store.people.invite("dora@example.com"),
-        Kind.SECOND_STEP: await cast.half_signed_in(),
-        Kind.CHALLENGE: await store.second_step.challenge(None),
-        Kind.PICTURE: store.profiles.address(profile).partition(".")[0],
-        Kind.DEVICE: await store.devices.renew(None, ada),
+        TokenKind.CODE: code,
+        TokenKind.ACCESS: tokens.access_token,
+        TokenKind.REFRESH: tokens.refresh_token,
+        TokenKind.SESSION: cast.session,
+        TokenKind.REQUEST: await cast.pending(),
+        TokenKind.INVITE: await store.people.invite("dora@example.com"),
+        TokenKind.SECOND_STEP: await cast.half_signed_in(),
+        TokenKind.CHALLENGE: await store.second_step.challenge(None),
+        TokenKind.PICTURE: store.profiles.address(profile).partition(".")[0],
+        TokenKind.DEVICE: await store.devices.renew(None, ada),
         **{kind: link.text for kind, link in links.items() if link is not None},
     }
 
 
-def openers(cast: Cast) -> dict[Kind, Callable[[str], Awaitable[bool]]]:
+def openers(cast: Cast) -> dict[TokenKind, Callable[[str], Awaitable[bool]]]:
     """How the store takes a token of each kind: whether it takes this text, without asking Redis."""
     store = cast.store
     session = cast.session_of()
@@ -116,20 +116,20 @@ def openers(cast: Cast) -> dict[Kind, Callable[[str], Awaitable[bool]]]:
             return False
 
     return {
-        Kind.ACCESS: lambda text: known(store.tokens.open_access(text)),
-        Kind.REFRESH: lambda text: refused(store.tokens.refresh(cast.app, text, ())),
-        Kind.CODE: lambda text: refused(store.tokens.exchange(cast.app, text, CALLBACK, VERIFIER)),
-        Kind.SESSION: lambda text: known(store.sessions.open(text)),
-        Kind.REQUEST: lambda text: known(store.authorizations.client_of(session, text)),
-        Kind.INVITE: lambda text: refused(store.people.invited(text)),
-        Kind.SECOND_STEP: lambda text: known(store.second_step.open(text)),
-        Kind.CHALLENGE: challenge,
-        Kind.CONFIRM: lambda text: refused(store.links.look(Kind.CONFIRM, text)),
-        Kind.RESET: lambda text: refused(store.links.look(Kind.RESET, text)),
-        Kind.CHANGE: lambda text: refused(store.links.look(Kind.CHANGE, text)),
-        Kind.UNDO: lambda text: refused(store.undoing.look(text)),
-        Kind.PICTURE: lambda text: refused(store.profiles.picture(f"{text}.svg")),
-        Kind.DEVICE: lambda text: known(store.devices.open(text)),
+        TokenKind.ACCESS: lambda text: known(store.tokens.open_access(text)),
+        TokenKind.REFRESH: lambda text: refused(store.tokens.refresh(cast.app, text, ())),
+        TokenKind.CODE: lambda text: refused(store.tokens.exchange(cast.app, text, CALLBACK, VERIFIER)),
+        TokenKind.SESSION: lambda text: known(store.sessions.open(text)),
+        TokenKind.REQUEST: lambda text: known(store.authorizations.client_of(session, text)),
+        TokenKind.INVITE: lambda text: refused(store.people.invited(text)),
+        TokenKind.SECOND_STEP: lambda text: known(store.second_step.open(text)),
+        TokenKind.CHALLENGE: challenge,
+        TokenKind.CONFIRM: lambda text: refused(store.links.look(TokenKind.CONFIRM, text)),
+        TokenKind.RESET: lambda text: refused(store.links.look(TokenKind.RESET, text)),
+        TokenKind.CHANGE: lambda text: refused(store.links.look(TokenKind.CHANGE, text)),
+        TokenKind.UNDO: lambda text: refused(store.undoing.look(text)),
+        TokenKind.PICTURE: lambda text: refused(store.profiles.picture(f"{text}.svg")),
+        TokenKind.DEVICE: lambda text: known(store.devices.open(text)),
     }
 
 
@@ -143,7 +143,7 @@ class Presented:
     windows: int = 0
 
 
-def presented(cast: Cast) -> dict[str, tuple[Kind, Presented]]:
+def presented(cast: Cast) -> dict[str, tuple[TokenKind, Presented]]:
     """Every way in for a token."""
     client = {"client_id": "web-app", "client_secret": cast.secret}
 
@@ -164,40 +164,46 @@ def presented(cast: Cast) -> dict[str, tuple[Kind, Presented]]:
     exchange = {"grant_type": "authorization_code", "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
     return {
         "as bearer": (
-            Kind.ACCESS,
+            TokenKind.ACCESS,
             Presented(lambda text: get("/api/oauth/userinfo", f"Authorization: {bearer(text)['Authorization']}"), 401),
         ),
         "for a document": (
-            Kind.ACCESS,
+            TokenKind.ACCESS,
             Presented(lambda text: get("/api/v1/data/notes/n1", f"Authorization: Bearer {text}"), 401),
         ),
         "for a refresh": (
-            Kind.REFRESH,
+            TokenKind.REFRESH,
             Presented(
                 lambda text: form("/api/oauth/token", grant_type="refresh_token", refresh_token=text, **client), 400, 1
             ),
         ),
         "for an exchange": (
-            Kind.CODE,
+            TokenKind.CODE,
             Presented(lambda text: form("/api/oauth/token", code=text, **exchange, **client), 400, 1),
         ),
-        "access token to revoke": (Kind.ACCESS, Presented(lambda text: form("/api/oauth/revoke", token=text), 200, 1)),
-        "refresh token to revoke": (
-            Kind.REFRESH,
+        "access token to revoke": (
+            TokenKind.ACCESS,
             Presented(lambda text: form("/api/oauth/revoke", token=text), 200, 1),
         ),
-        "session": (Kind.SESSION, Presented(lambda text: get("/account", f"Cookie: latchkey_session={text}"), 303)),
-        "decision": (Kind.REQUEST, Presented(decide, 400)),
-        "invitation": (Kind.INVITE, Presented(lambda text: get(f"/signup?invite={quote(text)}"), 400)),
+        "refresh token to revoke": (
+            TokenKind.REFRESH,
+            Presented(lambda text: form("/api/oauth/revoke", token=text), 200, 1),
+        ),
+        "session": (
+            TokenKind.SESSION,
+            Presented(lambda text: get("/account", f"Cookie: latchkey_session={text}"), 303),
+        ),
+        "decision": (TokenKind.REQUEST, Presented(decide, 400)),
+        "invitation": (TokenKind.INVITE, Presented(lambda text: get(f"/signup?invite={quote(text)}"), 400)),
         "second step": (
-            Kind.SECOND_STEP,
+            TokenKind.SECOND_STEP,
             Presented(lambda text: get("/signin/second", f"Cookie: latchkey_half={text}"), 303),
         ),
-        "confirmation": (Kind.CONFIRM, Presented(lambda text: get(f"/confirm?link={quote(text)}"), 400)),
-        "reset": (Kind.RESET, Presented(lambda text: get(f"/reset?link={quote(text)}"), 400)),
-        "change": (Kind.CHANGE, Presented(lambda text: get(f"/account/email/change?link={quote(text)}"), 400)),
-        "undo": (Kind.UNDO, Presented(lambda text: get(f"/account/email/undo?link={quote(text)}"), 400)),
-        "picture": (Kind.PICTURE, Presented(lambda text: get(f"/picture/{quote(text, safe='')}.svg"), 404)),
+        "confirmation": (TokenKind.CONFIRM, Presented(lambda text: get(f"/confirm?link={quote(text)}"), 400)),
+        "reset": (TokenKind.RESET, Presented(lambda text: get(f"/reset?link={quote(text)}"), 400)),
+        "change": (TokenKind.CHANGE, Presented(lambda text: get(f"/account/email/change?link={quote(text)}"), 400)),
+        "undo": (TokenKind.UNDO, Presented(lambda text: get(f"/account/email/undo?link={quote(text)}"), 400)),
+        "picture": (TokenKind.PICTURE, Presented(lambda text: get(f"/picture/{quote(text, safe='')}.svg"), 404)),
     }
 
 
@@ -210,7 +216,7 @@ async def statuses(port: int, requests: list[bytes], at_once: int = 20) -> list[
             batch = requests[begin : begin + at_once]
             writer.write(b"".join(batch))
             received = b""
-            answers: list[Answer] = []
+            answers: list[Response] = []
             while len(answers) < len(batch):
                 data = await asyncio.wait_for(reader.read(2**16), 10)
                 if not data:

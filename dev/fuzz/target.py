@@ -26,7 +26,7 @@ from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
 from store.wiring import Store
-from tests.support.http.http_servers import FRONTS
+from tests.support.http.http_servers import HTTP_SERVERS
 from tests.support.processes.engines import Engine, valkey
 
 T = TypeVar("T")
@@ -48,10 +48,10 @@ PASSING = (b":limit:", b"{window:", b":request:", b":guesses")
 
 
 class Target:
-    """Use as a context manager. `front` is the HTTP server: fast or tornado."""
+    """Use as a context manager. `http` is the HTTP server: fast or tornado."""
 
-    def __init__(self, front: str = "fast", *, signup: str = "off") -> None:
-        self.front, self._signup = front, signup
+    def __init__(self, http: str = "fast", *, signup: str = "off") -> None:
+        self.http, self._signup = http, signup
         self.log = Listener()
         self.loop = asyncio.new_event_loop()
         self.meter = Meter(self.loop)
@@ -105,7 +105,7 @@ class Target:
         self._applications = (self.application, make_ops_application(self.site, (OPERATOR_KEY,)))
         self._servers: list[HTTPServer] = []
         for application, listening in zip(self._applications, (socket, operations), strict=True):
-            self._servers.append(FRONTS[self.front](application, **options))
+            self._servers.append(HTTP_SERVERS[self.http](application, **options))
             self._servers[-1].add_socket(listening)
 
     def at_work(self) -> bool:

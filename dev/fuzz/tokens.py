@@ -11,7 +11,7 @@ from store.accounts.signin.passkeys import decode
 from store.accounts.signin.sessions import SecondStepNeeded, Session
 from store.accounts.signin.totp import STEP, TotpSecrets, code_at
 from store.apps.registration import Registration
-from store.crypto.seal import Kind, Token, new_id
+from store.crypto.seal import Token, TokenKind, new_id
 from store.documents.documents import Conditions
 from store.names import SCOPES
 from store.oauth.authorizations import AuthorizationRequest, Pending
@@ -56,7 +56,7 @@ class Cast:
         assert secret
         cast.secret = secret
         await cast.store.credits.grant(cast.ada, CREDITS)
-        cast.session, cast.ended = await cast.sign_in("ada@example.com"), cast.sealed(Kind.SESSION)
+        cast.session, cast.ended = await cast.sign_in("ada@example.com"), cast.sealed(TokenKind.SESSION)
         live = await cast.mint("all-scopes", SCOPES)
         cast.everything = live.access_token
         await cast.keep("all-scopes", cast.ada)
@@ -192,7 +192,7 @@ class Cast:
             return needed.text
         raise AssertionError("no second step")
 
-    def sealed(self, kind: Kind, client: str = "") -> str:
+    def sealed(self, kind: TokenKind, client: str = "") -> str:
         """Authentic, and dead: nothing in the store belongs to it."""
         return self.store.sealer.seal(Token(kind, self.ada, client, new_id(), 0))
 

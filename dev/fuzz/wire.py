@@ -30,7 +30,7 @@ class Wrong(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """One answer; the names of `fields` are in lower case. `whole`: its body came to its end."""
 
     status: int
@@ -46,7 +46,7 @@ class Heard:
     received: bytes
     hung_up: bool
     """Whether the client ended its side before the server did."""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Response] = field(default_factory=list)
 
 
 async def converse(port: int, pieces: Sequence[bytes], at_work: Callable[[], bool]) -> Heard:
@@ -108,7 +108,7 @@ def check(heard: Heard, *, busy: bool = False, strict: bool = True) -> None:
             _check_error(answer)
 
 
-def _check_error(answer: Answer) -> None:
+def _check_error(answer: Response) -> None:
     """An error of the application has a code of the catalogue."""
     if answer.fields.get("content-type") == "application/json" and answer.body:
         value = json.loads(answer.body)
@@ -117,27 +117,27 @@ def _check_error(answer: Answer) -> None:
             raise Wrong(f"the error {value!r}")
 
 
-def heads_in(received: bytes) -> Iterator[Answer]:
+def heads_in(received: bytes) -> Iterator[Response]:
     """What looks like the head of an answer."""
     for found in _STATUS.finditer(received):
-        yield Answer(int(found[1]), {}, b"", True)
+        yield Response(int(found[1]), {}, b"", True)
 
 
-def answers_in(received: bytes) -> Iterator[Answer]:
+def answers_in(received: bytes) -> Iterator[Response]:
     """The answers in what came, read strictly. Raises Wrong for what is no HTTP."""
     at = 0
     while at < len(received):
         end = received.find(b"\r\n\r\n", at)
         if end < 0:
-            yield Answer(*_head(received[at:].split(b"\r\n")), b"", False)
+            yield Response(*_head(received[at:].split(b"\r\n")), b"", False)
             return
         status, fields = _head(received[at:end].split(b"\r\n"))
         at = end + 4
         if status == 100:
-            yield Answer(status, fields, b"", True)
+            yield Response(status, fields, b"", True)
             continue
         body, at, whole = _body(received, at, status, fields)
-        yield Answer(status, fields, body, whole)
+        yield Response(status, fields, body, whole)
         if not whole:
             return
 

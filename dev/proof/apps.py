@@ -6,10 +6,10 @@ import hashlib
 import json
 from typing import Any
 
-from dev.proof.calling import TIMEOUT, Answer
+from dev.proof.calling import TIMEOUT, Response
 from dev.proof.history import Op
 from dev.proof.people import AI_INPUT, AI_OUTPUT, CALLBACK, VERIFIER, Hand, Tokens
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 
 COLLECTION = "notes"
 _SSE_CREDITS = b'"credits":'
@@ -59,15 +59,15 @@ class Backend(Hand):
         self._take(tokens, op, answer)
         return op
 
-    def _issued(self, answer: Answer) -> dict[str, Any]:
+    def _issued(self, answer: Response) -> dict[str, Any]:
         found = answer.json()
-        access = self.stage.sealer.open(Kind.ACCESS, found["access_token"])
-        refresh = self.stage.sealer.open(Kind.REFRESH, found["refresh_token"])
+        access = self.stage.sealer.open(TokenKind.ACCESS, found["access_token"])
+        refresh = self.stage.sealer.open(TokenKind.REFRESH, found["refresh_token"])
         if access is None or refresh is None or access[1:] != refresh[1:]:
             return {"broken": True}
         return {"issued": access.generation, "of": access.id, "user": access.user}
 
-    def _take(self, tokens: Tokens, op: Op, answer: Answer) -> None:
+    def _take(self, tokens: Tokens, op: Op, answer: Response) -> None:
         if op.acked and op.result.get("issued", -1) > tokens.generation:
             found = answer.json()
             tokens.generation = op.result["issued"]
@@ -92,7 +92,7 @@ class Backend(Hand):
         *,
         generation: int | None = None,
         **options: Any,
-    ) -> tuple[Op, Answer]:
+    ) -> tuple[Op, Response]:
         """A call with an access token, the newest where no generation is named."""
         generation = tokens.generation if generation is None else generation
         headers = {"Authorization": f"Bearer {tokens.access[generation]}", **options.pop("headers", {})}
@@ -104,14 +104,14 @@ class Backend(Hand):
         op, _ = await self.resource("userinfo", tokens, "GET", "/api/oauth/userinfo", **options)
         return op
 
-    async def usage(self, tokens: Tokens, **options: Any) -> tuple[Op, Answer]:
+    async def usage(self, tokens: Tokens, **options: Any) -> tuple[Op, Response]:
         """What the app keeps; the cheapest way to find out whether a token lives."""
         return await self.resource("usage", tokens, "GET", "/api/v1/data/_meta/usage", **options)
 
     async def balance(self, tokens: Tokens) -> Op:
         """What the person can spend."""
 
-        def said(answer: Answer) -> dict[str, Any]:
+        def said(answer: Response) -> dict[str, Any]:
             found = answer.json()
             return {name: found[name] for name in ("paid", "held", "spendable")}
 
@@ -149,7 +149,7 @@ class Backend(Hand):
     async def get(self, tokens: Tokens, name: str, **options: Any) -> Op:
         """Reads a document; that there is none is an answer, too."""
 
-        def said(answer: Answer) -> dict[str, Any]:
+        def said(answer: Response) -> dict[str, Any]:
             if answer.status == 404:
                 return {"absent": True}
             return {"etag": int(answer.headers["ETag"].strip('"')), "digest": digest(answer.body)}
@@ -162,16 +162,16 @@ class Backend(Hand):
         """Deletes a document."""
         path = f"/api/v1/data/{COLLECTION}/{name}"
 
-        def said(answer: Answer) -> dict[str, Any]:
+        def said(answer: Response) -> dict[str, Any]:
             return {"absent": answer.status == 404}
 
         op, _ = await self.resource("delete", tokens, "DELETE", path, {"name": name}, done=(204, 404), result=said)
         return op
 
-    async def listing(self, tokens: Tokens) -> tuple[Op, Answer]:
+    async def listing(self, tokens: Tokens) -> tuple[Op, Response]:
         """The collection: names and versions."""
 
-        def said(answer: Answer) -> dict[str, Any]:
+        def said(answer: Response) -> dict[str, Any]:
             return {"items": {item["id"]: int(item["etag"].strip('"')) for item in answer.json()["items"]}}
 
         return await self.resource("list", tokens, "GET", f"/api/v1/data/{COLLECTION}?limit=200", result=said)
@@ -188,7 +188,7 @@ class Backend(Hand):
         }
         headers = {"Idempotency-Key": key} if key else {}
         args = {"number": number, "cost": cost(number), "stream": stream, "key": key}
-        op, answer = self.begin("ai", {"family": tokens.family, "generation": tokens.generation, **args}), Answer()
+        op, answer = self.begin("ai", {"family": tokens.family, "generation": tokens.generation, **args}), Response()
         answer = await self.send(
             "POST",
             "/api/v1/ai/messages",
@@ -224,7 +224,7 @@ class Backend(Hand):
         return op
 
 
-def _credits_of(answer: Answer) -> dict[str, int] | None:
+def _credits_of(answer: Response) -> dict[str, int] | None:
     """What a reply says of its cost, whole or at the end of a stream."""
     place = answer.body.rfind(_SSE_CREDITS)
     if place < 0:

@@ -22,7 +22,7 @@ _DONE_NOTHING = frozenset({502, 504, 507, 529})
 
 
 @dataclass
-class Answer:
+class Response:
     """What came back. `status` is 0 and `error` says why where nothing did; `cut`: the answer broke off."""
 
     status: int = 0
@@ -104,11 +104,11 @@ class Clients:
         patience: float = TIMEOUT,
         most: int | None = None,
         **options: Any,
-    ) -> Answer:
+    ) -> Response:
         """One request to one of the servers, at random where none is named; no redirect is followed. Whoever loses
         `patience` (s), or has read `most` bytes of the body, hangs up."""
         base = self._dice.choice(self.servers) if server is None else self.servers[server % len(self.servers)]
-        answer = Answer()
+        answer = Response()
         url = path if path.startswith("http") else base + path
         task = asyncio.ensure_future(self._into(answer, method, url, patience, most, options))
         self._under_way.add(task)
@@ -124,7 +124,7 @@ class Clients:
         return answer
 
     async def _into(
-        self, answer: Answer, method: str, url: str, patience: float, most: int | None, options: dict[str, Any]
+        self, answer: Response, method: str, url: str, patience: float, most: int | None, options: dict[str, Any]
     ) -> None:
         timeout = aiohttp.ClientTimeout(total=patience)
         try:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from dev.proof.calling import Answer, Clients
+from dev.proof.calling import Clients, Response
 from dev.proof.history import Op, Recorder
-from store.crypto.seal import Kind, Sealer
+from store.crypto.seal import Sealer, TokenKind
 from store.oauth.tokens import s256
 
 CALLBACK = "https://app.example.com/callback"
@@ -109,11 +109,11 @@ class Hand:
         path: str,
         *,
         done: Sequence[int] = (200,),
-        result: Callable[[Answer], dict[str, Any]] | None = None,
+        result: Callable[[Response], dict[str, Any]] | None = None,
         browser: bool = False,
         op: Op | None = None,
         **options: Any,
-    ) -> tuple[Op, Answer]:
+    ) -> tuple[Op, Response]:
         """One request, recorded with what an acknowledged answer says."""
         op = op or self.begin(kind, args)
         answer = await self.send(method, path, browser=browser, **options)
@@ -125,7 +125,7 @@ class Hand:
         number = stage.recorder.number()
         return Op(number, self.name, self.person.email, self.app.client_id, kind, round(stage.now(), 4), args)
 
-    async def send(self, method: str, path: str, *, browser: bool = False, **options: Any) -> Answer:
+    async def send(self, method: str, path: str, *, browser: bool = False, **options: Any) -> Response:
         """A request; a browser's has the cookies, and the token that shows a form to be its own."""
         headers = {"X-Forwarded-For": self.address, **options.pop("headers", {})}
         if browser:
@@ -141,7 +141,7 @@ class Hand:
         return answer
 
     def finish(
-        self, op: Op, answer: Answer, done: Sequence[int], result: Callable[[Answer], dict[str, Any]] | None = None
+        self, op: Op, answer: Response, done: Sequence[int], result: Callable[[Response], dict[str, Any]] | None = None
     ) -> Op:
         """The operation as it ended; recorded."""
         op.outcome, op.status, op.error = answer.outcome(done), answer.status, answer.code()
@@ -179,8 +179,8 @@ class Hand:
         self.session = op.result.get("session", "")
         return op
 
-    def _session(self, answer: Answer) -> dict[str, Any]:
-        token = self.stage.sealer.open(Kind.SESSION, answer.cookies.get("latchkey_session", ""))
+    def _session(self, answer: Response) -> dict[str, Any]:
+        token = self.stage.sealer.open(TokenKind.SESSION, answer.cookies.get("latchkey_session", ""))
         return {"session": token.id, "user": token.user} if token else {}
 
     async def sign_out(self) -> Op:
@@ -229,7 +229,7 @@ class Hand:
             if page.status == 200 and not page.error:
                 target = page.json()["redirect_to"]
         code = parse_qs(urlsplit(target).query).get("code", [""])[0]
-        token = self.stage.sealer.open(Kind.CODE, code)
+        token = self.stage.sealer.open(TokenKind.CODE, code)
         done = (200, 303) if token else (0,)
         self.finish(op, page, done, lambda _: {"family": token.id, "user": token.user} if token else {})
         if token is None and page.status == 303:

@@ -13,7 +13,7 @@ from typing import Any
 
 from dev.bench.measure import ROOT, Unexpected, progress
 from dev.proof.apps import COLLECTION
-from dev.proof.calling import Answer
+from dev.proof.calling import Response
 from dev.proof.history import Account, Hosted, Op
 from dev.proof.options import Options
 from dev.proof.people import APPS, Hand, Person, Stage, Tokens
@@ -99,9 +99,9 @@ async def read_documents(worker: Worker) -> None:
     for name in NAMES:
         # Mypy infers no default of a lambda.
         await until_acked(worker, lambda name=name: worker.get(tokens, name))  # type: ignore[misc]
-    answers: list[Answer] = []
+    answers: list[Response] = []
 
-    async def kept(ask: Callable[[], Awaitable[tuple[Op, Answer]]]) -> Op:
+    async def kept(ask: Callable[[], Awaitable[tuple[Op, Response]]]) -> Op:
         op, answer = await ask()
         answers.append(answer)
         return op
@@ -164,7 +164,7 @@ def _held(lines: list[dict[str, Any]]) -> int:
 
 async def download(worker: Worker) -> list[dict[str, Any]]:
     """All that is kept of the person, as the person may download it."""
-    answer = Answer()
+    answer = Response()
 
     async def got() -> Op:
         nonlocal answer

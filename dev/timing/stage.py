@@ -22,7 +22,7 @@ from store.apps.apps import new_client_id
 from store.apps.registration import Registration
 from store.crypto.keyring import Keys
 from store.crypto.passwords import PasswordHasher
-from store.crypto.seal import Kind, Sealer, Token, new_id
+from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.results import Visitor
 from store.wiring import Store
 
@@ -49,7 +49,7 @@ class Cast(NamedTuple):
     rowless: Callable[[], str]
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """An answer, and the µs it took."""
 
     status: int
@@ -93,10 +93,10 @@ class Stage:
         number = next(self._addresses)
         return {"X-Forwarded-For": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"}
 
-    def ask(self, request: bytes) -> Answer:
+    def ask(self, request: bytes) -> Response:
         """Sends a request and waits for all of the answer."""
         answer, head, micros = self._ask_timed(request)
-        return Answer(int(answer[9:12]), answer[head:], micros)
+        return Response(int(answer[9:12]), answer[head:], micros)
 
     def _ask(self, request: bytes) -> tuple[bytes, float]:
         answer, _, micros = self._ask_timed(request)
@@ -167,7 +167,7 @@ async def _populate(filled: FilledStore, people: int) -> Cast:
         sealer = Sealer(Keys(filled.ring))
 
         def rowless() -> str:
-            return sealer.seal(Token(Kind.ACCESS, next(turns), app.client_id, new_id(), 0))
+            return sealer.seal(Token(TokenKind.ACCESS, next(turns), app.client_id, new_id(), 0))
 
         return Cast(known, invented, app.client_id, secret, revoked, rowless)
     finally:

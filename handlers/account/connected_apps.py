@@ -143,5 +143,5 @@ class RevokeAppHandler(PageHandler):
         # The form of the first page has no field but its token, which a program may send as a header.
         number = page_number(self.body().get("page") or "") if self.request.body else 1
         await self.store.grants.revoke(self.require_session(), client_id, self.visitor)
-        self.store.numbers.disconnected(client_id)
+        self.store.app_stats.disconnected(client_id)
         self.see_other(page_path(number))

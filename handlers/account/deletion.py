@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime
 
-from handlers.account.reauth import ConfirmingPage
+from handlers.account.reauth import ReauthPage
 from handlers.core import mails
 from handlers.core.download import DownloadPage
 from handlers.core.page import PageHandler
 from handlers.core.params import once, parse_pairs
-from store.accounts.account_deletion import Typed
-from store.accounts.signin.reauth import NotShown
+from store.accounts.account_deletion import DeletionForm
+from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.sessions import ACTIVITY_KEPT
 from store.export import WRITERS
 from store.operations import Person
@@ -52,7 +52,7 @@ class DownloadHandler(DownloadPage):
         yield b"".join(waiting)
 
 
-class DeleteAccountHandler(ConfirmingPage):
+class DeleteAccountHandler(ReauthPage):
     """The page on which a person deletes the account."""
 
     uses_scripts = True
@@ -79,7 +79,7 @@ class DeleteAccountHandler(ConfirmingPage):
             has_app=factors.secret is not None,
             has_passkey=bool(factors.passkeys),
             asks_code=factors.asks_code,
-            passkeys_work=self.site.party is not None,
+            passkeys_work=self.site.relying_party is not None,
         )
 
     async def post(self) -> None:
@@ -87,15 +87,15 @@ class DeleteAccountHandler(ConfirmingPage):
         session and every app's access is over."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
-        typed = Typed(params.get("email") or "", params.get("password") or "", params.get("code") or "")
+        typed = DeletionForm(params.get("email") or "", params.get("password") or "", params.get("code") or "")
         try:
             if params.get("credential"):
                 shown = self.read_passkey(params)
-                warned = await self.store.leaving.with_passkey(session, typed.email, *shown, self.visitor)
+                warned = await self.store.account_deletion.with_passkey(session, typed.email, *shown, self.visitor)
             else:
-                warned = await self.store.leaving.with_password(session, typed, self.visitor)
-        except NotShown as wrong:
-            mails.codes_guessed(self.site, session.user, wrong.told, self.visitor)
+                warned = await self.store.account_deletion.with_password(session, typed, self.visitor)
+        except ReauthFailed as wrong:
+            mails.codes_guessed(self.site, session.user, wrong.notice, self.visitor)
             self.set_status(400)
             return await self.show(typed=typed.email, errors={wrong.part: wrong.text})
         mails.account_deleted(self.site, session.user, warned, self.visitor)
@@ -103,13 +103,13 @@ class DeleteAccountHandler(ConfirmingPage):
         self.see_other("/account/deleted")
 
 
-class DeleteOptionsHandler(ConfirmingPage):
+class DeleteOptionsHandler(ReauthPage):
     """What a browser is asked for where a passkey deletes the account."""
 
     async def post(self) -> None:
         """One of this person's passkeys."""
         self.check_same_origin()
-        self.ask_passkey(*await self.store.leaving.challenge(self.require_session()))
+        self.ask_passkey(*await self.store.account_deletion.challenge(self.require_session()))
 
 
 class DeletedHandler(PageHandler):

@@ -10,10 +10,10 @@ from handlers.account.signin import SignInPage
 from handlers.core import mails
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.page import Onward, next_query, safe_next
-from store.accounts.links import Seen
+from store.accounts.links import LinkDetails
 from store.accounts.undoing import Undo
 from store.crypto.passwords import MIN_PASSWORD_LENGTH
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from store.lifetimes import RESET_LINK
 from store.names import normalise_email
 from store.refused import Refused
@@ -57,7 +57,7 @@ class LinkPage(SignInPage):
             signed_in=signed_in,
         )
 
-    async def owner(self, seen: Seen) -> Profile:
+    async def owner(self, seen: LinkDetails) -> Profile:
         """The person the link is for, who must be signed in. Raises SignedOut, Refused("access_denied")."""
         profile = await self.store.sessions.profile(self.require_session())
         if profile.user != seen.user:
@@ -77,7 +77,7 @@ class ConfirmHandler(LinkPage):
     async def get(self) -> None:
         """Asks. Who is signed out signs in first: the account is theirs only if they know its password."""
         link = self.query().get("link") or ""
-        seen = await self.store.links.look(Kind.CONFIRM, link)
+        seen = await self.store.links.look(TokenKind.CONFIRM, link)
         if seen.used:
             return await self.confirmed()
         profile = await self.owner(seen)
@@ -146,7 +146,9 @@ class ForgotHandler(LinkPage):
             return await self.show(target, typed, str(error))
         await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
         self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
-        self.site.beside(mails.forgotten(self.site, email, self.counted_address, target), within=self.site.scatter)
+        self.site.in_background(
+            mails.forgotten(self.site, email, self.counted_address, target), within=self.site.scatter
+        )
         self.sent(email, "1 hour")
 
 
@@ -161,7 +163,7 @@ class ResetHandler(LinkPage):
 
     async def show(self, link: str, error: str | None = None) -> None:
         """The form, with what went wrong. Raises Refused for a link that is over."""
-        seen = await self.store.links.look(Kind.RESET, link)
+        seen = await self.store.links.look(TokenKind.RESET, link)
         if seen.used:
             raise Refused("invalid_request", "This link was used already. Sign in, or ask for another.")
         self.render(
@@ -178,7 +180,7 @@ class ResetHandler(LinkPage):
         self.check_same_origin()
         params = self.body()
         link, password = params.get("link") or "", params.get("new_password") or ""
-        seen = await self.store.links.look(Kind.RESET, link)
+        seen = await self.store.links.look(TokenKind.RESET, link)
         try:
             await self.check_new_password(password, seen.mailed_to, seen.name)
         except ValueError as error:
@@ -234,7 +236,7 @@ class EmailHandler(GuardedPage, LinkPage):
         verified = b""
         factors = await self.store.factors.of(session)
         if not factors.second:
-            found = await self.store.confirming.check_password(session, profile.email, password, self.visitor)
+            found = await self.store.reauth.check_password(session, profile.email, password, self.visitor)
             if found is None:
                 self.set_status(400)
                 return await self.show(typed, "The current password is not right.", "current")
@@ -243,7 +245,9 @@ class EmailHandler(GuardedPage, LinkPage):
         link = await self.store.links.to_change(
             session, profile.email, new, verified, self.visitor, mailed=self.site.mail.confirms
         )
-        self.site.beside(mails.change(self.site, session.user, link, self.counted_address), within=self.site.scatter)
+        self.site.in_background(
+            mails.change(self.site, session.user, link, self.counted_address), within=self.site.scatter
+        )
         self.sent(new, "1 hour", "/account", profile)
 
 
@@ -255,7 +259,7 @@ class ChangeHandler(LinkPage):
     async def get(self) -> None:
         """Asks; the person has to be signed in."""
         link = self.query().get("link") or ""
-        seen = await self.store.links.look(Kind.CHANGE, link)
+        seen = await self.store.links.look(TokenKind.CHANGE, link)
         profile = await self.owner(seen)
         if seen.used and seen.email == seen.mailed_to:
             return await self.changed(seen.mailed_to)
@@ -299,7 +303,7 @@ class UndoHandler(LinkPage):
             mails.taken_back(self.site, undo, self.visitor)
             self.remember_going("/account/security", 2 * RESET_LINK)
             reset = mails.forgotten(self.site, undo.old, "", "/account/security")
-            self.site.beside(reset, within=self.site.scatter)
+            self.site.in_background(reset, within=self.site.scatter)
         self.write_session(None)
         await self.undone(undo)
 

@@ -7,7 +7,7 @@ import segno
 from handlers.account.security import SecurityPage
 from handlers.account.signin import CHALLENGE_COOKIE
 from handlers.core import mails
-from handlers.core.errors import CONFIRM_FIRST
+from handlers.core.errors import REAUTH_FIRST
 from handlers.core.page import PRODUCT
 from handlers.core.params import Params
 from store.accounts.links import Link
@@ -126,17 +126,19 @@ class NewPasskeyOptionsHandler(FactorsPage):
         """JSON, and the challenge in a cookie."""
         self.check_same_origin()
         session = self.require_session()
-        if self.site.party is None:
+        if self.site.relying_party is None:
             raise Refused("invalid_request", "Passkeys do not work at this address.")
         factors = await self.store.factors.of(session)
         try:
             challenge = await self.store.factors.challenge(session)
         except Unproved:
-            raise Refused("access_denied", CONFIRM_FIRST) from None
+            raise Refused("access_denied", REAUTH_FIRST) from None
         self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
         present = [passkey.credential for passkey in factors.passkeys]
         name = factors.name or factors.email
-        options = options_for_new(self.site.party, PRODUCT, factors.user, factors.email, name, challenge, present)
+        options = options_for_new(
+            self.site.relying_party, PRODUCT, factors.user, factors.email, name, challenge, present
+        )
         self.write_json({"publicKey": options})
 
 
@@ -147,7 +149,7 @@ class AddPasskeyHandler(FactorsPage):
         """Keeps what the browser made."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
-        if self.site.party is None:
+        if self.site.relying_party is None:
             raise Refused("invalid_request", "Passkeys do not work at this address.")
         challenge = self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
@@ -156,7 +158,7 @@ class AddPasskeyHandler(FactorsPage):
             name = name_of(params) or self.visitor.agent
             answer = read_answer(params.get("credential") or "")
             added = await self.store.factors.add_passkey(
-                session, self.site.party, challenge, answer, name, self.visitor
+                session, self.site.relying_party, challenge, answer, name, self.visitor
             )
         except Unproved:
             return await self.show_unproved()

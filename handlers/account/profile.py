@@ -98,7 +98,7 @@ class UploadHandler(ProfilePage):
         await self.store.sessions.profile(session)
         if self.over:
             return  # whoever hung up meanwhile gives no place back
-        self.site.studio.enter(session.user)
+        self.site.image_upload.enter(session.user)
         self.uploader = session.user
         await self.store.limits.picture(session.user)
 
@@ -123,7 +123,7 @@ class UploadHandler(ProfilePage):
         self.over = True
         self.pieces = []
         if self.uploader:
-            self.site.studio.leave(self.uploader)
+            self.site.image_upload.leave(self.uploader)
         super().on_finish()
 
     async def post(self) -> None:
@@ -133,7 +133,7 @@ class UploadHandler(ProfilePage):
         try:
             file = self.file()
             super().check_xsrf_cookie()
-            image = await self.site.studio.make(file)
+            image = await self.site.image_upload.make(file)
         except Refused as refusal:
             if refusal.code not in ("invalid_request", "payload_too_large") or self.wants_json():
                 raise

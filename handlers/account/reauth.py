@@ -6,34 +6,34 @@ from handlers.account.second_step import NO_PASSKEYS
 from handlers.account.signin import CHALLENGE_COOKIE
 from handlers.core.page import PageHandler
 from handlers.core.params import Params
-from store.accounts.signin.passkeys import Answer, Party, options_for_use, read_answer
-from store.accounts.signin.reauth import NotShown
+from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, options_for_use, read_answer
+from store.accounts.signin.reauth import ReauthFailed
 from store.lifetimes import CHALLENGE
 from store.refused import Refused
 
 
-class ConfirmingPage(PageHandler):
+class ReauthPage(PageHandler):
     """A page that asks for a passkey: the challenge in a cookie, the answer in a form."""
 
     uses_scripts = True
 
-    def party(self) -> Party:
+    def relying_party(self) -> RelyingParty:
         """Who asks. Raises Refused("invalid_request") where there are no passkeys."""
-        if self.site.party is None:
+        if self.site.relying_party is None:
             raise Refused("invalid_request", NO_PASSKEYS)
-        return self.site.party
+        return self.site.relying_party
 
     def ask_passkey(self, challenge: str, allowed: list[str]) -> None:
         """What the browser is asked for, with the challenge that it keeps for the answer."""
-        options = options_for_use(self.party(), challenge, allowed)
+        options = options_for_use(self.relying_party(), challenge, allowed)
         self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
         self.write_json({"publicKey": options})
 
-    def read_passkey(self, params: Params) -> tuple[Party, str | None, Answer]:
-        """Who asked, the challenge and the answer in the form. Raises Refused, NotShown."""
-        party, challenge = self.party(), self.read_cookie(CHALLENGE_COOKIE)
+    def read_passkey(self, params: Params) -> tuple[RelyingParty, str | None, PasskeyResponse]:
+        """Who asked, the challenge and the answer in the form. Raises Refused, ReauthFailed."""
+        relying_party, challenge = self.relying_party(), self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
         try:
-            return party, challenge, read_answer(params.get("credential") or "")
+            return relying_party, challenge, read_answer(params.get("credential") or "")
         except Refused as refusal:
-            raise NotShown("passkey", refusal.description) from None
+            raise ReauthFailed("passkey", refusal.description) from None

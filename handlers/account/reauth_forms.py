@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterable
 from time import time
 
-from handlers.account.reauth import ConfirmingPage
+from handlers.account.reauth import ReauthPage
 from handlers.core import mails
-from handlers.core.errors import CONFIRM_FIRST
+from handlers.core.errors import REAUTH_FIRST
 from handlers.core.params import Params
-from handlers.core.person_posts import Confirm, PersonPost
+from handlers.core.person_posts import PersonPost, ReauthRule
 from handlers.core.policy import Policy
 from handlers.core.route import Route, WrongRoute
 from store.accounts.signin.factors import Factors
-from store.accounts.signin.reauth import NotShown
+from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.sessions import Session
 from store.refused import Refused
 
@@ -23,7 +23,7 @@ PASSWORD, CODE, CREDENTIAL = "confirm_password", "confirm_code", "credential"
 WRITING = ("post", "put", "patch", "delete")
 
 
-class GuardedPage(ConfirmingPage):
+class GuardedPage(ReauthPage):
     """A page whose forms their rows may guard: a person without a recent confirmation gets a page
     that asks for it, keeps what was typed, and sends the form again."""
 
@@ -42,35 +42,35 @@ class GuardedPage(ConfirmingPage):
     async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
         """Asks for the confirmation that the rules of the form demand; the handler runs once there is one."""
         super().prepare()
-        if self.request.method == "POST" and self.guard.confirm in (Confirm.RECENT, Confirm.CURRENT):
+        if self.request.method == "POST" and self.guard.reauth in (ReauthRule.RECENT, ReauthRule.CURRENT):
             self.check_same_origin()
-            await self.confirm_first(self.require_session(), self.body())
+            await self.reauth_first(self.require_session(), self.body())
 
-    async def confirm_first(self, session: Session, params: Params) -> None:
+    async def reauth_first(self, session: Session, params: Params) -> None:
         """Takes the confirmation in the form, or asks for one. Raises SignedOut, Refused."""
         if self.guard.excuses(params.get):
             return
-        if self.confirms_in_form(params):
+        if self.has_reauth(params):
             try:
-                cookie = await self.take_confirmation(session, params)
-            except NotShown as wrong:
-                mails.codes_guessed(self.site, session.user, wrong.told, self.visitor)
+                cookie = await self.take_reauth(session, params)
+            except ReauthFailed as wrong:
+                mails.codes_guessed(self.site, session.user, wrong.notice, self.visitor)
                 return await self.ask(await self.store.factors.of(session), params, wrong.text)
             return self.move_to(cookie)
         factors = await self.store.factors.of(session)
-        if not factors.proved and (factors.second or self.guard.confirm is Confirm.RECENT):
+        if not factors.proved and (factors.second or self.guard.reauth is ReauthRule.RECENT):
             await self.ask(factors, params)
 
-    def confirms_in_form(self, params: Params) -> bool:
+    def has_reauth(self, params: Params) -> bool:
         """Whether the form comes from the page that asks."""
         return bool(params.get(PASSWORD) or params.get(CREDENTIAL))
 
-    async def take_confirmation(self, session: Session, params: Params) -> str:
-        """The cookie of the session that confirmed. Raises NotShown, Refused("rate_limited"), HasherBusy."""
-        confirming = self.store.confirming
+    async def take_reauth(self, session: Session, params: Params) -> str:
+        """The cookie of the session that confirmed. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
+        reauth = self.store.reauth
         if params.get(CREDENTIAL):
-            return await confirming.with_passkey(session, *self.read_passkey(params), self.visitor)
-        return await confirming.with_password(session, params.get(PASSWORD) or "", params.get(CODE) or "", self.visitor)
+            return await reauth.with_passkey(session, *self.read_passkey(params), self.visitor)
+        return await reauth.with_password(session, params.get(PASSWORD) or "", params.get(CODE) or "", self.visitor)
 
     def move_to(self, cookie: str) -> None:
         """Moves the session to a new cookie; forms in the answer get an XSRF token that fits it."""
@@ -87,7 +87,7 @@ class GuardedPage(ConfirmingPage):
     async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
         """The page that asks, with what was typed but no secret."""
         if self.wants_json():
-            raise Refused("access_denied", error or CONFIRM_FIRST)
+            raise Refused("access_denied", error or REAUTH_FIRST)
         self.uses_scripts = True
         self.allow_form_to()
         self.set_status(400 if error else 403)
@@ -101,7 +101,7 @@ class GuardedPage(ConfirmingPage):
             back=self.came_back_to(),
             kept=[(name, params.get(name) or "") for name in params.names() if self.guard.kept(name)],
             error=error,
-            passkeys_offered=self.site.party is not None,
+            passkeys_offered=self.site.relying_party is not None,
         )
 
 
@@ -117,5 +117,5 @@ def check_posts(routes: Iterable[Route]) -> None:
             raise WrongRoute(f"{route.name}: rules without a form")
         if route.post.mailed != bool(route.post.windows):
             raise WrongRoute(f"{route.name}: mailed about without a window, or a window without mails")
-        if route.post.confirm in (Confirm.RECENT, Confirm.CURRENT) and not issubclass(route.handler, GuardedPage):
+        if route.post.reauth in (ReauthRule.RECENT, ReauthRule.CURRENT) and not issubclass(route.handler, GuardedPage):
             raise WrongRoute(f"{route.name}: demands a confirmation, and its handler asks for none")

@@ -11,12 +11,12 @@ from handlers.core.person_posts import (
     ACTIVITY,
     AGAIN,
     BY_PASSKEY,
-    CONFIRMATIONS,
     NOTHING_LASTS,
     PERSON,
+    REAUTH_WINDOWS,
     UNSPENT,
-    Confirm,
     PersonPost,
+    ReauthRule,
 )
 from handlers.core.policy import LAST_PAGE, OPEN, PAGE
 from handlers.core.route import CLIENT, Route
@@ -31,7 +31,7 @@ ROUTES: tuple[Route, ...] = (
         "account-email",
         PAGE,
         PersonPost(
-            "change your e-mail address", Confirm.CURRENT, (ACTIVITY,), NOTHING_LASTS, keeps=("email",), once=True
+            "change your e-mail address", ReauthRule.CURRENT, (ACTIVITY,), NOTHING_LASTS, keeps=("email",), once=True
         ),
     ),
     Route(
@@ -86,7 +86,7 @@ ROUTES: tuple[Route, ...] = (
         DeleteAccountHandler,
         "account-delete",
         PAGE,
-        PersonPost("delete your account", Confirm.THERE, (PERSON,), windows=CONFIRMATIONS),
+        PersonPost("delete your account", ReauthRule.THERE, (PERSON,), windows=REAUTH_WINDOWS),
     ),
     Route(
         r"/account/delete/options",
@@ -112,7 +112,7 @@ ROUTES: tuple[Route, ...] = (
         PAGE,
         PersonPost(
             "change what an app may spend",
-            Confirm.RECENT,
+            ReauthRule.RECENT,
             (ACTIVITY, PERSON),
             UNSPENT,
             keeps=("dollars", "page"),

@@ -29,21 +29,21 @@ class PasskeyPage(SignInPage):
 
     async def give_options(self, half: Half | None, allowed: list[str]) -> None:
         """What the browser is asked for, with the challenge that it keeps for the answer."""
-        if self.site.party is None:
+        if self.site.relying_party is None:
             raise Refused("invalid_request", NO_PASSKEYS)
         challenge = await self.store.second_step.challenge(half)
         self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
-        self.write_json({"publicKey": options_for_use(self.site.party, challenge, allowed)})
+        self.write_json({"publicKey": options_for_use(self.site.relying_party, challenge, allowed)})
 
     async def session_for_passkey(self, half: Half | None, params: Params) -> SignedIn:
         """A new session, for the answer of a passkey. Raises Refused, SignedOut."""
-        if self.site.party is None:
+        if self.site.relying_party is None:
             raise Refused("invalid_request", NO_PASSKEYS)
         answer = read_answer(params.get("credential") or "")
         challenge = self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
         return await self.store.second_step.with_passkey(
-            half, self.site.party, challenge, answer, self.visitor, self.device()
+            half, self.site.relying_party, challenge, answer, self.visitor, self.device()
         )
 
 
@@ -92,7 +92,7 @@ class SecondStepHandler(PasskeyPage):
 
     async def show(self, half: Half, target: str, error: str | None = None) -> None:
         """The page, with what went wrong. Raises SignedOut."""
-        asked = await self.store.second_step.asked(half)
+        options = await self.store.second_step.options(half)
         await self.allow_redirect_of(target)
         self.render(
             "signin_second.html",
@@ -100,8 +100,8 @@ class SecondStepHandler(PasskeyPage):
             next=target,
             next_query=next_query(target),
             error=error,
-            has_app=asked.secret is not None,
-            has_passkey=bool(asked.credentials) and self.site.party is not None,
+            has_app=options.secret is not None,
+            has_passkey=bool(options.credentials) and self.site.relying_party is not None,
         )
 
     def begin_again(self, target: str) -> None:
@@ -130,7 +130,7 @@ class SecondStepHandler(PasskeyPage):
             return self.begin_again(target)
         except Refused as refusal:
             if half and isinstance(refusal, WrongCode):
-                mails.codes_guessed(self.site, half.user, refusal.told, self.visitor)
+                mails.codes_guessed(self.site, half.user, refusal.notice, self.visitor)
             if half is None or refusal.code != "access_denied":
                 raise
             self.set_status(400)
@@ -150,5 +150,5 @@ class SecondOptionsHandler(PasskeyPage):
         half = self.half()
         if half is None:
             raise SignedOut
-        asked = await self.store.second_step.asked(half)
-        await self.give_options(half, asked.credentials)
+        options = await self.store.second_step.options(half)
+        await self.give_options(half, options.credentials)

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from handlers.account.connected_apps import EVENTS
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
-from handlers.core.errors import CONFIRM_FIRST
+from handlers.core.errors import REAUTH_FIRST
 from handlers.core.params import Params
 from store.accounts.signin.factors import Factors
-from store.accounts.signin.reauth import NotShown
+from store.accounts.signin.reauth import ReauthFailed
 from store.crypto.passwords import check_password
 from store.refused import Refused
 
@@ -78,7 +78,7 @@ class SecurityPage(GuardedPage):
             ordinary=ordinary,
             devices=devices,
             factors=factors,
-            passkeys_offered=self.site.party is not None,
+            passkeys_offered=self.site.relying_party is not None,
             here=self.visitor.agent,
         )
 
@@ -89,20 +89,20 @@ class SecurityPage(GuardedPage):
         self.set_status(400)
         await self.show(part, refusal.description)
 
-    def confirms_in_form(self, params: Params) -> bool:
+    def has_reauth(self, params: Params) -> bool:
         """False: these forms have a passkey of their own, and fields that no page may keep."""
         return False
 
     async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
         """This page asks. Raises Refused for a script."""
         if self.wants_json():
-            raise Refused("access_denied", CONFIRM_FIRST)
+            raise Refused("access_denied", REAUTH_FIRST)
         await self.show_unproved()
 
     async def show_unproved(self) -> None:
         """The page, which asks who it is first."""
         self.set_status(403)
-        await self.show("confirm", CONFIRM_FIRST)
+        await self.show("confirm", REAUTH_FIRST)
 
 
 class SecurityHandler(SecurityPage):
@@ -136,34 +136,34 @@ class SecurityHandler(SecurityPage):
         self.see_done("/account/security?changed")
 
 
-class ProveHandler(SecurityPage):
+class ReauthHandler(SecurityPage):
     """Who it is shown again, before how the person signs in is changed."""
 
     async def post(self) -> None:
         """Notes it in the session, which goes on under another cookie."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
-        confirming = self.store.confirming
+        reauth = self.store.reauth
         try:
             if params.get("credential"):
-                cookie = await confirming.with_passkey(session, *self.read_passkey(params), self.visitor)
+                cookie = await reauth.with_passkey(session, *self.read_passkey(params), self.visitor)
             else:
                 password, code = params.get("password") or "", params.get("code") or ""
-                cookie = await confirming.with_password(session, password, code, self.visitor)
-        except NotShown as wrong:
-            mails.codes_guessed(self.site, session.user, wrong.told, self.visitor)
+                cookie = await reauth.with_password(session, password, code, self.visitor)
+        except ReauthFailed as wrong:
+            mails.codes_guessed(self.site, session.user, wrong.notice, self.visitor)
             return await self.show_refusal("confirm", Refused("access_denied", wrong.text))
         self.write_session(cookie)
         self.see_done("/account/security?confirmed")
 
 
-class ProveOptionsHandler(SecurityPage):
+class ReauthOptionsHandler(SecurityPage):
     """What a browser is asked for where a passkey shows who it is."""
 
     async def post(self) -> None:
         """One of this person's passkeys."""
         self.check_same_origin()
-        self.ask_passkey(*await self.store.confirming.challenge(self.require_session()))
+        self.ask_passkey(*await self.store.reauth.challenge(self.require_session()))
 
 
 class EndSessionHandler(SecurityPage):

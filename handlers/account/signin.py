@@ -71,7 +71,7 @@ class SignInPage(PageHandler):
             email=email,
             error=error,
             passkey_error=passkey_error,
-            passkeys=self.site.party is not None,
+            passkeys=self.site.relying_party is not None,
             signup_open=self.site.signup == "open",
             next_query=next_query(target),
         )
@@ -207,7 +207,7 @@ class SignUpHandler(SignInPage):
             raise SignedOut
         await self.replace_session(await self.store.sessions.start(credentials, self.visitor, self.device()))
         if invited is None:
-            self.site.beside(mails.confirmation(self.site, user, email, self.counted_address, target))
+            self.site.in_background(mails.confirmation(self.site, user, email, self.counted_address, target))
         self.see_other(target)
 
     async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
@@ -224,7 +224,9 @@ class SignUpHandler(SignInPage):
             return await self.ask(target, typed, str(error))
         await self.store.limits.sign_up_mail(self.counted_address, email)
         self.remember_going(target, INVITE)
-        self.site.beside(mails.invitation(self.site, email, self.counted_address, target), within=self.site.scatter)
+        self.site.in_background(
+            mails.invitation(self.site, email, self.counted_address, target), within=self.site.scatter
+        )
         self.render(
             "mail_sent.html",
             title="Look into your mailbox",

@@ -21,8 +21,8 @@ from handlers.account.second_step import (
 from handlers.account.security import (
     EndOtherSessionsHandler,
     EndSessionHandler,
-    ProveHandler,
-    ProveOptionsHandler,
+    ReauthHandler,
+    ReauthOptionsHandler,
     SecurityHandler,
 )
 from handlers.account.signin import SignInHandler, SignOutHandler, SignUpHandler
@@ -34,8 +34,8 @@ from handlers.core.person_posts import (
     NOTHING_LASTS,
     PERSON,
     SIGN_INS,
-    Confirm,
     PersonPost,
+    ReauthRule,
     factor,
 )
 from handlers.core.policy import LAST_PAGE, PAGE
@@ -128,7 +128,7 @@ ROUTES: tuple[Route, ...] = (
         PAGE,
         PersonPost(
             "change your password",
-            Confirm.CURRENT,
+            ReauthRule.CURRENT,
             (ACTIVITY, PERSON),
             "set another by a mailed link",
             once=True,
@@ -137,14 +137,14 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         r"/account/security/confirm",
-        ProveHandler,
+        ReauthHandler,
         "account-confirm",
         PAGE,
-        PersonPost("confirm it’s you", Confirm.THERE, undo=NOTHING_LASTS),
+        PersonPost("confirm it’s you", ReauthRule.THERE, undo=NOTHING_LASTS),
     ),
     Route(
         r"/account/security/confirm/options",
-        ProveOptionsHandler,
+        ReauthOptionsHandler,
         "account-confirm-options",
         PAGE,
         BY_PASSKEY,
@@ -192,7 +192,7 @@ ROUTES: tuple[Route, ...] = (
         NewPasskeyOptionsHandler,
         "account-passkeys-options",
         PAGE,
-        PersonPost("add a passkey", Confirm.RECENT, undo=NOTHING_LASTS),
+        PersonPost("add a passkey", ReauthRule.RECENT, undo=NOTHING_LASTS),
     ),
     Route(
         r"/account/security/passkeys/rename",

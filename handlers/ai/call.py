@@ -13,12 +13,12 @@ from tornado.iostream import StreamClosedError
 from handlers.ai.errors import envelope
 from handlers.core.errors import refusal_of
 from observability.metrics.measures import Measures
-from outbound.ai.events import Event, encoded
+from outbound.ai.events import StreamEvent, encoded
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.leftover import BREATH, meter_leftover
 from outbound.ai.meter import Meter
 from outbound.ai.models import Asker, Model
-from store.credits.calls import MAX_REPLY_BYTES, Calls, Charge, Hold, Kept
+from store.credits.calls import MAX_REPLY_BYTES, Calls, Charge, Hold, StoredReply
 from store.errors import StoreUnavailable
 from store.refused import Refused
 
@@ -38,7 +38,7 @@ class ClientGone(Exception):
     """The app hung up while it was being answered."""
 
 
-class Client(Protocol):
+class AppConnection(Protocol):
     """The app's side of the call."""
 
     async def send(self, media_type: str, piece: bytes) -> None:
@@ -72,7 +72,7 @@ class Call(Asker):
         self._ended, self._accepted = False, 0
         self._body = bytearray()
         self._limit: asyncio.Timeout | None = None
-        self._kept: bytearray | None = bytearray() if hold.keyed else None
+        self._stored: bytearray | None = bytearray() if hold.keyed else None
         self.charged = False
         """Whether the ledger has an entry for this call."""
 
@@ -125,7 +125,7 @@ class Call(Asker):
             raise ClientGone
         self._asked_at = asyncio.get_running_loop().time()
 
-    async def reply(self) -> tuple[Kept, Charge]:
+    async def reply(self) -> tuple[StoredReply, Charge]:
         """The whole reply and what it cost. Raises Refused, StoreUnavailable, ClientGone: an app that was gone before
         the model's server was asked."""
         try:
@@ -139,8 +139,8 @@ class Call(Asker):
             reply = {**reply, "model": self._model.model_id}
             reply.pop("credits", None)
             await self._meter.count_input()
-            kept = Kept(WHOLE, encoded(reply)[:-1] + b',"credits":', b"}")
-            return kept, await self._settle(*self._meter.used(), kept)
+            stored = StoredReply(WHOLE, encoded(reply)[:-1] + b',"credits":', b"}")
+            return stored, await self._settle(*self._meter.used(), stored)
         except (UpstreamFailed, TimeoutError) as error:
             self._limit = None
             raise await self._failed(error) from None
@@ -148,7 +148,7 @@ class Call(Asker):
             self._limit = None
             await self._release()
 
-    async def stream(self, client: Client) -> None:
+    async def stream(self, client: AppConnection) -> None:
         """Passes the reply on, event by event, with what it cost on the last `message_delta`.
 
         Raises Refused and StoreUnavailable as long as nothing has gone out; after that a failure is an event of the
@@ -180,7 +180,7 @@ class Call(Asker):
         """Whether the app is gone: it hung up, or stopped reading until the time was over."""
         return isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._cut or self._sending))
 
-    async def _pass_in_time(self, client: Client) -> Event:
+    async def _pass_in_time(self, client: AppConnection) -> StreamEvent:
         """Passes on all in the time of the call; of an app that is gone, what is on its way to it is metered."""
         async with aclosing(self._model.upstream.stream(self._model, self._request, self)) as events:
             try:
@@ -192,7 +192,7 @@ class Call(Asker):
                     await meter_leftover(events, self._meter)
                 raise
 
-    async def _pass_all(self, client: Client, events: AsyncIterator[Event]) -> Event:
+    async def _pass_all(self, client: AppConnection, events: AsyncIterator[StreamEvent]) -> StreamEvent:
         """Passes on all but the last `message_delta`, which is returned: the charge belongs on it."""
         last = None
         loop = asyncio.get_running_loop()
@@ -216,13 +216,13 @@ class Call(Asker):
                 breath = loop.time() + BREATH
         raise UpstreamFailed("upstream_error", f"{self._server}: the stream ended before its end")
 
-    async def _pass_on(self, client: Client, event: Event) -> None:
+    async def _pass_on(self, client: AppConnection, event: StreamEvent) -> None:
         piece = event.encoded()
         self._keep(piece)
         await self._send(client, piece)
         self._begun = True
 
-    async def _send(self, client: Client, piece: bytes) -> None:
+    async def _send(self, client: AppConnection, piece: bytes) -> None:
         """Raises ClientGone unless the call goes on without the app, if only until its input is known."""
         if not self._gone:
             self._sending = True
@@ -234,7 +234,7 @@ class Call(Asker):
         if self._cut and self._meter.begun:
             raise ClientGone
 
-    async def _send_last(self, client: Client, piece: bytes) -> None:
+    async def _send_last(self, client: AppConnection, piece: bytes) -> None:
         """The end of an answer. Who does not take it in time is gone, too."""
         until = max(self._deadline, asyncio.get_running_loop().time() + PARTING)
         try:
@@ -243,28 +243,28 @@ class Call(Asker):
         except TimeoutError:
             raise ClientGone from None
 
-    async def _end_stream(self, client: Client, last: Event) -> None:
+    async def _end_stream(self, client: AppConnection, last: StreamEvent) -> None:
         data = {name: value for name, value in last.data.items() if name != "credits"}
         head = b'event: message_delta\ndata: %b,"credits":' % encoded(data)[:-1]
         tail = b'}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
         self._keep(head)
-        kept = Kept(STREAM, bytes(self._kept), tail) if self._kept is not None else None
+        stored = StoredReply(STREAM, bytes(self._stored), tail) if self._stored is not None else None
         await self._meter.count_input()
-        charge = await self._settle(*self._meter.used(), kept)
+        charge = await self._settle(*self._meter.used(), stored)
         await self._send_last(client, head + credits_of(charge, reads=self._hold.reads_credits) + tail)
 
     def _keep(self, piece: bytes) -> None:
-        if self._kept is not None:
-            self._kept += piece
-            if len(self._kept) > MAX_REPLY_BYTES:
-                self._kept = None
+        if self._stored is not None:
+            self._stored += piece
+            if len(self._stored) > MAX_REPLY_BYTES:
+                self._stored = None
 
-    def _named(self, event: Event) -> Event:
+    def _named(self, event: StreamEvent) -> StreamEvent:
         """The beginning of a message names the model as the app knows it."""
         message = event.data.get("message")
         if event.name != "message_start" or not isinstance(message, dict):
             return event
-        return Event(event.name, {**event.data, "message": {**message, "model": self._model.model_id}})
+        return StreamEvent(event.name, {**event.data, "message": {**message, "model": self._model.model_id}})
 
     async def _settle_received(self) -> None:
         """Charges a call that was cut short what it used so far, unless all was charged before, or the model's server
@@ -284,16 +284,16 @@ class Call(Asker):
                 break
         log.warning("hold %s ended before it was settled: what the call used is not charged", self._hold.hold_id)
 
-    async def _settle(self, input_tokens: int, output_tokens: int, kept: Kept | None = None) -> Charge:
-        charge = await self._calls.settle(self._hold, input_tokens, output_tokens, kept)
+    async def _settle(self, input_tokens: int, output_tokens: int, stored: StoredReply | None = None) -> Charge:
+        charge = await self._calls.settle(self._hold, input_tokens, output_tokens, stored)
         self._ended = True
         if charge is None:
             raise UpstreamFailed("upstream_timeout", f"{self._hold.hold_id}: its hold had ended")
         self.charged = charge.charged > 0
-        self._measures.charged(self._server, self._hold.asked.model, input_tokens, output_tokens, charge.charged)
+        self._measures.charged(self._server, self._hold.estimate.model, input_tokens, output_tokens, charge.charged)
         if self._meter.shrank:
             log.warning("AI call %s: %s reports less than before", self._hold.hold_id, self._server)
-        if self._hold.asked.price.cost(input_tokens, output_tokens) > charge.charged:
+        if self._hold.estimate.price.cost(input_tokens, output_tokens) > charge.charged:
             told = self._hold.hold_id, self._server, input_tokens, output_tokens
             log.warning("AI call %s: %s reports %d and %d tokens, more than was held", *told)
         return charge
@@ -313,7 +313,7 @@ class Call(Asker):
         if self._asked_at is not None:
             seconds = asyncio.get_running_loop().time() - self._asked_at
             self._asked_at = None
-            self._measures.called_upstream(self._server, self._hold.asked.model, outcome, seconds)
+            self._measures.called_upstream(self._server, self._hold.estimate.model, outcome, seconds)
 
     async def _failed(self, error: Exception) -> Refused:
         """The catalogue's error for a call that failed; what it used is charged if the model's server had accepted

@@ -20,7 +20,7 @@ from handlers.core.params import FORM, media_type
 from handlers.core.reading import LONG_BODY
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.models import Model
-from store.credits.calls import Asked, Charge, Kept, Replayed
+from store.credits.calls import CallEstimate, Charge, ReplayedCall, StoredReply
 from store.credits.credits import CURRENCY, SCALE
 from store.errors import StoreUnavailable
 from store.refused import Refused
@@ -98,7 +98,7 @@ class MessagesHandler(AIHandler):
         limits, price = model.upstream.limits, model.price()
         assert price is not None
         forwarded = {**request.forwarded, "max_tokens": request.max_tokens}
-        asked = Asked(
+        estimate = CallEstimate(
             model=model.model_id,
             price=price,
             input_tokens=input_tokens,
@@ -109,15 +109,15 @@ class MessagesHandler(AIHandler):
             body=self.request.body,
         )
         try:
-            held = await self.store.calls.hold(caller, self.needed, asked, counted=counted is not None)
+            held = await self.store.calls.hold(caller, self.needed, estimate, counted=counted is not None)
         except StoreUnavailable:
-            self.site.beside(self.store.calls.abandon(caller, asked))
+            self.site.in_background(self.store.calls.abandon(caller, estimate))
             raise
         self.write_window(held.window)
-        if isinstance(held, Replayed):
+        if isinstance(held, ReplayedCall):
             self.set_header("Idempotent-Replayed", "true")
-            return self.write_reply(held.kept, held.charge, reads=held.reads_credits)
-        del asked
+            return self.write_reply(held.stored, held.charge, reads=held.reads_credits)
+        del estimate
         self.request.body = b""  # a call may take minutes, and keeps what it sends on
         deadline = began + limits.total
         call = Call(self.store.calls, held, model, forwarded, deadline, self.site.measures)
@@ -152,10 +152,10 @@ class MessagesHandler(AIHandler):
         self.write(piece)
         await self.flush()
 
-    def write_reply(self, kept: Kept, charge: Charge, *, reads: bool) -> None:
+    def write_reply(self, stored: StoredReply, charge: Charge, *, reads: bool) -> None:
         """The whole answer, with what it cost in its place."""
-        self.set_header("Content-Type", kept.media_type)
-        self.finish(kept.head + credits_of(charge, reads=reads) + kept.tail)
+        self.set_header("Content-Type", stored.media_type)
+        self.finish(stored.head + credits_of(charge, reads=reads) + stored.tail)
 
     def on_connection_close(self) -> None:
         """The app hung up."""

@@ -7,7 +7,7 @@ from typing import Any
 from tornado.httputil import HTTPServerRequest
 from tornado.web import RequestHandler
 
-from observability.logs import Said
+from observability.logs import LogMessage
 from observability.tracing import put_known, request_id
 
 _READ = 1000
@@ -30,7 +30,7 @@ def method_of(request: HTTPServerRequest) -> str:
     return (request.method or "")[:20]
 
 
-class Access(Said):
+class Access(LogMessage):
     """One line a request: method, path without its query, status, time in ms, id; in JSON the route too, the app and
     the bytes of the answer's body, where they are known. Nothing in it is secret."""
 

@@ -65,7 +65,7 @@ class Latchkey(ServerState):
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         """What receives a request."""
-        return Call(self, server_conn, request_conn)
+        return Dispatch(self, server_conn, request_conn)
 
     start_page = Application.start_request
 
@@ -105,7 +105,7 @@ class ApiRequest(HTTPServerRequest):
         self._finish_time = None
 
 
-class Call(HTTPMessageDelegate):
+class Dispatch(HTTPMessageDelegate):
     """One request, on its way to the handler of its address."""
 
     def __init__(self, application: Latchkey, server_connection: object, connection: HTTPConnection) -> None:

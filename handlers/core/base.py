@@ -156,7 +156,7 @@ class BaseHandler(RequestHandler):
         if self.aside:
             self.application.bound -= 1
         if self.counted_app:
-            self.application.site.store.numbers.called(self.counted_app, self._status_code == 429)
+            self.application.site.store.app_stats.called(self.counted_app, self._status_code == 429)
         over(self.request)
         # Tornado's templates leave a cycle, which holds the request until the next garbage collection.
         self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}

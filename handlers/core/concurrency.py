@@ -12,7 +12,7 @@ from store.results import Window
 
 SPREAD_SECONDS = 3
 """Over so many seconds those who are sent away are told to come back, or they would all come back at once."""
-BUSY = Refused("temporarily_unavailable", "The server is overloaded. Nothing was done: try again.")
+OVERLOADED = Refused("temporarily_unavailable", "The server is overloaded. Nothing was done: try again.")
 
 
 def later() -> int:
@@ -20,7 +20,7 @@ def later() -> int:
     return 1 + random.getrandbits(8) % SPREAD_SECONDS
 
 
-class Places:
+class ConcurrencyLimit:
     """`most` places, at most `each` of them for one person. `shrinks`: that becomes a quarter of the free places where
     it is less, so it takes many people to fill them all."""
 
@@ -42,7 +42,7 @@ class Places:
         "temporarily_unavailable" where all are taken, "rate_limited" with the `window` where the person has as many as
         one person may."""
         if self.taken >= self._most:
-            raise Refused(BUSY.code, BUSY.description, retry_after=later())
+            raise Refused(OVERLOADED.code, OVERLOADED.description, retry_after=later())
         each = self._each
         if each is not None and self._shrinks:
             each = min(each, max(1, (self._most - self.taken) // 4))

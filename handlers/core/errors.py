@@ -7,50 +7,54 @@ from dataclasses import dataclass
 from tornado.web import HTTPError
 
 from store.crypto.passwords import HasherBusy
-from store.errors import StoreFull, StoreUnavailable, Unconfirmed
+from store.errors import StoreFull, StoreUnavailable, Unacknowledged
 from store.refused import Refused, SignedOut, Unproved
 
-CONFIRM_FIRST = "Confirm it's you first."
+REAUTH_FIRST = "Confirm it's you first."
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """An error as the outside sees it."""
 
     status: int
     description: str
 
 
-CATALOGUE: dict[str, Entry] = {
-    "invalid_request": Entry(400, "A parameter is missing or malformed."),
-    "invalid_grant": Entry(400, "The grant is expired, used, revoked or does not fit."),
-    "invalid_scope": Entry(400, "A scope is unknown or was not registered by the app."),
-    "invalid_client": Entry(401, "Client authentication failed."),
-    "invalid_token": Entry(401, "The access token is expired, revoked or not valid."),
-    "insufficient_scope": Entry(403, "The token lacks the scope that this call needs."),
-    "rate_limited": Entry(429, "Too many requests. Try again later."),
-    "access_denied": Entry(403, "The person or the server denied the request."),
-    "unsupported_response_type": Entry(400, "The only response type is code."),
-    "unsupported_grant_type": Entry(400, "The grant types are authorization_code and refresh_token."),
-    "insufficient_credits": Entry(402, "The person's credits do not cover this."),
-    "app_spend_limit": Entry(402, "This app has reached the person's spending limit for this month."),
-    "idempotency_in_progress": Entry(409, "The call with this Idempotency-Key is still in progress."),
-    "idempotency_reply_gone": Entry(409, "The call with this Idempotency-Key was made; its reply is no longer kept."),
-    "idempotency_mismatch": Entry(422, "This Idempotency-Key was used with another request."),
-    "upstream_error": Entry(502, "The model's server failed. Nothing was charged."),
-    "upstream_timeout": Entry(504, "The model's server took too long. Nothing was charged."),
-    "overloaded": Entry(529, "The model's server is overloaded. Nothing was charged."),
-    "login_required": Entry(401, "The person has to sign in."),
-    "consent_required": Entry(403, "The person has to consent."),
-    "not_found": Entry(404, "There is nothing here."),
-    "method_not_allowed": Entry(405, "This address does not support this method."),
-    "precondition_failed": Entry(412, "The document does not match the condition."),
-    "document_too_large": Entry(413, "The document is too large."),
-    "quota_exceeded": Entry(507, "The app has used all the storage it may have for this person."),
-    "payload_too_large": Entry(413, "The request is too large."),
-    "unsupported_media_type": Entry(415, "Send application/json or application/x-www-form-urlencoded."),
-    "temporarily_unavailable": Entry(503, "The service cannot do this right now: nothing was done, or it is unknown."),
-    "server_error": Entry(500, "Something went wrong on our side."),
+CATALOGUE: dict[str, CatalogueEntry] = {
+    "invalid_request": CatalogueEntry(400, "A parameter is missing or malformed."),
+    "invalid_grant": CatalogueEntry(400, "The grant is expired, used, revoked or does not fit."),
+    "invalid_scope": CatalogueEntry(400, "A scope is unknown or was not registered by the app."),
+    "invalid_client": CatalogueEntry(401, "Client authentication failed."),
+    "invalid_token": CatalogueEntry(401, "The access token is expired, revoked or not valid."),
+    "insufficient_scope": CatalogueEntry(403, "The token lacks the scope that this call needs."),
+    "rate_limited": CatalogueEntry(429, "Too many requests. Try again later."),
+    "access_denied": CatalogueEntry(403, "The person or the server denied the request."),
+    "unsupported_response_type": CatalogueEntry(400, "The only response type is code."),
+    "unsupported_grant_type": CatalogueEntry(400, "The grant types are authorization_code and refresh_token."),
+    "insufficient_credits": CatalogueEntry(402, "The person's credits do not cover this."),
+    "app_spend_limit": CatalogueEntry(402, "This app has reached the person's spending limit for this month."),
+    "idempotency_in_progress": CatalogueEntry(409, "The call with this Idempotency-Key is still in progress."),
+    "idempotency_reply_gone": CatalogueEntry(
+        409, "The call with this Idempotency-Key was made; its reply is no longer kept."
+    ),
+    "idempotency_mismatch": CatalogueEntry(422, "This Idempotency-Key was used with another request."),
+    "upstream_error": CatalogueEntry(502, "The model's server failed. Nothing was charged."),
+    "upstream_timeout": CatalogueEntry(504, "The model's server took too long. Nothing was charged."),
+    "overloaded": CatalogueEntry(529, "The model's server is overloaded. Nothing was charged."),
+    "login_required": CatalogueEntry(401, "The person has to sign in."),
+    "consent_required": CatalogueEntry(403, "The person has to consent."),
+    "not_found": CatalogueEntry(404, "There is nothing here."),
+    "method_not_allowed": CatalogueEntry(405, "This address does not support this method."),
+    "precondition_failed": CatalogueEntry(412, "The document does not match the condition."),
+    "document_too_large": CatalogueEntry(413, "The document is too large."),
+    "quota_exceeded": CatalogueEntry(507, "The app has used all the storage it may have for this person."),
+    "payload_too_large": CatalogueEntry(413, "The request is too large."),
+    "unsupported_media_type": CatalogueEntry(415, "Send application/json or application/x-www-form-urlencoded."),
+    "temporarily_unavailable": CatalogueEntry(
+        503, "The service cannot do this right now: nothing was done, or it is unknown."
+    ),
+    "server_error": CatalogueEntry(500, "Something went wrong on our side."),
 }
 
 UNAVAILABLE = "temporarily_unavailable"
@@ -72,7 +76,7 @@ def refusal_of(status: int, error: BaseException | None) -> Refused:
     if isinstance(error, StoreFull):
         return Refused("temporarily_unavailable", "The store is full. Nothing was done.", retry_after=FULL)
     if isinstance(error, Unproved):
-        return Refused("access_denied", CONFIRM_FIRST)
+        return Refused("access_denied", REAUTH_FIRST)
     if isinstance(error, (StoreUnavailable, HasherBusy)):
         return Refused("temporarily_unavailable", retry_after=1)
     if isinstance(error, HTTPError) or error is None:
@@ -83,7 +87,7 @@ def refusal_of(status: int, error: BaseException | None) -> Refused:
 def cause_of(error: BaseException | None) -> str:
     """Why it is `UNAVAILABLE`, in a word for the metrics."""
     if isinstance(error, StoreUnavailable):
-        return "replicas" if isinstance(error, Unconfirmed) else "full" if isinstance(error, StoreFull) else "store"
+        return "replicas" if isinstance(error, Unacknowledged) else "full" if isinstance(error, StoreFull) else "store"
     return "passwords" if isinstance(error, HasherBusy) else "places"
 
 

@@ -71,7 +71,7 @@ Image.MAX_IMAGE_PIXELS = None
 PngImagePlugin.MAX_TEXT_MEMORY = 2 * 2**20
 
 
-class Studio:
+class ImageUpload:
     """Makes pictures of what is uploaded, in one thread."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Studio:
 
 
 def picture_of(file: bytes) -> bytes:
-    """As `Studio.make`, at once."""
+    """As `ImageUpload.make`, at once."""
     try:
         return _encoded(_decoded(file))
     except Refused:

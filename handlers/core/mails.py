@@ -17,10 +17,10 @@ from tornado.template import Loader
 from handlers.core.client_address import window_address
 from handlers.core.format import exact, money
 from handlers.core.site import Site
-from outbound.mail.mailer import Letter
-from store.accounts.links import Changed, Link
+from outbound.mail.mailer import Mail
+from store.accounts.links import AddressChange, Link
 from store.accounts.signin.factors import Factors
-from store.accounts.signin.guesses import Told
+from store.accounts.signin.guesses import GuessNotice
 from store.accounts.signin.sessions import SignedIn
 from store.accounts.undoing import Undo
 from store.apps.registration import Registration
@@ -48,7 +48,7 @@ def write(site: Site, what: str, to: str, payer: str, asker: str = "", **values:
     subject, _, body = text.partition("\n")
     link, network = bool(values.get("link")), network_of(asker) if asker else ""
     undo = link and what in TAKES_BACK
-    site.mail.post(Letter(what, to, subject, body.lstrip("\n"), link, undo, payer, network))
+    site.mail.post(Mail(what, to, subject, body.lstrip("\n"), link, undo, payer, network))
 
 
 def warn(site: Site, what: str, user: str, warned: Sequence[str], **values: str) -> None:
@@ -114,7 +114,7 @@ async def change(site: Site, user: str, link: Link, asker: str) -> None:
     write(site, "change", link.email, user, asker, link=_address(site, "/account/email/change", link))
 
 
-def address_changed(site: Site, user: str, change: Changed, visitor: Visitor) -> None:
+def address_changed(site: Site, user: str, change: AddressChange, visitor: Visitor) -> None:
     """To the old address, with the link that brings it back where there is one, and to those before it."""
     link = _address(site, "/account/email/undo", change.undo) if change.undo else ""
     said = {"new": change.new, **_circumstances(visitor)}
@@ -185,11 +185,11 @@ def password_changed(site: Site, user: str, warned: Sequence[str], visitor: Visi
     warn(site, "password_claimed" if claimed else "password_changed", user, warned, **_circumstances(visitor))
 
 
-def codes_guessed(site: Site, user: str, told: Told | None, visitor: Visitor) -> None:
+def codes_guessed(site: Site, user: str, notice: GuessNotice | None, visitor: Visitor) -> None:
     """That somebody types wrong codes after the right password, where that is due."""
-    if told:
-        stopped = "yes" if told.stopped else ""
-        warn(site, "codes_guessed", user, told.warned, stopped=stopped, **_circumstances(visitor))
+    if notice:
+        stopped = "yes" if notice.stopped else ""
+        warn(site, "codes_guessed", user, notice.warned, stopped=stopped, **_circumstances(visitor))
 
 
 def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:

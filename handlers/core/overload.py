@@ -13,10 +13,10 @@ import orjson
 from tornado.httputil import HTTPConnection, HTTPHeaders, ResponseStartLine
 
 from handlers.core.base import BaseHandler, http_date
-from handlers.core.concurrency import BUSY, later
+from handlers.core.concurrency import OVERLOADED, later
 from handlers.core.errors import CATALOGUE
 from handlers.core.params import JSON
-from handlers.core.server_state import ServerState, Target
+from handlers.core.server_state import RouteTarget, ServerState
 from observability.tracing import new_id, sent_id
 from runtime.http.fields import headers_of
 
@@ -35,7 +35,7 @@ _PAGE = f"""<!doctype html>
 <body>
 <main>
 <h1>Not available right now</h1>
-<p>{html.escape(BUSY.description)}</p>
+<p>{html.escape(OVERLOADED.description)}</p>
 </main>
 </body>
 </html>
@@ -47,7 +47,7 @@ _PAGE_HEADERS = (
 )
 
 
-def no_room(application: ServerState, target: Target | None) -> bool:
+def no_room(application: ServerState, target: RouteTarget | None) -> bool:
     """Whether a request goes away, where as many are at work as may be. Health is always told; and what finishes
     something has a reserve, since all that led up to it would be lost."""
     if target is None:
@@ -65,7 +65,7 @@ def has_long_body(headers: HTTPHeaders) -> bool:
 
 
 def send_away(
-    application: ServerState, target: Target | None, method: str, asked: HTTPHeaders, connection: HTTPConnection
+    application: ServerState, target: RouteTarget | None, method: str, asked: HTTPHeaders, connection: HTTPConnection
 ) -> None:
     """Answers 503 with Retry-After, in the form that the address has for errors."""
     application.sent_away.count(application, target)
@@ -79,7 +79,7 @@ def send_away(
     if application.site.hsts:
         given["Strict-Transport-Security"] = application.site.hsts
     headers = headers_of({name: [value] for name, value in given.items()})
-    start_line = ResponseStartLine("", CATALOGUE[BUSY.code].status, "Service Unavailable")
+    start_line = ResponseStartLine("", CATALOGUE[OVERLOADED.code].status, "Service Unavailable")
     connection.write_headers(start_line, headers, b"" if method == "HEAD" else body)
     connection.finish()
 
@@ -109,7 +109,7 @@ def quick_answer(application: ServerState, head: bytes) -> bytes | None:
     as_page = not handler.lean and b"text/html" in head
     made = _QUICK.get((handler, as_page))
     if made is None:
-        if handler.lean and handler.error_body(BUSY, "") != BaseHandler.error_body(BUSY, ""):
+        if handler.lean and handler.error_body(OVERLOADED, "") != BaseHandler.error_body(OVERLOADED, ""):
             return None  # its body is another for each request
         made = _QUICK[handler, as_page] = _rendered(handler, as_page)
     application.sent_away.count(application, target)
@@ -128,7 +128,7 @@ def _rendered(handler: type[BaseHandler], as_page: bool) -> tuple[bytes, bytes]:
     """The answer, without the lines that differ each time: what stands before them, and behind."""
     given, body = _form(handler, as_page, "")
     lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-    return f"HTTP/1.1 {CATALOGUE[BUSY.code].status} Service Unavailable\r\n{lines}".encode(), b"\r\n" + body
+    return f"HTTP/1.1 {CATALOGUE[OVERLOADED.code].status} Service Unavailable\r\n{lines}".encode(), b"\r\n" + body
 
 
 def _form(handler: type[BaseHandler], as_page: bool, request_id: str) -> tuple[dict[str, str], bytes]:
@@ -139,5 +139,5 @@ def _form(handler: type[BaseHandler], as_page: bool, request_id: str) -> tuple[d
         body = _PAGE
     else:
         given["Content-Type"] = JSON
-        body = orjson.dumps(handler.error_body(BUSY, request_id))
+        body = orjson.dumps(handler.error_body(OVERLOADED, request_id))
     return {**given, "Content-Length": str(len(body))}, body

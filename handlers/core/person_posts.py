@@ -17,7 +17,7 @@ from store.lifetimes import (
 )
 
 
-class Confirm(Enum):
+class ReauthRule(Enum):
     """How a form makes sure of the person, beyond the session."""
 
     NONE = "none"
@@ -42,7 +42,7 @@ class PersonPost:
     mails; a form that tells by mail has some."""
 
     does: str
-    confirm: Confirm = Confirm.NONE
+    reauth: ReauthRule = ReauthRule.NONE
     tells: tuple[str, ...] = ()
     undo: str = ""
     session: bool = True
@@ -66,7 +66,7 @@ class PersonPost:
 
 
 SIGN_INS = (SIGN_IN_ACCOUNT, SIGN_IN_DEVICES)
-CONFIRMATIONS = (OWN_PASSWORDS, OWN_PASSKEY)
+REAUTH_WINDOWS = (OWN_PASSWORDS, OWN_PASSKEY)
 CHANGES = (CHANGE_APP,)
 """Of an app. To switch one off and to end a secret take no place: what they end took one."""
 NOTHING_LASTS = "nothing lasts"
@@ -92,5 +92,5 @@ BY_PASSKEY = PersonPost("use a passkey", undo=NOTHING_LASTS)
 
 def factor(does: str, undo: str, tells: tuple[str, ...] = (ACTIVITY, PERSON)) -> PersonPost:
     """The rules of a form that changes how a person signs in."""
-    windows = CONFIRMATIONS if PERSON in tells else ()
-    return PersonPost(does, Confirm.RECENT, tells, undo, once=True, windows=windows)
+    windows = REAUTH_WINDOWS if PERSON in tells else ()
+    return PersonPost(does, ReauthRule.RECENT, tells, undo, once=True, windows=windows)

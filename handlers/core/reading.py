@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from handlers.core.concurrency import Places
-from store.keyed_semaphore import Turns
+from handlers.core.concurrency import ConcurrencyLimit
+from store.keyed_semaphore import KeyedSemaphore
 from store.refused import Refused
 from store.results import Window
 from store.threads import Threads
@@ -24,9 +24,9 @@ class Readers:
     """One thread. Each person has one body in it or its queue; that person's other bodies wait for their turn."""
 
     def __init__(self, most: int = MOST, each: int = EACH) -> None:
-        self.places = Places(most, each, shrinks=True)
+        self.limit = ConcurrencyLimit(most, each, shrinks=True)
         self._threads = Threads("latchkey-read", workers=1, queue=most)
-        self._people = Turns(1)
+        self._people = KeyedSemaphore(1)
 
     @property
     def queued(self) -> int:
@@ -42,6 +42,6 @@ class Readers:
                 raise Refused("invalid_request", "The connection was closed.")  # no sign of an overload
             return work()
 
-        with self.places.place(person, window=window):
+        with self.limit.place(person, window=window):
             async with self._people.place(person):
                 return await self._threads.run(read)

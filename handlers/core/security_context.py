@@ -11,8 +11,8 @@ from handlers.core.client_address import window_address
 from handlers.core.devices import device_words
 from handlers.core.server_state import ServerState
 from observability import tracing
-from observability.logs import Said
-from store.accounts.audit.logged_event import Event
+from observability.logs import LogMessage
+from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_log import Origin
 from store.security_events import EVENTS
 
@@ -21,12 +21,12 @@ log = logging.getLogger("latchkey.security")
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING}
 
 
-class SecurityLine(Said):
+class SecurityLine(LogMessage):
     """One event. The fields are those of docs/operations.md, without the empty ones."""
 
     __slots__ = ("_event",)
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: AuditEvent) -> None:
         self._event = event
 
     def __str__(self) -> str:
@@ -60,14 +60,14 @@ def tell_security(application: ServerState) -> None:
     security.origin, security.tell = origin, tell
 
 
-def tell(event: Event) -> None:
+def tell(event: AuditEvent) -> None:
     """Writes the line of an event."""
     level = _LEVELS[event.severity]
     if log.isEnabledFor(level):
         log.log(level, SecurityLine(event))
 
 
-def _fields(event: Event) -> dict[str, str | int]:
+def _fields(event: AuditEvent) -> dict[str, str | int]:
     """The fields of a line after event and result; its level is the severity."""
     apart = ("event", "result", "severity", *(("count",) if event.count == 1 else ()))
     return {name: value for name, value in event.shown().items() if value and name not in apart}

@@ -27,7 +27,7 @@ MOST_PATH = 4096
 RESERVE = 4
 """The reserve is one in so many."""
 
-Target = tuple[Any, dict[str, Any]]
+RouteTarget = tuple[Any, dict[str, Any]]
 """A handler, and what it is initialized with."""
 
 
@@ -45,8 +45,8 @@ class ServerState(Application):
     reserve: int = 0
     measures: Measures | None = None
     """Counts what is answered, where somebody reads it."""
-    literal: Mapping[str, Target] = {}
-    patterns: Sequence[tuple[re.Pattern[str], Target]] = ()
+    literal: Mapping[str, RouteTarget] = {}
+    patterns: Sequence[tuple[re.Pattern[str], RouteTarget]] = ()
     files: frozenset[str] = frozenset()
     """The names of static files."""
     draining: bool = False
@@ -78,7 +78,7 @@ class ServerState(Application):
         """The event loop. Asking for it costs a system call on Python 3.11."""
         return asyncio.get_running_loop()
 
-    def target(self, path: str) -> tuple[Target | None, list[str | bytes]]:
+    def target(self, path: str) -> tuple[RouteTarget | None, list[str | bytes]]:
         """The route of a path, and the parts of the path that its pattern names."""
         target = self.literal.get(path)
         if target is not None:
@@ -100,7 +100,7 @@ class SentAway:
         self._told = 0
         self._waiting = False
 
-    def count(self, application: ServerState, target: Target | None) -> None:
+    def count(self, application: ServerState, target: RouteTarget | None) -> None:
         """One more, who asked for a route or for nothing that there is."""
         self.total += 1
         application.site.measures.unavailable((target[1]["policy"] if target else NOWHERE).route, "requests")

@@ -12,17 +12,17 @@ from typing import Any
 from tornado.httputil import HTTPServerRequest
 
 from handlers.core.client_address import Network, client_address, parse_address
-from handlers.core.concurrency import Places
-from handlers.core.image_upload import Studio
+from handlers.core.concurrency import ConcurrencyLimit
+from handlers.core.image_upload import ImageUpload
 from handlers.core.reading import Readers
 from observability.metrics.measures import Measures
-from outbound.address_policy import Reach
+from outbound.address_policy import AddressPolicy
 from outbound.ai.echo import echo_model
 from outbound.ai.models import Models
 from outbound.breaches import Breaches
 from outbound.fetching import Fetcher
 from outbound.mail.mailer import Mailer, Spool
-from store.accounts.signin.passkeys import Party, party_of
+from store.accounts.signin.passkeys import RelyingParty, relying_party_of
 from store.errors import StoreUnavailable
 from store.webhooks.urls import is_loopback_url
 from store.wiring import Store
@@ -54,10 +54,10 @@ class Site:
     mail: Mailer = field(default_factory=lambda: Mailer(Spool(None), "noreply@localhost", confirms=False))
     breaches: Breaches = field(default_factory=lambda: Breaches(""))
     readers: Readers = field(default_factory=Readers)
-    studio: Studio = field(default_factory=Studio)
-    ai_calls: Places = field(default_factory=lambda: Places(2048))
-    downloads: Places = field(default_factory=lambda: Places(32, 2))
-    fetcher: Fetcher = field(default_factory=lambda: Fetcher(Reach()))
+    image_upload: ImageUpload = field(default_factory=ImageUpload)
+    ai_calls: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(2048))
+    downloads: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(32, 2))
+    fetcher: Fetcher = field(default_factory=lambda: Fetcher(AddressPolicy()))
     """Fetches the files by which apps prove domains."""
     here_alone: bool = True
     """Nobody but this machine is served, whatever the base URL is."""
@@ -89,11 +89,11 @@ class Site:
         return self.here_alone and is_loopback_url(self.base_url)
 
     @property
-    def party(self) -> Party | None:
+    def relying_party(self) -> RelyingParty | None:
         """Who asks browsers for passkeys; None where they offer none for this address."""
-        return party_of(self.base_url)
+        return relying_party_of(self.base_url)
 
-    def beside(self, work: Coroutine[Any, Any, None], *, within: float = 0.0) -> None:
+    def in_background(self, work: Coroutine[Any, Any, None], *, within: float = 0.0) -> None:
         """Does what no request waits for; the drain does. A store that is away ends it. It begins at a time of chance
         `within` so many seconds: begun at once, it would hold up the next request, whose time would tell of it."""
 

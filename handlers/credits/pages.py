@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from handlers.core.page import PageHandler
 from handlers.core.params import once, parse_pairs
 from handlers.credits.spending_plot import DAYS, plot_of
-from store.credits.credits import Account, Entry
+from store.credits.credits import Account, LedgerEntry
 
 ENTRIES_ON_A_PAGE = 50
 
@@ -46,7 +46,7 @@ class CreditsHandler(PageHandler):
         return {client: app.name if app else "An app that no longer exists" for client, app in apps.items()}
 
 
-def by_app(entries: tuple[Entry, ...]) -> list[SimpleNamespace]:
+def by_app(entries: tuple[LedgerEntry, ...]) -> list[SimpleNamespace]:
     """What these entries charged, in micro-dollars, by app: who spent most comes first."""
     sums: dict[str, SimpleNamespace] = {}
     for entry in entries:

@@ -22,7 +22,7 @@ _OTHERS = "Other apps"
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class BarPiece:
     """A piece of a bar, in the units of the plot; `colour` is a place in the legend."""
 
     x: int
@@ -36,7 +36,7 @@ class Bar:
 class Plot:
     """`legend`: name and sum by place; `rows`: day, app and sum, the newest day first; sums in micro-dollars."""
 
-    bars: tuple[Bar, ...]
+    bars: tuple[BarPiece, ...]
     legend: tuple[tuple[str, int], ...]
     rows: tuple[tuple[date, str, int], ...]
     summary: str
@@ -81,16 +81,16 @@ def in_words(on: date) -> str:
     return day(datetime(on.year, on.month, on.day, tzinfo=UTC))
 
 
-def _bars(charged: list[tuple[date, str, int]], place: Mapping[str, int], first: date, highest: int) -> list[Bar]:
+def _bars(charged: list[tuple[date, str, int]], place: Mapping[str, int], first: date, highest: int) -> list[BarPiece]:
     """From the ground up, in the order of the legend; what was spent is always to be seen."""
     sums: defaultdict[tuple[date, int], int] = defaultdict(int)
     for on, client, amount in charged:
         sums[on, place[client]] += amount
-    bars: list[Bar] = []
+    bars: list[BarPiece] = []
     tops: defaultdict[date, int] = defaultdict(int)
     for (on, colour), amount in sorted(sums.items()):
         height = max(1, amount * (HEIGHT - COLOURS) // highest)
         tops[on] += height
         x = (on - first).days * _STEP + _GAP // 2
-        bars.append(Bar(x, HEIGHT - tops[on], _STEP - _GAP, height, colour))
+        bars.append(BarPiece(x, HEIGHT - tops[on], _STEP - _GAP, height, colour))
     return bars

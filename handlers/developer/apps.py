@@ -67,11 +67,11 @@ class DeveloperPage(GuardedPage):
         not done, and why; `domain` is one that was typed, `wrong_domain` why it is not verified."""
         if wrong or wrong_domain or (form and form.errors):
             self.set_status(400)
-        numbers = await self.store.numbers.of(app.client_id)
+        figures = await self.store.app_stats.of(app.client_id)
         sums = SimpleNamespace(
-            calls=sum(day.calls for day in numbers.days),
-            limited=sum(day.limited for day in numbers.days),
-            spent=sum(day.spent for day in numbers.days),
+            calls=sum(day.calls for day in figures.days),
+            limited=sum(day.limited for day in figures.days),
+            spent=sum(day.spent for day in figures.days),
         )
         self.render(
             "developer_app.html",
@@ -93,10 +93,10 @@ class DeveloperPage(GuardedPage):
             notice=self.notice(NOTICES),
             marks=[secret_mark(digest) for digest in app.secrets],
             snippets=snippets_of(app, self.site.base_url, secret),
-            numbers=numbers,
+            figures=figures,
             plots=[
-                (f"Calls by day, {counted(sums.calls, 'call')} in all", bars([day.calls for day in numbers.days])),
-                (f"Spent by day, {money(sums.spent)} in all", bars([day.spent for day in numbers.days])),
+                (f"Calls by day, {counted(sums.calls, 'call')} in all", bars([day.calls for day in figures.days])),
+                (f"Spent by day, {money(sums.spent)} in all", bars([day.spent for day in figures.days])),
             ],
             sums=sums,
         )

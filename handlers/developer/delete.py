@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from handlers.account.reauth import ConfirmingPage
+from handlers.account.reauth import ReauthPage
 from handlers.core import mails
-from store.accounts.signin.reauth import NotShown
-from store.apps.owner_deletion import TypedForApp
+from store.accounts.signin.reauth import ReauthFailed
+from store.apps.owner_deletion import AppDeletionForm
 
 
-class DeleteAppHandler(ConfirmingPage):
+class DeleteAppHandler(ReauthPage):
     """The page on which an owner deletes an app."""
 
     async def get(self, client_id: str) -> None:
@@ -30,7 +30,7 @@ class DeleteAppHandler(ConfirmingPage):
             has_app=factors.secret is not None,
             has_passkey=bool(factors.passkeys),
             asks_code=factors.asks_code,
-            passkeys_work=self.site.party is not None,
+            passkeys_work=self.site.relying_party is not None,
         )
 
     async def post(self, client_id: str) -> None:
@@ -42,7 +42,7 @@ class DeleteAppHandler(ConfirmingPage):
         if registration is None and left_by == session.user:
             await self.store.owned.delete(session, client_id, self.visitor)
             return self.finish_deletion(client_id)
-        typed = TypedForApp(params.get("confirm") or "", params.get("password") or "", params.get("code") or "")
+        typed = AppDeletionForm(params.get("confirm") or "", params.get("password") or "", params.get("code") or "")
         ending = self.store.app_ending
         try:
             if params.get("credential"):
@@ -50,8 +50,8 @@ class DeleteAppHandler(ConfirmingPage):
                 ended = await ending.with_passkey(session, client_id, typed.name, *shown, self.visitor)
             else:
                 ended = await ending.with_password(session, client_id, typed, self.visitor)
-        except NotShown as wrong:
-            mails.codes_guessed(self.site, session.user, wrong.told, self.visitor)
+        except ReauthFailed as wrong:
+            mails.codes_guessed(self.site, session.user, wrong.notice, self.visitor)
             self.set_status(400)
             return await self.show(client_id, typed=typed.name, errors={wrong.part: wrong.text})
         self.write_session(ended.cookie)
@@ -60,11 +60,11 @@ class DeleteAppHandler(ConfirmingPage):
 
     def finish_deletion(self, client_id: str) -> None:
         """The rest runs in the background; shutdown waits for it."""
-        self.site.beside(self.store.apps.finish_deletion(client_id))
+        self.site.in_background(self.store.apps.finish_deletion(client_id))
         self.see_done("/developer/apps?deleted")
 
 
-class DeleteAppOptionsHandler(ConfirmingPage):
+class DeleteAppOptionsHandler(ReauthPage):
     """WebAuthn options for a passkey that deletes the app."""
 
     async def post(self, client_id: str) -> None:

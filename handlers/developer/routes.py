@@ -10,8 +10,8 @@ from handlers.core.person_posts import (
     CHANGES,
     NOTHING_LASTS,
     OWNER,
-    Confirm,
     PersonPost,
+    ReauthRule,
 )
 from handlers.core.policy import PAGE
 from handlers.core.route import CLIENT, DELIVERY, Route
@@ -49,21 +49,21 @@ ROUTES: tuple[Route, ...] = (
         OwnedAppHandler,
         "developer-app",
         PAGE,
-        PersonPost("change your app", Confirm.RECENT, (ACTIVITY, OWNER), AGAIN, keeps=APP_FORM, windows=CHANGES),
+        PersonPost("change your app", ReauthRule.RECENT, (ACTIVITY, OWNER), AGAIN, keeps=APP_FORM, windows=CHANGES),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/rotate",
         RotateHandler,
         "developer-rotate",
         PAGE,
-        PersonPost("make a new client secret", Confirm.RECENT, (ACTIVITY, OWNER), "end it", windows=CHANGES),
+        PersonPost("make a new client secret", ReauthRule.RECENT, (ACTIVITY, OWNER), "end it", windows=CHANGES),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/end-secret",
         EndSecretHandler,
         "developer-end-secret",
         PAGE,
-        PersonPost("end a client secret", Confirm.RECENT, (ACTIVITY, OWNER), keeps=("mark",), windows=CHANGES),
+        PersonPost("end a client secret", ReauthRule.RECENT, (ACTIVITY, OWNER), keeps=("mark",), windows=CHANGES),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/status",
@@ -72,7 +72,7 @@ ROUTES: tuple[Route, ...] = (
         PAGE,
         PersonPost(
             "switch your app on",
-            Confirm.RECENT,
+            ReauthRule.RECENT,
             (ACTIVITY, OWNER),
             AGAIN,
             excused=("status", "off"),
@@ -85,7 +85,7 @@ ROUTES: tuple[Route, ...] = (
         DeleteAppHandler,
         "developer-delete",
         PAGE,
-        PersonPost("delete your app", Confirm.THERE, (ACTIVITY, OWNER), windows=(REGISTER_APP,)),
+        PersonPost("delete your app", ReauthRule.THERE, (ACTIVITY, OWNER), windows=(REGISTER_APP,)),
     ),
     Route(
         rf"/developer/apps/{CLIENT}/delete/options",
@@ -115,7 +115,7 @@ ROUTES: tuple[Route, ...] = (
         PAGE,
         PersonPost(
             "change where events of your app go",
-            Confirm.RECENT,
+            ReauthRule.RECENT,
             (ACTIVITY, OWNER),
             AGAIN,
             keeps=("url",),
@@ -129,7 +129,7 @@ ROUTES: tuple[Route, ...] = (
         PAGE,
         PersonPost(
             "make a new signing secret",
-            Confirm.RECENT,
+            ReauthRule.RECENT,
             (ACTIVITY, OWNER),
             "make another",
             keeps=("mark", "ends"),

@@ -11,7 +11,7 @@ from store.apps.registration import Registration
 from store.apps.webhooks import newest_mark
 from store.refused import Refused
 from store.results import Profile
-from store.webhooks.deliveries import Delivery, Event, new_event_id
+from store.webhooks.deliveries import Delivery, WebhookEvent, new_event_id
 from store.webhooks.urls import InvalidWebhookUrl, check_webhook_url
 
 PAGE = 20
@@ -137,7 +137,7 @@ class TestEventHandler(WebhooksPage):
             return await self.show_webhooks(profile, app, wrong="Name a URL first. Nothing was sent.")
         await self.store.limits.webhook_sent(profile.user)
         now = await self.store.apps.now()
-        await self.store.deliveries.enqueue(Event(new_event_id(), TEST, client_id, "", now))
+        await self.store.deliveries.enqueue(WebhookEvent(new_event_id(), TEST, client_id, "", now))
         self.site.wake_webhooks()
         self.see_done(f"/developer/apps/{client_id}/webhooks?sent")
 

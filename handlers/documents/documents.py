@@ -12,7 +12,7 @@ import orjson
 from handlers.core.api import ApiHandler
 from handlers.core.base import http_date
 from handlers.core.params import once, parse_pairs
-from store.documents.documents import Conditions, Page, document_record
+from store.documents.documents import Conditions, DocumentPage, document_record
 from store.documents.json_text import NotJSON, check_json
 from store.refused import Refused
 from store.results import Caller
@@ -178,7 +178,7 @@ class UsageHandler(ApiHandler):
         )
 
 
-def _spliced(page: Page, cursor: str | None) -> bytes:
+def _spliced(page: DocumentPage, cursor: str | None) -> bytes:
     """A page with what is in its documents: their text as it was sent, since to read and write it anew could change
     it."""
     items = []

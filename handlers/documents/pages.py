@@ -37,7 +37,9 @@ class AppDataHandler(DataHandler):
             check_names(collection)
         if after:
             check_names(*after.partition("/")[::2])
-        page = await self.store.holdings.list(self.require_session(), client_id, collection=collection, after=after)
+        page = await self.store.person_documents.list(
+            self.require_session(), client_id, collection=collection, after=after
+        )
         self.render(
             "account_app_data.html",
             title="Stored documents",
@@ -58,7 +60,7 @@ class DocumentPageHandler(DataHandler):
     async def get(self, client_id: str, collection: str, document_id: str) -> None:
         """Shows it: indented for reading, or as the app sent it where that would grow too long."""
         check_names(collection, document_id)
-        profile, found, content = await self.store.holdings.read(
+        profile, found, content = await self.store.person_documents.read(
             self.require_session(), client_id, collection, document_id
         )
         text = content.decode()
@@ -79,7 +81,9 @@ class DeleteDocumentHandler(GuardedPage):
         """The app sees it gone."""
         self.check_same_origin()
         check_names(collection, document_id)
-        await self.store.holdings.delete(self.require_session(), client_id, collection, document_id, self.visitor)
+        await self.store.person_documents.delete(
+            self.require_session(), client_id, collection, document_id, self.visitor
+        )
         self.see_other(f"/account/apps/{client_id}/data")
 
 
@@ -89,7 +93,7 @@ class DeleteDataHandler(GuardedPage):
     async def post(self, client_id: str) -> None:
         """The app stays connected."""
         self.check_same_origin()
-        await self.store.holdings.delete_all(self.require_session(), client_id, self.visitor)
+        await self.store.person_documents.delete_all(self.require_session(), client_id, self.visitor)
         self.see_other(f"/account/apps/{client_id}/data")
 
 
@@ -107,7 +111,9 @@ class ExportHandler(DownloadPage):
 
     async def pieces(self, archive: Archive, client_id: str) -> AsyncGenerator[bytes, None]:
         """The archive, a page of documents at a time."""
-        async with aclosing(self.store.holdings.export(self.require_session(), client_id, self.visitor)) as pages:
+        async with aclosing(
+            self.store.person_documents.export(self.require_session(), client_id, self.visitor)
+        ) as pages:
             async for page in pages:
                 yield b"".join(archive.add(found, content) for found, content in page)
         for chunk in archive.end():

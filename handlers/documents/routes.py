@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handlers.core.person_posts import ACTIVITY, Confirm, PersonPost
+from handlers.core.person_posts import ACTIVITY, PersonPost, ReauthRule
 from handlers.core.policy import PAGE, Policy
 from handlers.core.route import CLIENT, Route
 from handlers.documents.documents import CollectionHandler, DocumentHandler, UsageHandler
@@ -29,7 +29,7 @@ ROUTES: tuple[Route, ...] = (
         DeleteDataHandler,
         "account-data-delete",
         PAGE,
-        PersonPost("delete all documents of an app", Confirm.RECENT, (ACTIVITY,)),
+        PersonPost("delete all documents of an app", ReauthRule.RECENT, (ACTIVITY,)),
     ),
     Route(rf"/account/apps/{CLIENT}/data/([^/]+)/([^/]+)", DocumentPageHandler, "account-document", PAGE),
     Route(
@@ -37,7 +37,7 @@ ROUTES: tuple[Route, ...] = (
         DeleteDocumentHandler,
         "account-document-delete",
         PAGE,
-        PersonPost("delete a document", Confirm.RECENT, (ACTIVITY,)),
+        PersonPost("delete a document", ReauthRule.RECENT, (ACTIVITY,)),
     ),
     Route(rf"/account/apps/{CLIENT}/export", ExportHandler, "account-export", PAGE),
 )

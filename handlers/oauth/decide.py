@@ -44,7 +44,7 @@ class DecideHandler(PageHandler):
             spend_limit=limit,
         )
         if decided.connected:
-            self.store.numbers.connected(app.client_id)
+            self.store.app_stats.connected(app.client_id)
         mails.allowance_grew(self.site, session.user, app.client_id, decided.allowance, self.visitor)
         answer = {"code": decided.code} if decided.code else {"error": "access_denied"}
         url = answer_url(app, self.site.base_url, decided.redirect_uri, answer, decided.state)

@@ -20,7 +20,7 @@ from handlers.core.policy import Policy
 from handlers.core.route import Route
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.openapi.examples import BY_SCHEMA, EVENTS, OF_PARAMETERS, as_form, of_error, shown
-from handlers.openapi.operations import HTML, OPERATIONS, Answer, Operation
+from handlers.openapi.operations import HTML, OPERATIONS, Operation, Success
 from handlers.openapi.parameters import PARAMETERS
 from handlers.openapi.schemas import SCHEMAS, TEXT, Schema, form_of, ref
 from handlers.openapi.words import SUMMARY, TAGS, introduction, limit, needs, told
@@ -176,7 +176,7 @@ def _description(operation: Operation, method: str, policy: Policy, window: str)
     return "\n\n".join(filter(None, (operation.description, " ".join(demands))))
 
 
-def _answer(answer: Answer, *, limited: bool) -> dict[str, Any]:
+def _answer(answer: Success, *, limited: bool) -> dict[str, Any]:
     names = ("X-Request-Id", *(LIMIT_HEADERS if limited else ()), *answer.headers)
     made: dict[str, Any] = {"description": answer.description, "headers": _headers(names)}
     if answer.kinds:

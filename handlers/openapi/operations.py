@@ -9,7 +9,7 @@ from handlers.core.params import JSON
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Success:
     """A success. `schema` names what its body is; none, where there is no body. `headers` are beside those of every
     answer and those of the window."""
 
@@ -29,7 +29,7 @@ class Operation:
     tag: str
     summary: str
     description: str
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, Success]
     errors: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
@@ -45,14 +45,14 @@ HTML = "text/html"
 EVENTS = "text/event-stream"
 _CLIENT = (("client",), ())
 _MESSAGES = {
-    200: Answer("the reply and what it cost; with stream, events", "AIReply", (JSON, EVENTS), ("Idempotent-Replayed",))
+    200: Success("the reply and what it cost; with stream, events", "AIReply", (JSON, EVENTS), ("Idempotent-Replayed",))
 }
 _UPSTREAM = ("upstream_error", "upstream_timeout", "overloaded")
 _CALL = (
     *("invalid_request", "insufficient_credits", "app_spend_limit", "not_found", "idempotency_in_progress"),
     *("idempotency_reply_gone", "idempotency_mismatch", *_UPSTREAM),
 )
-_OK = {200: Answer("all is well", "Status")}
+_OK = {200: Success("all is well", "Status")}
 
 OPERATIONS: dict[str, dict[str, Operation]] = {
     "authorize": {
@@ -71,13 +71,13 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "the app's address and leads on with the error."
             ),
             {
-                200: Answer(
+                200: Success(
                     "the page on which the person decides, or one that names the app's address before the person goes "
                     "there",
                     "Page",
                     ("text/html",),
                 ),
-                303: Answer(
+                303: Success(
                     "back to the app with code or error, state and iss; or to the sign-in page", "", (), ("Location",)
                 ),
             },
@@ -100,8 +100,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "to go to."
             ),
             {
-                200: Answer("where to go, for a client that asks for JSON", "Redirect"),
-                303: Answer("to the app, or to the sign-in page", "", (), ("Location",)),
+                200: Success("where to go, for a client that asks for JSON", "Redirect"),
+                303: Success("to the app, or to the sign-in page", "", (), ("Location",)),
             },
             errors=("invalid_request", "invalid_scope", "login_required", "access_denied"),
             body="Decision",
@@ -119,7 +119,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "`client_secret` in the body; a public app sends its `client_id` alone. A failed check uses up neither "
                 "code nor refresh token."
             ),
-            {200: Answer("the tokens", "Tokens", headers=("Pragma",))},
+            {200: Success("the tokens", "Tokens", headers=("Pragma",))},
             errors=("invalid_request", "unsupported_grant_type", "invalid_client", "invalid_grant", "invalid_scope"),
             body="TokenRequest",
             security=_CLIENT,
@@ -130,13 +130,13 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "OAuth",
             "Who the person is",
             "`sub` never changes and is never used again. Addresses change hands: accounts belong to `sub`.",
-            {200: Answer("the person", "Userinfo")},
+            {200: Success("the person", "Userinfo")},
         ),
         "post": Operation(
             "OAuth",
             "Who the person is",
             "The same as `GET`, which OpenID clients may do either way.",
-            {200: Answer("the person", "Userinfo")},
+            {200: Success("the person", "Userinfo")},
         ),
     },
     "revoke": {
@@ -148,7 +148,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "the same for a live, a dead and an invented token. Credentials may be left out; sent and right, only "
                 "that app's tokens are touched; sent and wrong, the answer is 401."
             ),
-            {200: Answer("the same for a live, a dead and an invented token", "Nothing")},
+            {200: Success("the same for a live, a dead and an invented token", "Nothing")},
             errors=("invalid_request", "invalid_client"),
             body="RevocationRequest",
             security=_CLIENT,
@@ -159,7 +159,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Discovery",
             "Metadata (RFC 8414)",
             "The issuer, the endpoints, and what they support.",
-            {200: Answer("the metadata", "Metadata")},
+            {200: Success("the metadata", "Metadata")},
             calls_store=False,
         )
     },
@@ -168,7 +168,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Discovery",
             "This document",
             "What you are reading, for programs.",
-            {200: Answer("the document", "OpenAPI")},
+            {200: Success("the document", "OpenAPI")},
             calls_store=False,
         )
     },
@@ -177,7 +177,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Hosted documents",
             "Read a document",
             "The bytes that were sent. There is no conditional `GET`: `If-None-Match` is not looked at.",
-            {200: Answer("the document, byte for byte as it was sent", "Document", headers=("ETag", "Last-Modified"))},
+            {200: Success("the document, byte for byte as it was sent", "Document", headers=("ETag", "Last-Modified"))},
             errors=("invalid_request", "not_found"),
             path=("collection", "docId"),
         ),
@@ -189,8 +189,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "not hold is 412 and changes nothing. A write that makes a document no larger is let in over quota too."
             ),
             {
-                200: Answer("replaced", "WrittenDocument", headers=("ETag",)),
-                201: Answer("created", "WrittenDocument", headers=("ETag",)),
+                200: Success("replaced", "WrittenDocument", headers=("ETag",)),
+                201: Success("created", "WrittenDocument", headers=("ETag",)),
             },
             errors=("invalid_request", "precondition_failed", "quota_exceeded"),
             path=("collection", "docId"),
@@ -202,7 +202,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Hosted documents",
             "Delete a document",
             "404 where there is no such document, 412 where there is none and `If-Match`.",
-            {204: Answer("deleted", "", ())},
+            {204: Success("deleted", "", ())},
             errors=("invalid_request", "not_found", "precondition_failed"),
             path=("collection", "docId"),
             parameters=("if-match",),
@@ -217,7 +217,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "last page. A document that is there all the while is on exactly one page, whatever is written "
                 "meanwhile."
             ),
-            {200: Answer("a page, in the order of the bytes of ids", "DocumentPage")},
+            {200: Success("a page, in the order of the bytes of ids", "DocumentPage")},
             errors=("invalid_request",),
             path=("collection",),
             parameters=("prefix", "limit", "cursor", "include"),
@@ -228,7 +228,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Hosted documents",
             "What the app keeps, and its limits",
             "Documents and bytes, in all and by collection.",
-            {200: Answer("use and limits", "DocumentUsage")},
+            {200: Success("use and limits", "DocumentUsage")},
         )
     },
     "credits": {
@@ -240,7 +240,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
                 "`spendable` the rest. `appLimit` is what the person lets this app spend in a calendar month (UTC), "
                 "null for no limit."
             ),
-            {200: Answer("the balance", "Balance")},
+            {200: Success("the balance", "Balance")},
         )
     },
     "apps": {
@@ -248,7 +248,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Credits and connected apps",
             "The other apps the person has connected",
             "At most the 200 newest; the caller is left out. Last use is noted at most once a minute.",
-            {200: Answer("the apps, newest first", "ConnectedApps")},
+            {200: Success("the apps, newest first", "ConnectedApps")},
         )
     },
     "ai-messages": {
@@ -273,7 +273,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Models and prices",
             "Prices are micro-dollars per million tokens. `latchkey-echo` is built in, and answers with what it was "
             "told.",
-            {200: Answer("all models", "AIModels")},
+            {200: Success("all models", "AIModels")},
         )
     },
     "ai-sdk-messages": {
@@ -296,7 +296,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "AI for the SDKs",
             "Count the tokens of a request",
             "`messages.count_tokens`. Nothing is charged.",
-            {200: Answer("their number", "AICount")},
+            {200: Success("their number", "AICount")},
             errors=("invalid_request", "not_found", *_UPSTREAM),
             body="AICountRequest",
             sdk=True,
@@ -307,7 +307,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "AI for the SDKs",
             "List models",
             "`models.list`. All are on one page.",
-            {200: Answer("all of them", "SdkModels")},
+            {200: Success("all of them", "SdkModels")},
             sdk=True,
         )
     },
@@ -316,7 +316,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "AI for the SDKs",
             "One model",
             "`models.retrieve`.",
-            {200: Answer("the model", "SdkModel")},
+            {200: Success("the model", "SdkModel")},
             errors=("invalid_request", "not_found"),
             path=("model",),
             sdk=True,

@@ -51,7 +51,7 @@ class OpsHandler(BaseHandler):
         return scheme.lower() == "bearer" and any(fits)
 
 
-class CreditsHandler(OpsHandler):
+class GrantCreditsHandler(OpsHandler):
     """POST /ops/credits."""
 
     async def post(self) -> None:
@@ -95,7 +95,7 @@ class NothingHandler(OpsHandler):
 
 
 OPS_ROUTES: tuple[Route, ...] = (
-    Route(r"/ops/credits", CreditsHandler, "ops-credits", Policy(operator=True)),
+    Route(r"/ops/credits", GrantCreditsHandler, "ops-credits", Policy(operator=True)),
     Route(r"/healthz", HealthHandler, "healthz", OPEN),
 )
 

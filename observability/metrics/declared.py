@@ -23,7 +23,7 @@ OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RowFamily:
     """Rows that a process keeps: one for each set of values of `labels`. With `bounds` a row is a histogram: a figure
     for each bound and one for what lies above, then the sum. `level`: a figure of the present, which ends with its
     process; all others are counts, which go on with the one that replaces it."""
@@ -43,49 +43,49 @@ class Kept:
         return sum(row[:-1]) if self.bounds else row[0]
 
 
-ANSWERED = Kept("answered", ("route", "method", "status"), QUICK)
-ANSWERED_LATE = Kept("answered_late", ("route", "method", "status"), SLOW)
-REFUSED = Kept("refused", ("route", "code"))
-UNAVAILABLE = Kept("unavailable", ("route", "cause"))
-CALLED = Kept("called", ("client_id",))
-SCRIPTS = Kept("scripts", ("script", "answer"))
-TIMED = Kept("timed", ("script",), QUICK)
-UPSTREAM = Kept("upstream", ("server", "model", "outcome"), SLOW)
-TOKENS = Kept("tokens", ("server", "model", "direction"))
-CHARGED = Kept("charged", ("server", "model"))
-MAILED = Kept("mailed", ("what", "outcome"))
-POSTED = Kept("posted", ("type", "outcome"))
-SECURITY = Kept("security", ("event", "result"))
-LAG = Kept("lag", (), LAGS)
-DIED = Kept("died")
-CPU = Kept("cpu")
-RESIDENT = Kept("resident", level=True)
-TICKED = Kept("ticked", level=True)
-CONNECTIONS = Kept("connections", level=True)
-REQUESTS = Kept("requests", level=True)
-AI_CALLS = Kept("ai_calls", level=True)
-DOWNLOADS = Kept("downloads", level=True)
-STORE_QUEUE = Kept("store_queue", level=True)
-MAIL_QUEUE = Kept("mail_queue", level=True)
-WEBHOOK_QUEUE = Kept("webhook_queue", level=True)
-STORE_MEMORY = Kept("store_memory", level=True)
-STORE_MEMORY_LIMIT = Kept("store_memory_limit", level=True)
+ANSWERED = RowFamily("answered", ("route", "method", "status"), QUICK)
+ANSWERED_LATE = RowFamily("answered_late", ("route", "method", "status"), SLOW)
+REFUSED = RowFamily("refused", ("route", "code"))
+UNAVAILABLE = RowFamily("unavailable", ("route", "cause"))
+CALLED = RowFamily("called", ("client_id",))
+SCRIPTS = RowFamily("scripts", ("script", "answer"))
+TIMED = RowFamily("timed", ("script",), QUICK)
+UPSTREAM = RowFamily("upstream", ("server", "model", "outcome"), SLOW)
+TOKENS = RowFamily("tokens", ("server", "model", "direction"))
+CHARGED = RowFamily("charged", ("server", "model"))
+MAILED = RowFamily("mailed", ("what", "outcome"))
+POSTED = RowFamily("posted", ("type", "outcome"))
+SECURITY = RowFamily("security", ("event", "result"))
+LAG = RowFamily("lag", (), LAGS)
+DIED = RowFamily("died")
+CPU = RowFamily("cpu")
+RESIDENT = RowFamily("resident", level=True)
+TICKED = RowFamily("ticked", level=True)
+CONNECTIONS = RowFamily("connections", level=True)
+REQUESTS = RowFamily("requests", level=True)
+AI_CALLS = RowFamily("ai_calls", level=True)
+DOWNLOADS = RowFamily("downloads", level=True)
+STORE_QUEUE = RowFamily("store_queue", level=True)
+MAIL_QUEUE = RowFamily("mail_queue", level=True)
+WEBHOOK_QUEUE = RowFamily("webhook_queue", level=True)
+STORE_MEMORY = RowFamily("store_memory", level=True)
+STORE_MEMORY_LIMIT = RowFamily("store_memory_limit", level=True)
 
-KEPT: Mapping[str, Kept] = {one.name: one for one in tuple(globals().values()) if isinstance(one, Kept)}
+KEPT: Mapping[str, RowFamily] = {one.name: one for one in tuple(globals().values()) if isinstance(one, RowFamily)}
 
 Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric as Prometheus reads it, told of the rows of `kept`. Its labels are among theirs, and those that are not
-    are summed over; or `only` says which rows it is told of and under which labels. `worker` is a label that every
-    process adds itself: its number among the workers, from 0."""
+    """A metric as Prometheus reads it, read from the rows of `families`. Its labels are among theirs, and those that
+    are not are summed over; or `only` says which rows it is read from and under which labels. `worker` is a label that
+    every process adds itself: its number among the workers, from 0."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     help: str
-    kept: tuple[Kept, ...]
+    families: tuple[RowFamily, ...]
     labels: Labels = ()
     only: Mapping[Labels, Labels] = field(default_factory=dict)
 

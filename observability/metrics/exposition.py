@@ -12,15 +12,15 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.utils import floatToGoString
 
 from observability.metrics.declared import BUILD, BUILD_HELP, BUILD_LABELS, METRICS, Labels, Metric
-from observability.metrics.memory import Memory, Row
+from observability.metrics.memory import MetricRow, MetricsMemory
 
-Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily
+MetricFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily
 
 
 class Exposition(Collector):
     """What is told of a memory. `build` are the labels of the release."""
 
-    def __init__(self, memory: Memory, build: dict[str, str]) -> None:
+    def __init__(self, memory: MetricsMemory, build: dict[str, str]) -> None:
         self._memory, self._build = memory, build
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
@@ -30,34 +30,34 @@ class Exposition(Collector):
         encode, media_type = choose_encoder(accept)
         return encode(self._registry), media_type
 
-    def collect(self) -> Iterator[Family]:
+    def collect(self) -> Iterator[MetricFamily]:
         """For prometheus_client: every metric, those without a row too."""
-        rows: dict[str, list[Row]] = {}
+        rows: dict[str, list[MetricRow]] = {}
         for row in self._memory.read():
-            rows.setdefault(row.kept.name, []).append(row)
+            rows.setdefault(row.family.name, []).append(row)
         for metric in METRICS:
-            yield _family(metric, [row for kept in metric.kept for row in rows.get(kept.name, ())])
+            yield _family(metric, [row for family in metric.families for row in rows.get(family.name, ())])
         yield InfoMetricFamily(BUILD, BUILD_HELP, value=self._build)
 
 
-def build(version: str, front: str, loop: str) -> dict[str, str]:
-    """The labels of a release; `front` is the HTTP server in use, `loop` the event loop."""
-    return dict(zip(BUILD_LABELS, (version, platform.python_version(), front, loop), strict=True))
+def build(version: str, http: str, loop: str) -> dict[str, str]:
+    """The labels of a release; `http` is the HTTP server in use, `loop` the event loop."""
+    return dict(zip(BUILD_LABELS, (version, platform.python_version(), http, loop), strict=True))
 
 
-def _family(metric: Metric, rows: Iterable[Row]) -> Family:
+def _family(metric: Metric, rows: Iterable[MetricRow]) -> MetricFamily:
     sums: dict[Labels, list[float]] = {labels: [0.0] for labels in metric.only.values()}
     if metric.kind == "counter" and not metric.labels:
         sums = {(): [0.0]}
     for row in rows:
         labels = _labels(metric, row)
-        if labels is None or (row.kept.level and not row.taken):
+        if labels is None or (row.family.level and not row.taken):
             continue
-        figures = row.figures if metric.kind == "histogram" else [row.kept.count(row.figures)]
+        figures = row.figures if metric.kind == "histogram" else [row.family.count(row.figures)]
         before = sums.get(labels)
         sums[labels] = figures if before is None else [a + b for a, b in zip(before, figures, strict=True)]
     if metric.kind == "histogram":
-        bounds = [*map(floatToGoString, metric.kept[0].bounds), "+Inf"]
+        bounds = [*map(floatToGoString, metric.families[0].bounds), "+Inf"]
         histogram = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
         for labels, figures in sums.items():
             buckets = list(zip(bounds, accumulate(figures[:-1]), strict=True))
@@ -71,9 +71,9 @@ def _family(metric: Metric, rows: Iterable[Row]) -> Family:
     return family
 
 
-def _labels(metric: Metric, row: Row) -> Labels | None:
+def _labels(metric: Metric, row: MetricRow) -> Labels | None:
     """The labels under which a row is told; None for one that the metric is not about."""
     if metric.only:
         return metric.only.get(row.labels)
-    named = dict(zip(row.kept.labels, row.labels, strict=True), worker=str(row.place))
+    named = dict(zip(row.family.labels, row.labels, strict=True), worker=str(row.place))
     return tuple(named[label] for label in metric.labels)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from observability.metrics import declared as of
-from observability.metrics.declared import Kept
+from observability.metrics.declared import RowFamily
 from observability.metrics.measures import Measures
 
 LOOK_SECONDS = 0.1
@@ -19,7 +19,7 @@ LEVELS = 10
 _MEMORY = Path("/proc/self/statm")
 
 
-async def keep(measures: Measures, levels: Mapping[Kept, Callable[[], float]]) -> None:
+async def keep(measures: Measures, levels: Mapping[RowFamily, Callable[[], float]]) -> None:
     """Counts what was noted, again and again until it is cancelled. `levels` are asked for what there is at present."""
     loop = asyncio.get_running_loop()
     before = measures.reading(of.CPU)  # of the process that this one replaces
@@ -27,8 +27,8 @@ async def keep(measures: Measures, levels: Mapping[Kept, Callable[[], float]]) -
     try:
         while True:
             if look % LEVELS == 0:
-                for kept, level in levels.items():
-                    measures.level(kept, level())
+                for family, level in levels.items():
+                    measures.level(family, level())
                 measures.level(of.CPU, before + time.process_time())
                 measures.level(of.RESIDENT, resident())
                 measures.level(of.TICKED, time.time())

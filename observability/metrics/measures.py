@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from observability.metrics import declared as of
-from observability.metrics.declared import MOST_APPS, OTHER, Kept
-from observability.metrics.memory import Memory, Place
+from observability.metrics.declared import MOST_APPS, OTHER, RowFamily
+from observability.metrics.memory import MetricsMemory, Place
 
 K = TypeVar("K")
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
-Answer = tuple[str, str | None, int, bool, float, str]
+AnsweredRequest = tuple[str, str | None, int, bool, float, str]
 """A request that was answered: route, method, status, whether it waited for a model's server or for its reader,
 seconds, and the client id of the app that called, or nothing."""
 Answers = Callable[[], Iterable[tuple[str, str, int]]]
@@ -30,12 +30,12 @@ class Measures:
     """Counts into a place. Without one it counts all the same, for nobody."""
 
     def __init__(self, place: Place | None = None) -> None:
-        self._place = Memory().place(0) if place is None else place
+        self._place = MetricsMemory().place(0) if place is None else place
         self._figures = self._place.figures
         # Those that the process before it at this place told apart, too.
-        self._apps = {labels[0] for kept, labels, _ in self._place.rows() if kept is of.CALLED} - {OTHER}
+        self._apps = {labels[0] for family, labels, _ in self._place.rows() if family is of.CALLED} - {OTHER}
         self._answers: list[Any] = []
-        self.answered: Callable[[Answer], None] = self._answers.extend
+        self.answered: Callable[[AnsweredRequest], None] = self._answers.extend
         """Notes a request that was answered; `fold` counts it."""
         self.scripts: Answers = tuple
         """What `fold` counts of the store: nothing, until it is told where to ask."""
@@ -49,9 +49,9 @@ class Measures:
             gathered = _gathered(zip(keys, answers[4::6], strict=True))
             answers.clear()
             for (route, method, status, late), found in gathered.items():
-                kept = of.ANSWERED_LATE if late else of.ANSWERED
+                family = of.ANSWERED_LATE if late else of.ANSWERED
                 # Methods that clients invent have one row together.
-                self._spread(kept, found, route, method if method in METHODS else OTHER, str(status))
+                self._spread(family, found, route, method if method in METHODS else OTHER, str(status))
             for client, number in Counter(clients).items():
                 if client:
                     self._count(of.CALLED, self._app(client), by=number)
@@ -74,19 +74,19 @@ class Measures:
             self._apps.add(client_id)
         return client_id
 
-    def _spread(self, kept: Kept, seconds: list[float], *labels: str) -> None:
+    def _spread(self, family: RowFamily, seconds: list[float], *labels: str) -> None:
         """Adds observations to a histogram."""
         seconds.sort()
         if seconds[0] < 0.0:  # the clock was put back
             seconds = [max(0.0, one) for one in seconds]
-        at, figures, below = self._place.row(kept, *labels), self._figures, 0
-        for number, bound in enumerate(kept.bounds):
+        at, figures, below = self._place.row(family, *labels), self._figures, 0
+        for number, bound in enumerate(family.bounds):
             up_to = bisect_right(seconds, bound, below)
             if up_to > below:
                 figures[at + number] += up_to - below
                 below = up_to
-        figures[at + len(kept.bounds)] += len(seconds) - below
-        figures[at + len(kept.bounds) + 1] += sum(seconds)
+        figures[at + len(family.bounds)] += len(seconds) - below
+        figures[at + len(family.bounds) + 1] += sum(seconds)
 
     def refused(self, route: str, code: str) -> None:
         """A request was refused, with a code of the catalogue."""
@@ -122,19 +122,19 @@ class Measures:
         """A timer of the event loop was late."""
         self._observe(of.LAG, seconds)
 
-    def level(self, kept: Kept, value: float) -> None:
+    def level(self, family: RowFamily, value: float) -> None:
         """How much there is of something at present."""
-        self._figures[self._place.row(kept)] = value
+        self._figures[self._place.row(family)] = value
 
-    def reading(self, kept: Kept) -> float:
+    def reading(self, family: RowFamily) -> float:
         """What stands in the one row of something."""
-        return self._figures[self._place.row(kept)]
+        return self._figures[self._place.row(family)]
 
-    def _count(self, kept: Kept, *labels: str, by: float = 1.0) -> None:
-        self._figures[self._place.row(kept, *labels)] += by
+    def _count(self, family: RowFamily, *labels: str, by: float = 1.0) -> None:
+        self._figures[self._place.row(family, *labels)] += by
 
-    def _observe(self, kept: Kept, seconds: float, *labels: str) -> None:
-        self._spread(kept, [seconds], *labels)
+    def _observe(self, family: RowFamily, seconds: float, *labels: str) -> None:
+        self._spread(family, [seconds], *labels)
 
 
 def _gathered(pairs: Iterable[tuple[K, float]]) -> dict[K, list[float]]:

@@ -14,7 +14,7 @@ import mmap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from observability.metrics.declared import DIED, KEPT, Kept, Labels
+from observability.metrics.declared import DIED, KEPT, Labels, RowFamily
 
 log = logging.getLogger("latchkey.metrics")
 
@@ -30,17 +30,17 @@ _LOST = 1
 _FIRST = 64
 
 
-class Row(NamedTuple):
+class MetricRow(NamedTuple):
     """A row as it was read. `place`: the number of the place it is from; `taken`: whether a process works there."""
 
     place: int
     taken: bool
-    kept: Kept
+    family: RowFamily
     labels: Labels
     figures: list[float]
 
 
-class Memory:
+class MetricsMemory:
     """So many places. Made before workers are forked; ends with the last process that has it."""
 
     def __init__(self, places: int = 1) -> None:
@@ -65,12 +65,12 @@ class Memory:
             place.figures[place.row(DIED)] += 1.0
         place.figures[_TAKEN] = 0.0
 
-    def read(self) -> Iterator[Row]:
+    def read(self) -> Iterator[MetricRow]:
         """All rows of all places. Called by one thread at a time."""
         for number, place in enumerate(self._read):
             taken = bool(place.figures[_TAKEN])
-            for kept, labels, at in place.rows():
-                yield Row(number, taken, kept, labels, list(place.figures[at : at + kept.width]))
+            for family, labels, at in place.rows():
+                yield MetricRow(number, taken, family, labels, list(place.figures[at : at + family.width]))
 
 
 class Place:
@@ -81,11 +81,11 @@ class Place:
         self.figures: memoryview[float] = memory[DIRECTORY:].cast("d")
         # What was read of the directory: its bytes, and the rows in them.
         self._read, self._next = 0, _FIRST
-        self._rows: list[tuple[Kept, Labels, int]] = []
+        self._rows: list[tuple[RowFamily, Labels, int]] = []
         self._at: dict[tuple[str, Labels], int] = {}
         self._full = False
 
-    def rows(self) -> list[tuple[Kept, Labels, int]]:
+    def rows(self) -> list[tuple[RowFamily, Labels, int]]:
         """The rows there are, each with the place of its first figure. A line that is not complete is none yet."""
         written = self._written()
         whole = written[: written.rfind(b"\n") + 1]
@@ -105,34 +105,34 @@ class Place:
                 break
         return b"".join(pieces)
 
-    def _add(self, kept: Kept, labels: Labels) -> int:
-        at, self._next = self._next, self._next + kept.width
-        self._rows.append((kept, labels, at))
-        self._at[kept.name, labels] = at
+    def _add(self, family: RowFamily, labels: Labels) -> int:
+        at, self._next = self._next, self._next + family.width
+        self._rows.append((family, labels, at))
+        self._at[family.name, labels] = at
         return at
 
     def take(self) -> None:
         """Begins to write. What was counted here before stands; what was a level does not, and a line that was begun is
         none."""
-        for kept, _, at in self.rows():
-            if kept.level:
+        for family, _, at in self.rows():
+            if family.level:
                 self.figures[at] = 0.0
         begun = len(self._written())
         self._directory[self._read : self._read + begun] = bytes(begun)
         self.figures[_TAKEN] = 1.0
 
-    def row(self, kept: Kept, *labels: str) -> int:
+    def row(self, family: RowFamily, *labels: str) -> int:
         """Where the first figure of a row stands, which is made when it is first asked for. Where there is no room, it
         is one that nobody reads."""
-        found = self._at.get((kept.name, labels))
+        found = self._at.get((family.name, labels))
         if found is not None:
             return found
-        line = json.dumps([kept.name, *labels]).encode() + b"\n"
-        if self._read + len(line) >= DIRECTORY or self._next + kept.width > FIGURES:
+        line = json.dumps([family.name, *labels]).encode() + b"\n"
+        if self._read + len(line) >= DIRECTORY or self._next + family.width > FIGURES:
             if not self._full:
                 self._full = True
                 log.error("there is no room for more metrics: what is new is not counted")
             return _LOST
         self._directory[self._read : self._read + len(line)] = line
         self._read += len(line)
-        return self._add(kept, labels)
+        return self._add(family, labels)

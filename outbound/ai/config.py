@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from outbound.ai.echo import echo_model
-from outbound.ai.models import Limits, Model, Models, Upstream
+from outbound.ai.models import Model, Models, Timeouts, Upstream
 from store.credits.calls import Price
 
 MAX_PRICE = 10**9
@@ -76,8 +76,8 @@ def _models(table: _Table, environ: Mapping[str, str]) -> list[Model]:
     # Slow to import, and only a server that calls others needs it.
     from outbound.ai.messages import MessagesUpstream
 
-    usual = Limits()
-    limits = Limits(
+    usual = Timeouts()
+    limits = Timeouts(
         table.seconds("connect_timeout", usual.connect),
         table.seconds("first_byte_timeout", usual.first_byte),
         table.seconds("event_timeout", usual.between_events),

@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from outbound.ai.events import Event
+from outbound.ai.events import StreamEvent
 from outbound.ai.failure import UpstreamFailed
-from outbound.ai.models import NOBODY, Asker, Limits, Model
+from outbound.ai.models import NOBODY, Asker, Model, Timeouts
 from outbound.ai.tokens import count_request, pieces
 from store.credits.calls import Price
 
@@ -29,7 +29,7 @@ class EchoUpstream:
     name = "echo"
 
     def __init__(self, pause: float = 0.0) -> None:
-        self.limits = Limits()
+        self.limits = Timeouts()
         self._pause = pause
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
@@ -42,7 +42,9 @@ class EchoUpstream:
         message["usage"]["output_tokens"] = len(said)
         return message
 
-    async def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[Event]:
+    async def stream(
+        self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY
+    ) -> AsyncGenerator[StreamEvent]:
         """The same, a token an event."""
         asker.accept()
         said, reason = _answer(request)
@@ -104,5 +106,5 @@ def _message(model: Model, request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _event(name: str, **fields: Any) -> Event:
-    return Event(name, {"type": name, **fields})
+def _event(name: str, **fields: Any) -> StreamEvent:
+    return StreamEvent(name, {"type": name, **fields})

@@ -24,7 +24,7 @@ class BrokenStream(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StreamEvent:
     """One event: its name and its JSON object."""
 
     name: str
@@ -73,7 +73,7 @@ class EventReader:
         self._buffer = b""
         self._searched = 0
 
-    def feed(self, piece: bytes) -> Iterator[Event]:
+    def feed(self, piece: bytes) -> Iterator[StreamEvent]:
         """The events that this piece completes. Raises BrokenStream for an event that is too large or no JSON object
         with a type."""
         buffer = self._buffer + (piece.replace(b"\r", b"") if b"\r" in piece else piece)
@@ -95,7 +95,7 @@ class EventReader:
             raise BrokenStream("an event is too large", self._buffer)
 
 
-def _event(block: bytes) -> Event | None:
+def _event(block: bytes) -> StreamEvent | None:
     fields = (line.partition(b":") for line in block.split(b"\n"))
     data = b"\n".join(value.removeprefix(b" ") for name, _, value in fields if name == b"data")
     if not data:
@@ -108,4 +108,4 @@ def _event(block: bytes) -> Event | None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BrokenStream("an event has no type")
     # Written anew from what was understood, so that no comment, id or retry of the server's reaches the app.
-    return Event(name, value, b"event: %b\ndata: %b\n\n" % (name.encode(), data.replace(b"\n", b" ")))
+    return StreamEvent(name, value, b"event: %b\ndata: %b\n\n" % (name.encode(), data.replace(b"\n", b" ")))

@@ -8,11 +8,11 @@ from typing import Self
 
 import aiohttp
 
-from outbound.ai.events import Event
+from outbound.ai.events import StreamEvent
 from outbound.ai.failure import UpstreamFailed
 
 
-class Watch:
+class IdleTimeout:
     """Breaks a stream off that was waited for longer than `seconds` at a stretch. One timer looks now and then for how
     long it has been: to set one for each event, which nearly always comes in time, would cost a tenth of what it takes
     to pass the event on."""
@@ -31,7 +31,7 @@ class Watch:
     def __exit__(self, *error: object) -> None:
         self._timer.cancel()
 
-    async def next(self, events: AsyncIterator[Event]) -> Event | None:
+    async def next(self, events: AsyncIterator[StreamEvent]) -> StreamEvent | None:
         """The next event, None at the end. Raises the failure where it does not come in time."""
         self._since = self._loop.time()
         try:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from outbound.ai.events import Event
+from outbound.ai.events import StreamEvent
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.meter import Meter
 
@@ -16,7 +16,7 @@ BREATH = 0.005
 """Seconds after which a stream lets others have their turn."""
 
 
-async def meter_leftover(events: AsyncIterator[Event], meter: Meter) -> None:
+async def meter_leftover(events: AsyncIterator[StreamEvent], meter: Meter) -> None:
     """Reads on for at most SECONDS and MAX_BYTES: the output in our buffers and the server's was paid for."""
     loop, left = asyncio.get_running_loop(), MAX_BYTES
     breath = loop.time() + BREATH

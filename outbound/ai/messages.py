@@ -13,10 +13,10 @@ from typing import Any
 import aiohttp
 
 from observability.tracing import passed_on
-from outbound.ai.events import BrokenStream, Event, EventReader, encoded, read_json
+from outbound.ai.events import BrokenStream, EventReader, StreamEvent, encoded, read_json
 from outbound.ai.failure import UpstreamFailed
-from outbound.ai.idle_timeout import Watch
-from outbound.ai.models import NOBODY, Asker, Limits, Model
+from outbound.ai.idle_timeout import IdleTimeout
+from outbound.ai.models import NOBODY, Asker, Model, Timeouts
 from outbound.ai.tokens import texts_of
 
 log = logging.getLogger("latchkey.upstream")
@@ -44,7 +44,7 @@ class MessagesUpstream:
     requests are under way at once, others wait; `traced` is whether the trace of an app's request goes along."""
 
     def __init__(
-        self, name: str, url: str, key: str, limits: Limits, connections: int, *, traced: bool = False
+        self, name: str, url: str, key: str, limits: Timeouts, connections: int, *, traced: bool = False
     ) -> None:
         self.name = name
         self._traced = traced
@@ -79,16 +79,18 @@ class MessagesUpstream:
         images = sum(item == "image" for item in texts_of(request["messages"]))
         return min(model.max_input, size + OVERHEAD_TOKENS + images * IMAGE_TOKENS)
 
-    async def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[Event]:
+    async def stream(
+        self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY
+    ) -> AsyncGenerator[StreamEvent]:
         """The reply in events, as they come. Raises UpstreamFailed."""
         body = {**request, "model": model.upstream_id, "stream": True}
         async with contextlib.AsyncExitStack() as stack:
             response, events, event = await self._begin(body, stack, asker)
             seconds = self.limits.between_events
-            with Watch(response.content, seconds, self._silent(seconds, "between two events")) as watch:
+            with IdleTimeout(response.content, seconds, self._silent(seconds, "between two events")) as idle_timeout:
                 while event is not None and event.name != "message_stop":
                     yield event
-                    event = await watch.next(events)
+                    event = await idle_timeout.next(events)
             if event is not None:
                 stack.pop_all()
                 self._finish(response)
@@ -96,7 +98,7 @@ class MessagesUpstream:
 
     async def _begin(
         self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack, asker: Asker
-    ) -> tuple[aiohttp.ClientResponse, AsyncIterator[Event], Event | None]:
+    ) -> tuple[aiohttp.ClientResponse, AsyncIterator[StreamEvent], StreamEvent | None]:
         """The stream with its first event. Until then a call that failed is made once more."""
         until = self._first_byte_until()
         for again in (True, False):
@@ -252,7 +254,7 @@ async def _read_end(response: aiohttp.ClientResponse) -> None:
                 await response.content.readany()
 
 
-async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> AsyncIterator[Event]:
+async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> AsyncIterator[StreamEvent]:
     reader, begun = EventReader(), False
     try:
         async for piece in response.content.iter_any():

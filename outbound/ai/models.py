@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from outbound.ai.events import Event
+from outbound.ai.events import StreamEvent
 from store.credits.calls import Price
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Timeouts:
     """Times in seconds: to connect, until the first byte of the answer, between two events of a stream, and in all."""
 
     connect: float = 10.0
@@ -48,12 +48,12 @@ class Upstream(Protocol):
     """A server that speaks the Anthropic Messages API. Each call raises UpstreamFailed."""
 
     name: str
-    limits: Limits
+    limits: Timeouts
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
         """The reply to a request, whole."""
 
-    def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[Event]:
+    def stream(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> AsyncGenerator[StreamEvent]:
         """The reply in events, as they come."""
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:

@@ -53,7 +53,7 @@ _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class Mail:
     """A mail of ours: plain text. `what` is a word for the log; `link`: it has a link that only this mail has; `undo`:
     one that takes a change back. `payer`: the id of the account that caused it, where there is one; else it counts for
     whom it goes to. `network`: where it was asked for, if anybody may ask for one."""
@@ -204,7 +204,7 @@ class Mailer:
         self.confirms, self._transport, self._sender = other.confirms, other._transport, other._sender
         self._late = other._late
 
-    def post(self, mail: Letter) -> None:
+    def post(self, mail: Mail) -> None:
         """Takes a mail, and returns at once. Where too many wait already, in all, of notices, of its kind by its
         account, or asked for from its network, it is dropped, with a line in the log."""
         bounds = _bounds(mail)
@@ -218,7 +218,7 @@ class Mailer:
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._leave(done, mail))
 
-    def _no_place(self, mail: Letter, bounds: tuple[_Bound, ...]) -> str:
+    def _no_place(self, mail: Mail, bounds: tuple[_Bound, ...]) -> str:
         """Why a mail cannot wait; empty where it can."""
         most = MOST_WAITING if mail.undo else min(MOST_OTHERS, MOST_WAITING)
         if len(self._tasks) >= most:
@@ -228,7 +228,7 @@ class Mailer:
         full = (bound for bound in bounds if self._waiting[bound.payer] >= bound.most)
         return next((f"{bound.most} {bound.words} wait already" for bound in full), "")
 
-    def _leave(self, task: asyncio.Task[None], mail: Letter) -> None:
+    def _leave(self, task: asyncio.Task[None], mail: Mail) -> None:
         self._tasks.discard(task)
         self._notices -= mail.rank is Rank.NOTICE
         for bound in _bounds(mail):
@@ -248,7 +248,7 @@ class Mailer:
                 await asyncio.wait(late)
                 log.warning("%d mails were not sent before the end", len(late))
 
-    async def _deliver(self, mail: Letter) -> None:
+    async def _deliver(self, mail: Mail) -> None:
         try:
             await self._try(mail)
             self.watch(mail.what, "sent")
@@ -261,7 +261,7 @@ class Mailer:
             self.watch(mail.what, "dropped")
             raise
 
-    async def _try(self, mail: Letter) -> None:
+    async def _try(self, mail: Mail) -> None:
         """Sends a mail, with as many tries as it has. Raises Undelivered, OSError, ValueError."""
         stamp, short, maybe_sent = stamp_of(self._sender), len(self._retries), False
         pauses = (*self._retries, *(self._late if mail.undo else ()), None)
@@ -288,7 +288,7 @@ class _Bound(NamedTuple):
     words: str
 
 
-def _bounds(mail: Letter) -> tuple[_Bound, ...]:
+def _bounds(mail: Mail) -> tuple[_Bound, ...]:
     """What bounds a mail: its account, and the network where it was asked for, if it was."""
     most = MOST_UNDOS if mail.undo else MOST_ALIKE
     account = _Bound((mail.payer or mail.to, mail.what, mail.link), most, "of this kind by this account")
@@ -326,7 +326,7 @@ def stamp_of(sender: str) -> Stamp:
     return Stamp(format_datetime(localtime(datetime.now(UTC))), make_msgid(domain=sender.rpartition("@")[2]))
 
 
-def compose(mail: Letter, sender: str, stamp: Stamp | None = None) -> EmailMessage:
+def compose(mail: Mail, sender: str, stamp: Stamp | None = None) -> EmailMessage:
     """The mail as it is sent. Raises ValueError for an address or a subject that would break out of its header."""
     date, message_id = stamp or stamp_of(sender)
     message = EmailMessage(policy=SMTP)

@@ -15,12 +15,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from urllib.parse import urlsplit
 
 from outbound.address_policy import asking
-from outbound.webhooks.posting import Answer, Poster
+from outbound.webhooks.posting import Poster, PostResult
 from outbound.webhooks.retries import pause_after
 from outbound.webhooks.signing import body_of, signed
 from store.apps.webhooks import Target
 from store.errors import StoreError, StoreUnavailable
-from store.keyed_semaphore import PART, Fair, Turns, share
+from store.keyed_semaphore import PART, FairSemaphore, KeyedSemaphore, share
 from store.webhooks.deliveries import Deliveries, Delivery
 
 log = logging.getLogger("latchkey.webhooks")
@@ -55,7 +55,7 @@ def unwatched(event: str, outcome: str) -> None:
     """Nobody counts."""
 
 
-class Webhooks:
+class WebhookSender:
     """The engine of a process. `target` says where the events of an app go; `most` posts are under way at once."""
 
     def __init__(
@@ -68,10 +68,10 @@ class Webhooks:
         self._deliveries = deliveries
         self._target = target
         self._poster = poster
-        self._places = Fair(most)
+        self._semaphore = FairSemaphore(most)
         self._taken_most = TAKEN * most
         self._tasks: set[asyncio.Task[None]] = set()
-        self._apps, self._hosts = Turns(EACH_APP), Turns(EACH_HOST, PART)
+        self._apps, self._hosts = KeyedSemaphore(EACH_APP), KeyedSemaphore(EACH_HOST, PART)
         self._apps_lines: Counter[str] = Counter()
         self._lines: Counter[str] = Counter()
         self._again_at: dict[str, float] = {}
@@ -177,7 +177,7 @@ class Webhooks:
         except Exception:  # as in `_run`; it may be met with each attempt, so it is one of those that are counted
             log.exception("webhook %s of %s could not be posted", delivery.id, delivery.client_id)
             with contextlib.suppress(StoreError):
-                await self._settle(delivery, Answer(None, OWN_ERROR), pause_after(delivery.tries, None))
+                await self._settle(delivery, PostResult(None, OWN_ERROR), pause_after(delivery.tries, None))
 
     async def _found(self, delivery: Delivery) -> Target | None:
         """Where it goes; None where it goes nowhere, which is settled."""
@@ -187,10 +187,10 @@ class Webhooks:
             raise
         except StoreError as error:
             log.error("webhook %s of %s: %s", delivery.id, delivery.client_id, error)
-            await self._settle(delivery, Answer(None, NOT_SIGNED), pause_after(delivery.tries, None))
+            await self._settle(delivery, PostResult(None, NOT_SIGNED), pause_after(delivery.tries, None))
             return None
         if target is None:
-            await self._settle(delivery, Answer(None, NO_TARGET), None)
+            await self._settle(delivery, PostResult(None, NO_TARGET), None)
         return target
 
     @contextlib.contextmanager
@@ -223,7 +223,7 @@ class Webhooks:
         """Posts it when it is its turn; False where that does not come soon."""
         host = urlsplit(target.url).hostname or ""
         app, payer = delivery.client_id, target.payer
-        places = (self._apps.place(app), self._hosts.place(host, payer), self._places.place(payer))
+        places = (self._apps.place(app), self._hosts.place(host, payer), self._semaphore.place(payer))
         async with contextlib.AsyncExitStack() as turn:
             try:
                 async with asyncio.timeout(TURN_SECONDS):
@@ -239,7 +239,7 @@ class Webhooks:
         await self._settle(delivery, answer, again)
         return True
 
-    async def _post(self, delivery: Delivery, target: Target) -> Answer:
+    async def _post(self, delivery: Delivery, target: Target) -> PostResult:
         body = body_of(delivery.type, delivery.occurred_at, delivery.client_id, delivery.sub, delivery.details)
         headers = signed(delivery.id, int(time.time()), body, target.secrets)
         answer = await self._poster.post(target.url, headers, body)
@@ -247,7 +247,7 @@ class Webhooks:
         log.debug("webhook %s of %s, attempt %d: %s", delivery.id, delivery.client_id, delivery.attempts, outcome)
         return answer
 
-    async def _settle(self, delivery: Delivery, answer: Answer, again: float | None) -> None:
+    async def _settle(self, delivery: Delivery, answer: PostResult, again: float | None) -> None:
         """Said more than once where the answer was lost: the store knows the attempt."""
         for pause in (*SETTLING, None):
             try:

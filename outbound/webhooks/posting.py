@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from outbound.address_policy import Reach
+from outbound.address_policy import AddressPolicy
 from outbound.guarded_http import READ_BYTES, guarded_session, in_words
 
 CONNECT_SECONDS = 5.0
@@ -22,7 +22,7 @@ GONE = 410
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PostResult:
     """What came of a POST: the status, or None where there was no answer; in words what went wrong, for the owner of
     the app, empty where nothing did; after how many seconds the receiver wants to be asked again, where it said."""
 
@@ -46,31 +46,31 @@ class Poster:
 
     def __init__(
         self,
-        reach: Reach,
+        policy: AddressPolicy,
         most: int,
         *,
         connect: float = CONNECT_SECONDS,
         whole: float = WHOLE_SECONDS,
         resolver: AbstractResolver | None = None,
     ) -> None:
-        self._reach = reach
+        self._policy = policy
         self._most = most
         self._connect = connect
         self._whole = whole
         self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         """One attempt, with no redirect followed. Raises nothing but what cancels it."""
         try:
             async with asyncio.timeout(self._whole):
                 response = await self._opened().post(url, data=body, headers=headers, allow_redirects=False)
         except aiohttp.ConnectionTimeoutError:
-            return Answer(None, f"No connection within {self._connect:g} seconds.")
+            return PostResult(None, f"No connection within {self._connect:g} seconds.")
         except TimeoutError:
-            return Answer(None, f"No answer within {self._whole:g} seconds.")
+            return PostResult(None, f"No answer within {self._whole:g} seconds.")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Answer(None, in_words(error))
+            return PostResult(None, in_words(error))
         try:
             # The status is the answer: a body that is endless, slow or broken takes nothing from it.
             with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
@@ -83,7 +83,7 @@ class Poster:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = guarded_session(
-                self._reach,
+                self._policy,
                 self._most,
                 self._connect,
                 self._resolver,
@@ -104,15 +104,15 @@ async def _read(response: aiohttp.ClientResponse) -> None:
         left -= len(piece)
 
 
-def _answer(response: aiohttp.ClientResponse) -> Answer:
+def _answer(response: aiohttp.ClientResponse) -> PostResult:
     status = response.status
     if 200 <= status < 300:
-        return Answer(status)
+        return PostResult(status)
     if 300 <= status < 400:
-        return Answer(status, f"The answer was {status}: a redirect is not followed.")
+        return PostResult(status, f"The answer was {status}: a redirect is not followed.")
     if status == GONE:
-        return Answer(status, "The answer was 410: the receiver wants no more of this, so it is not sent again.")
-    return Answer(status, f"The answer was {status}.", _seconds(response.headers.get("Retry-After", "")))
+        return PostResult(status, "The answer was 410: the receiver wants no more of this, so it is not sent again.")
+    return PostResult(status, f"The answer was {status}.", _seconds(response.headers.get("Retry-After", "")))
 
 
 def _seconds(text: str) -> float | None:

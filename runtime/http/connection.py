@@ -135,7 +135,7 @@ class Connection(Outgoing):
         if not self._waiting:
             self._advance()
         elif self._writing_paused:
-            self._note_held()
+            self._note_buffered()
         if self._waiting and len(self._buffer) > BACKLOG_BYTES and not self._transport.is_closing():
             self._reading_paused = True
             self._transport.pause_reading()
@@ -165,12 +165,12 @@ class Connection(Outgoing):
                 self._deadline.set(self._limits.head_seconds)
             check_beginning(data, self._scanned, self._limits.head_bytes)
             self._scanned = len(data)
-            self._slow.holds(self, len(data))
+            self._slow.buffers(self, len(data))
             self._resume_reading()
             return
         if self._scanned:
             self._scanned = 0
-            self._slow.holds(self, 0)
+            self._slow.buffers(self, 0)
         self._buffer = data[end:]
         refusal = self._server.turn_away(data[:end]) if end == len(data) else None
         if refusal is not None:
@@ -214,11 +214,11 @@ class Connection(Outgoing):
                 if not self._done(delegate.data_received(piece), exchange, self._read_body):
                     return
             elif not body.done:
-                self._slow.holds(self, self._received + len(self._buffer))
+                self._slow.buffers(self, self._received + len(self._buffer))
                 self._resume_reading()
                 return
         if body is not None:
-            self._slow.holds(self, 0)
+            self._slow.buffers(self, 0)
         self._body = None
         self._deadline.set(None)
         # Until the answer is complete, which it may be before `finish` returns.
@@ -308,7 +308,7 @@ class Connection(Outgoing):
         lose the answer to the reset that this provokes; so what it sends is passed over for a while."""
         self._over = True
         self._buffer = b""
-        self._note_held()
+        self._note_buffered()
         if unread and self._transport.can_write_eof() and not self._transport.is_closing():
             self._passed_over = 0
             self._transport.write_eof()
@@ -318,9 +318,9 @@ class Connection(Outgoing):
             self._transport.close()
         self.watch_stall()
 
-    def _held(self) -> int:
+    def _buffered(self) -> int:
         """What it sends while it does not take its answer is held, too."""
-        return super()._held() + len(self._buffer)
+        return super()._buffered() + len(self._buffer)
 
     def _resume_reading(self) -> None:
         if self._reading_paused and len(self._buffer) <= BACKLOG_BYTES and not self._transport.is_closing():

@@ -51,7 +51,7 @@ class Outgoing(asyncio.Protocol):
             self._transport.write(data)
         if not self._writing_paused:
             return self._nothing
-        self._note_held()
+        self._note_buffered()
         writer: Future[None] = self._loop.create_future()
         self._writers.append(writer)
         return writer
@@ -65,13 +65,13 @@ class Outgoing(asyncio.Protocol):
     def pause_writing(self) -> None:
         """From asyncio: more is ready than the client takes."""
         self._writing_paused = True
-        self._note_held()
+        self._note_buffered()
         self.watch_stall()
 
     def resume_writing(self) -> None:
         """From asyncio: the client has taken most of it."""
         self._writing_paused = False
-        self._slow.holds(self, 0)
+        self._slow.buffers(self, 0)
         if self._stall is not None and not self._over:
             self._stall.cancel()
             self._stall = None
@@ -82,16 +82,16 @@ class Outgoing(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """From asyncio: it is closed."""
-        self._slow.holds(self, 0)
+        self._slow.buffers(self, 0)
         if self._stall is not None:
             self._stall.cancel()
 
-    def _note_held(self) -> None:
+    def _note_buffered(self) -> None:
         # uvloop says that it is closed only in the next turn.
         if not self._transport.is_closing():
-            self._slow.holds(self, self._held())
+            self._slow.buffers(self, self._buffered())
 
-    def _held(self) -> int:
+    def _buffered(self) -> int:
         """Bytes that are held for a client that does not take its answer."""
         return self._transport.get_write_buffer_size()
 

@@ -12,7 +12,7 @@ from runtime.http.slow import Slow
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """Of one connection and request."""
 
     head_bytes: int
@@ -52,7 +52,7 @@ class OpenConnection(Protocol):
 class Server(Protocol):
     """The server of a connection, as that sees it."""
 
-    limits: Limits
+    limits: ConnectionLimits
     slow: Slow
     closing: bool
     """Whether an answer ends its connection."""

@@ -17,7 +17,7 @@ from tornado.log import gen_log
 from tornado.netutil import ssl_options_to_context
 
 from runtime.http.connection import Connection
-from runtime.http.protocols import Limits, OpenConnection
+from runtime.http.protocols import ConnectionLimits, OpenConnection
 from runtime.http.slow import Slow
 
 ACCEPTED_AT_ONCE = 64
@@ -30,7 +30,7 @@ SLOW_BYTES = 2**27
 MOST_EVICTED = 32
 
 
-class FrontServer(HTTPServer):
+class HttpServer(HTTPServer):
     """Takes the arguments of `tornado.httpserver.HTTPServer`, and four more: at most `connections` are open (None: as
     many as come); `head_timeout` is how long the head of a request may take from its first byte on, in seconds;
     `stall_timeout` the time in which a client takes what is ready for it, or a good part; `slow_bytes` how much is held
@@ -72,11 +72,11 @@ class FrontServer(HTTPServer):
         self._open: set[OpenConnection] = set()
         self._empty: Future[None] | None = None
 
-    def _limits(self, head_timeout: float | None, stall_timeout: float) -> Limits:
+    def _limits(self, head_timeout: float | None, stall_timeout: float) -> ConnectionLimits:
         params = self.conn_params
         idle = params.header_timeout
         assert idle is not None
-        return Limits(
+        return ConnectionLimits(
             head_bytes=params.max_header_size,
             body_bytes=params.max_body_size
             if params.max_body_size is not None

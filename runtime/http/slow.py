@@ -9,7 +9,7 @@ from typing import Protocol
 PATIENCE = 5.0
 
 
-class Holder(Protocol):
+class BufferingConnection(Protocol):
     """A connection."""
 
     def close(self) -> None:
@@ -25,32 +25,32 @@ class Slow:
         self.most = most
         """Bytes."""
         # In the order in which they became slow: bytes, and since when, in the loop's time.
-        self._held: dict[Holder, tuple[int, float]] = {}
+        self._buffered: dict[BufferingConnection, tuple[int, float]] = {}
         self.total = 0
         """Bytes."""
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._buffered)
 
-    def holds(self, connection: Holder, size: int) -> None:
+    def buffers(self, connection: BufferingConnection, size: int) -> None:
         """So many bytes are held for a connection now; 0 when it is slow no longer."""
-        before = self._held.get(connection)
+        before = self._buffered.get(connection)
         if before is None and not size:
             return
         self.total += size - (before[0] if before else 0)
         if size:
-            self._held[connection] = size, before[1] if before else self._loop.time()
+            self._buffered[connection] = size, before[1] if before else self._loop.time()
         else:
-            del self._held[connection]
+            del self._buffered[connection]
         while self.total > self.most:
-            self._cut(next(iter(self._held)))
+            self._cut(next(iter(self._buffered)))
 
     def make_room(self, most: int) -> None:
         """Cuts up to `most` that have been slow for a while."""
         late = self._loop.time() - PATIENCE
-        for one in [one for one, (_, since) in self._held.items() if since <= late][:most]:
+        for one in [one for one, (_, since) in self._buffered.items() if since <= late][:most]:
             self._cut(one)
 
-    def _cut(self, one: Holder) -> None:
-        self.total -= self._held.pop(one)[0]
+    def _cut(self, one: BufferingConnection) -> None:
+        self.total -= self._buffered.pop(one)[0]
         one.close()

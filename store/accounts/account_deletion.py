@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from store.accounts.people import People
 from store.accounts.signin.factors import OwnFactors
-from store.accounts.signin.passkeys import Answer, Party
-from store.accounts.signin.reauth import Confirming, NotShown
+from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty
+from store.accounts.signin.reauth import Reauth, ReauthFailed
 from store.accounts.signin.sessions import Session
 from store.names import normalise_email
 from store.results import Visitor
 
-LEAVE = "leave"
+PURPOSE = "leave"
 
 
-class Typed(NamedTuple):
+class DeletionForm(NamedTuple):
     """What was typed: the account's address, which says that the deletion is meant; `code` may be empty."""
 
     email: str
@@ -24,42 +24,50 @@ class Typed(NamedTuple):
     code: str
 
 
-class Leaving:
+class AccountDeletion:
     """Each method raises SignedOut. What deletes the account returns where that is to be told, as `warned` of
     `Profile`."""
 
-    def __init__(self, people: People, factors: OwnFactors, confirming: Confirming) -> None:
+    def __init__(self, people: People, factors: OwnFactors, reauth: Reauth) -> None:
         self._people = people
         self._factors = factors
-        self._confirming = confirming
+        self._reauth = reauth
 
     async def challenge(self, session: Session) -> tuple[str, list[str]]:
         """A challenge for a passkey, and the passkeys of the person that may answer it."""
-        return await self._confirming.challenge(session, LEAVE)
+        return await self._reauth.challenge(session, PURPOSE)
 
-    async def with_password(self, session: Session, typed: Typed, visitor: Visitor) -> tuple[str, ...]:
+    async def with_password(self, session: Session, typed: DeletionForm, visitor: Visitor) -> tuple[str, ...]:
         """Deletes the account for its password and, where the person has a second step, a code, as
-        `Confirming.with_password` takes them. Raises NotShown, Refused("rate_limited"), HasherBusy."""
+        `Reauth.with_password` takes them. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
         warned = await self._check_meant(session, typed.email)
-        await self._confirming.with_password(session, typed.password, typed.code, visitor, moved=False)
+        await self._reauth.with_password(session, typed.password, typed.code, visitor, moved=False)
         await self._people.delete(session.user)
         return warned
 
     async def with_passkey(
-        self, session: Session, typed: str, party: Party, challenge: str | None, answer: Answer, visitor: Visitor
+        self,
+        session: Session,
+        typed: str,
+        relying_party: RelyingParty,
+        challenge: str | None,
+        answer: PasskeyResponse,
+        visitor: Visitor,
     ) -> tuple[str, ...]:
-        """Deletes the account for the answer of a passkey, which checked who holds it. Raises NotShown."""
+        """Deletes the account for the answer of a passkey, which checked who holds it. Raises ReauthFailed."""
         warned = await self._check_meant(session, typed)
-        await self._confirming.with_passkey(session, party, challenge, answer, visitor, purpose=LEAVE, moved=False)
+        await self._reauth.with_passkey(
+            session, relying_party, challenge, answer, visitor, purpose=PURPOSE, moved=False
+        )
         await self._people.delete(session.user)
         return warned
 
     async def _check_meant(self, session: Session, typed: str) -> tuple[str, ...]:
-        """Where the person is warned. Raises NotShown unless the account's address was typed, however it is spelt."""
+        """Where the person is warned. Raises ReauthFailed unless the account's address was typed, in any form."""
         try:
             factors = await self._factors.of(session)
             if normalise_email(typed) == factors.email:
                 return factors.warned
         except ValueError:
             pass
-        raise NotShown("email", "That is not the e-mail address of this account.")
+        raise ReauthFailed("email", "That is not the e-mail address of this account.")

@@ -13,20 +13,20 @@ from store import keys, lifetimes
 from store.accounts.addresses import Addresses
 from store.accounts.people import TAKEN
 from store.accounts.signin.sessions import Session
-from store.app_stats import Numbers
+from store.app_stats import AppStats
 from store.crypto.passwords import PasswordHasher
-from store.crypto.seal import Kind, Sealer, Token, fresh_epoch, new_id
+from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import CHANGE_LINK, CONFIRM_LINK, DAY, FACTOR_LEFT, GRACE, PROOF, RESET_LINK, UNDO_LINK
 from store.refused import Refused, SignedOut, let_in, refuse_signed_out, refuse_unproved
 from store.results import Visitor, warned_of
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.relay_wakeup import RelayWakeup
 
 # What each kind is called in its key, and how long it works, in ms.
 _PURPOSES = {
-    Kind.CONFIRM: ("confirm", CONFIRM_LINK),
-    Kind.RESET: ("reset", RESET_LINK),
-    Kind.CHANGE: ("change", CHANGE_LINK),
+    TokenKind.CONFIRM: ("confirm", CONFIRM_LINK),
+    TokenKind.RESET: ("reset", RESET_LINK),
+    TokenKind.CHANGE: ("change", CHANGE_LINK),
 }
 
 MOST_UNDOS = 10  # links that take an account back, of one person; beyond that no change of address
@@ -42,7 +42,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LinkDetails:
     """What the page of a link shows: the person, the address they have, the one the link was mailed to, and where they
     were going. `used`: it has done its work, and can do no more; else `warned` as of
     `Profile`."""
@@ -57,7 +57,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class AddressChange:
     """A change of address; `again`: it had been done before; `undo`: the link that brings the old address back, None
     where that was not confirmed; `warned` as of `Profile`."""
 
@@ -77,14 +77,14 @@ class Links:
         sealer: Sealer,
         hasher: PasswordHasher,
         addresses: Addresses,
-        numbers: Numbers,
-        hints: Hints,
+        app_stats: AppStats,
+        wakeup: RelayWakeup,
         idle: int,
     ) -> None:
         self._scripts = scripts
         self._addresses = addresses
-        self._numbers = numbers
-        self._hints = hints
+        self._app_stats = app_stats
+        self._wakeup = wakeup
         self._sealer = sealer
         self._hasher = hasher
         self._idle = idle
@@ -95,13 +95,13 @@ class Links:
         """A link by which a person confirms the address, good for 24 hours, or None where there is nothing to confirm.
         With `again` off also None where one that was `mailed` before, by a mail server, still works; it then leads on
         to `target`. Raises Refused("rate_limited") beyond 5 an hour."""
-        return await self._issue(Kind.CONFIRM, user, email, email, target, again=again, mailed=mailed)
+        return await self._issue(TokenKind.CONFIRM, user, email, email, target, again=again, mailed=mailed)
 
     async def to_reset(self, user: str, email: str, target: str = "") -> Link | None:
         """A link that sets a new password, good for an hour, or None where the account with this address is another
         one by now or is disabled. One that was made within the last hour and still works is the link again, and good
         for an hour from now. Raises Refused("rate_limited") beyond what `SignIn.forgot` lets through."""
-        return await self._issue(Kind.RESET, user, email, email, target)
+        return await self._issue(TokenKind.RESET, user, email, email, target)
 
     async def to_change(
         self, session: Session, email: str, new: str, password: bytes, visitor: Visitor, *, mailed: bool = True
@@ -109,7 +109,7 @@ class Links:
         """A link, to be mailed to `new`, that makes it the address of the person, good for an hour. `password` is the
         raw hash that was verified; whoever has a second step confirmed with that instead. Raises SignedOut, Unproved,
         Refused("access_denied") where the password was changed meanwhile, Refused("rate_limited") beyond 5 an hour."""
-        purpose, lifetime = _PURPOSES[Kind.CHANGE]
+        purpose, lifetime = _PURPOSES[TokenKind.CHANGE]
         link_id = new_id()
         reply = await self._scripts.run(
             "issue_change",
@@ -137,11 +137,11 @@ class Links:
             raise SignedOut
         if reply.word == "stale":
             raise Refused("access_denied", "The password was changed meanwhile.")
-        return Link(self._sealer.seal(Token(Kind.CHANGE, session.user, new, link_id, 0)), new)
+        return Link(self._sealer.seal(Token(TokenKind.CHANGE, session.user, new, link_id, 0)), new)
 
     async def _issue(
         self,
-        kind: Kind,
+        kind: TokenKind,
         user: str,
         email: str,
         mailed_to: str,
@@ -151,7 +151,7 @@ class Links:
         mailed: bool = True,
     ) -> Link | None:
         purpose, lifetime = _PURPOSES[kind]
-        window = lifetimes.MAIL_RESET if kind is Kind.RESET else lifetimes.MAIL
+        window = lifetimes.MAIL_RESET if kind is TokenKind.RESET else lifetimes.MAIL
         reply = await self._scripts.run(
             "issue_link",
             {
@@ -164,11 +164,11 @@ class Links:
             ttl=lifetime,
             target=target,
             again="1" if again else "0",
-            unless_confirmed="1" if kind is Kind.CONFIRM else "0",
+            unless_confirmed="1" if kind is TokenKind.CONFIRM else "0",
             mailed="1" if mailed else "0",
             limit=window.limit,
             period=window.period,
-            same=lifetime if kind is Kind.RESET else 0,
+            same=lifetime if kind is TokenKind.RESET else 0,
         )
         if reply.word == "rate_limited":
             let_in(window, reply)
@@ -176,7 +176,7 @@ class Links:
             return None
         return Link(self._sealer.seal(Token(kind, user, mailed_to, reply.text("link_id"), 0)), mailed_to)
 
-    def _open(self, kind: Kind, text: str) -> Token:
+    def _open(self, kind: TokenKind, text: str) -> Token:
         token = self._sealer.open(kind, text)
         if token is None:
             raise over()
@@ -185,22 +185,22 @@ class Links:
     def _keys(self, token: Token) -> dict[str, str]:
         return {**keys.person(token.user), "link": keys.link(token.user, _PURPOSES[token.kind][0])}
 
-    async def look(self, kind: Kind, text: str) -> Seen:
+    async def look(self, kind: TokenKind, text: str) -> LinkDetails:
         """What a link says. Raises Refused("invalid_request") for one that works no longer."""
         token = self._open(kind, text)
         reply = await self._scripts.run("read_link", self._keys(token), link_id=token.id)
         if reply.word == "over":
             raise over()
         if reply.word == "used":
-            return Seen(token.user, "", reply.text("email"), token.client, reply.text("target"), True)
+            return LinkDetails(token.user, "", reply.text("email"), token.client, reply.text("target"), True)
         warned = warned_of(reply)
-        return Seen(token.user, reply.text("name"), warned[0], token.client, reply.text("target"), False, warned)
+        return LinkDetails(token.user, reply.text("name"), warned[0], token.client, reply.text("target"), False, warned)
 
     async def confirm(self, session: Session, text: str, visitor: Visitor) -> str:
         """Confirms the address and returns where the person was going, or "". Only the person, signed in, can: whoever
         signs up with somebody else's address must not have it confirmed by its owner's click. Raises SignedOut,
         Refused("invalid_request")."""
-        token = self._open(Kind.CONFIRM, text)
+        token = self._open(TokenKind.CONFIRM, text)
         if token.user != session.user:
             raise _foreign()
         reply = await self._scripts.run(
@@ -220,14 +220,14 @@ class Links:
         """Sets the password; every session ends, and every other link. The address counts as confirmed; where it was
         not before, second step and passkeys go too, every app is disconnected, and that is True. Raises
         Refused("invalid_request"), HasherBusy."""
-        seen = await self.look(Kind.RESET, text)  # no hash is made for a link that is over
+        seen = await self.look(TokenKind.RESET, text)  # no hash is made for a link that is over
         if seen.used:
             raise over()
-        token = self._open(Kind.RESET, text)
+        token = self._open(TokenKind.RESET, text)
         hashed = await self._hasher.hash(password, known=True)
         reply = await self._scripts.run(
             "reset_password",
-            {**self._keys(token), **keys.telling(token.user[:3])},
+            {**self._keys(token), **keys.outbox_keys(token.user[:3])},
             link_id=token.id,
             member=keys.member(token.user),
             password=hashed,
@@ -241,11 +241,11 @@ class Links:
         if reply.word == "over":
             raise over()
         for client in reply.rows("left"):
-            self._numbers.disconnected(client.decode())
-            self._hints.add(token.user)
+            self._app_stats.disconnected(client.decode())
+            self._wakeup.add(token.user)
         return reply.number("claimed") == 1
 
-    async def change(self, session: Session, text: str, visitor: Visitor) -> Changed:
+    async def change(self, session: Session, text: str, visitor: Visitor) -> AddressChange:
         """Makes the address that the link was mailed to the person's.
 
         The entry in the index lies in another slot than the row: it is reserved (60 s), made to last, then the row is
@@ -254,11 +254,11 @@ class Links:
         SignedOut, Refused("invalid_request") for a link that is over, for an address that has an account by now, and
         for one change too many in a week.
         """
-        token = self._open(Kind.CHANGE, text)
+        token = self._open(TokenKind.CHANGE, text)
         if token.user != session.user:
             raise _foreign()
         user, new, undo_id = token.user, token.client, new_id()
-        seen = await self.look(Kind.CHANGE, text)
+        seen = await self.look(TokenKind.CHANGE, text)
         if seen.used and seen.email != new:
             raise over()
         if not (await self._addresses.reserve(new, user) and await self._addresses.keep(new, user)):
@@ -285,8 +285,8 @@ class Links:
         if old != new:
             await self._addresses.hold(old, user, ends)
         again = reply.word == "already"
-        undo = None if again or not ends else Link(self._sealer.seal(Token(Kind.UNDO, user, old, undo_id, 0)), old)
-        return Changed(old, new, again, undo, warned_of(reply))
+        undo = None if again or not ends else Link(self._sealer.seal(Token(TokenKind.UNDO, user, old, undo_id, 0)), old)
+        return AddressChange(old, new, again, undo, warned_of(reply))
 
 
 def over() -> Refused:

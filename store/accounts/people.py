@@ -18,15 +18,15 @@ from redis.asyncio import Redis
 from store import keys
 from store.accounts.addresses import Addresses
 from store.accounts.audit.security_log import SecurityLog
-from store.app_stats import Numbers
+from store.app_stats import AppStats
 from store.crypto.passwords import HasherBusy, PasswordHasher
-from store.crypto.seal import Kind, Sealer, Token, new_id, new_user_id
+from store.crypto.seal import Sealer, Token, TokenKind, new_id, new_user_id
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.lifetimes import INVITE
 from store.refused import Refused
 from store.results import Visitor, unheard
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.relay_wakeup import RelayWakeup
 
 NOBODY = "0" * 32
 TAKEN = "There is an account with this e-mail address already."
@@ -67,16 +67,16 @@ class People:
         sealer: Sealer,
         hasher: PasswordHasher,
         addresses: Addresses,
-        numbers: Numbers,
-        hints: Hints,
+        app_stats: AppStats,
+        wakeup: RelayWakeup,
         security: SecurityLog,
     ) -> None:
         self._client = client
         self._security = security
         self._scripts = scripts
         self._addresses = addresses
-        self._numbers = numbers
-        self._hints = hints
+        self._app_stats = app_stats
+        self._wakeup = wakeup
         self._sealer = sealer
         self._hasher = hasher
 
@@ -142,33 +142,33 @@ class People:
                 return replace(found, rehash=await self._hasher.hash(password, known=known))
         return found
 
-    async def delete(self, user: str, told: Callable[[int], None] = unheard) -> None:
+    async def delete(self, user: str, progress: Callable[[int], None] = unheard) -> None:
         """Deletes an account: its row first, with which every token and session is dead, then what hangs on it in
         bounded steps, then the address that the row named last. Cut short, it is on the list of those that
-        `finish_deletions` goes on with. `told` hears how many apps have been disconnected so far."""
+        `finish_deletions` goes on with. `progress` hears how many apps have been disconnected so far."""
         disconnected = 0
-        await self._scripts.run("begin_leaving", {"leaving": keys.LEAVING}, user_id=user)
+        await self._scripts.run("begin_leaving", {"leaving": keys.DELETIONS}, user_id=user)
         word = "more"
         while word == "more":
             reply = await self._scripts.run(
                 "delete_user",
-                keys.leaving(user),
+                keys.account_deletion(user),
                 member=keys.member(user),
                 prefix=keys.prefix(user),
                 shard=keys.shard_prefix(user),
                 steps=100,
             )
             for client in reply.rows("left"):
-                self._numbers.disconnected(client.decode())
+                self._app_stats.disconnected(client.decode())
                 disconnected += 1
-            told(disconnected)
+            progress(disconnected)
             word = reply.word
-        self._hints.add(user)
+        self._wakeup.add(user)
         for email in filter(None, (reply.text("email"), *map(bytes.decode, reply.rows("held")))):
             await self._addresses.release(email, user)
         with wrapped():
             await self._client.delete(keys.person(user)["leaving"])
-            await self._client.zrem(keys.LEAVING, user)
+            await self._client.zrem(keys.DELETIONS, user)
 
     async def half_deleted(self, user: str) -> bool:
         """Whether the deletion of this account was begun and not ended."""
@@ -182,14 +182,14 @@ class People:
     async def finish_deletions(self) -> None:
         """Goes on with the deletions that broke off. One that broke off before its first write is not done."""
         with wrapped():
-            begun: list[Any] = await self._client.zrange(keys.LEAVING, 0, -1)
+            begun: list[Any] = await self._client.zrange(keys.DELETIONS, 0, -1)
             seconds, _ = await self._client.time()
         for user in begun:
             if await self.half_deleted(user.decode()):
                 await self.delete(user.decode())
         with wrapped():
             # A younger one may be about to begin, in another process.
-            await self._client.zremrangebyscore(keys.LEAVING, "-inf", seconds - ABOUT_TO_BEGIN)
+            await self._client.zremrangebyscore(keys.DELETIONS, "-inf", seconds - ABOUT_TO_BEGIN)
 
     async def invite(self, email: str, target: str = "") -> str:
         """An invitation: a sealed text that lets whoever holds it sign up with this address, once, within 7 days, and
@@ -197,11 +197,11 @@ class People:
         invite_id = new_id()
         with wrapped():
             await self._client.set(keys.invite(email), f"{invite_id} {target}", px=INVITE)
-        return self._sealer.seal(Token(Kind.INVITE, NOBODY, email, invite_id, 0))
+        return self._sealer.seal(Token(TokenKind.INVITE, NOBODY, email, invite_id, 0))
 
     async def invited(self, invite: str) -> Invited | None:
         """What an invitation says, or None when it is over or was never given."""
-        token = self._sealer.open(Kind.INVITE, invite)
+        token = self._sealer.open(TokenKind.INVITE, invite)
         if token is None:
             return None
         with wrapped():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from store import keys
 from store.accounts.signin.sessions import Session
-from store.crypto.seal import Kind, Sealer, Token, new_id
+from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.memory import Headroom
 from store.engine.scripts import Scripts
 from store.lifetimes import RENAME
@@ -72,14 +72,14 @@ class Profiles:
     def address(self, profile: Profile) -> str:
         """The name under which the person's picture is served: sealed text and an extension. No I/O."""
         letters = "" if profile.picture else initials(profile.name)
-        token = Token(Kind.PICTURE, profile.user, letters, profile.picture or GENERATED, 0)
+        token = Token(TokenKind.PICTURE, profile.user, letters, profile.picture or GENERATED, 0)
         return f"{self._sealer.seal(token)}.{'webp' if profile.picture else 'svg'}"
 
     async def picture(self, address: str) -> Picture | None:
         """The picture that is served under this name; None for one that was replaced or never was, and for a person
         who is gone or disabled. What was not sealed here costs no I/O."""
         sealed, _, extension = address.rpartition(".")
-        token = self._sealer.open(Kind.PICTURE, sealed)
+        token = self._sealer.open(TokenKind.PICTURE, sealed)
         if token is None or extension != ("svg" if token.id == GENERATED else "webp"):
             return None
         own = "" if token.id == GENERATED else token.id

@@ -16,15 +16,15 @@ from store import keys, lifetimes
 from store.accounts.addresses import Addresses
 from store.accounts.links import FIRST_FACTOR, over
 from store.accounts.people import TAKEN
-from store.app_stats import Numbers
+from store.app_stats import AppStats
 from store.crypto.passwords import PasswordHasher
-from store.crypto.seal import Kind, Sealer, Token, fresh_epoch
+from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable
 from store.lifetimes import GRACE, UNDO_LINK
 from store.refused import Refused
 from store.results import Visitor, decoded, warned_of
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.relay_wakeup import RelayWakeup
 
 log = logging.getLogger("latchkey.accounts")
 
@@ -66,20 +66,20 @@ class Undoing:
         sealer: Sealer,
         hasher: PasswordHasher,
         addresses: Addresses,
-        numbers: Numbers,
-        hints: Hints,
+        app_stats: AppStats,
+        wakeup: RelayWakeup,
         owned: OwnApps,
     ) -> None:
         self._scripts = scripts
         self._sealer = sealer
         self._hasher = hasher
         self._addresses = addresses
-        self._numbers = numbers
-        self._hints = hints
+        self._app_stats = app_stats
+        self._wakeup = wakeup
         self._owned = owned
 
     def _open(self, text: str) -> Token:
-        token = self._sealer.open(Kind.UNDO, text)
+        token = self._sealer.open(TokenKind.UNDO, text)
         if token is None:
             raise over()
         return token
@@ -114,7 +114,7 @@ class Undoing:
         own = await self._owned.take_back(user, seen.since)
         reply = await self._scripts.run(
             "undo_change",
-            {**keys.leaving(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
+            {**keys.account_deletion(user), "window": keys.limit(user, f"{lifetimes.MAIL.name}-reset")},
             undo_id=token.id,
             password=hashed,
             doubt=UNDO_LINK,
@@ -139,6 +139,6 @@ class Undoing:
             log.warning("the apps of a person who took the account back were looked at before it, and not again")
         ended, lowered = decoded(reply.rows("left")), decoded(reply.rows("lowered"))
         for client in ended:
-            self._numbers.disconnected(client)
-        self._hints.add(user)
+            self._app_stats.disconnected(client)
+        self._wakeup.add(user)
         return replace(seen, new=reply.text("email"), warned=warned_of(reply), ended=ended, lowered=lowered, own=own)

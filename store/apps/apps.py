@@ -16,10 +16,10 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
-from store.apps.deletion import Retiring, Told
+from store.apps.deletion import OnProgress, Retiring
 from store.apps.registration import Registration, changed_by_owner, new_secret, rotated, secret_digest, without_secret
 from store.apps.tombstones import BY_OPERATOR, BY_OWNER, Remains, Tombstone
-from store.engine.background import beside
+from store.engine.background import background
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
 from store.lifetimes import APP_BEGUN
@@ -28,7 +28,7 @@ from store.names import check_client_id
 from store.refused import Refused
 from store.results import unheard
 from store.webhooks.deliveries import Deliveries
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.relay_wakeup import RelayWakeup
 
 log = logging.getLogger("latchkey.apps")
 
@@ -43,11 +43,11 @@ class Apps:
     """The registrations. A change shows within 5 s on every process, at once on the one that made it."""
 
     def __init__(
-        self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic, hints: Hints | None = None
+        self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic, wakeup: RelayWakeup | None = None
     ) -> None:
         self._client = client
         self._scripts = scripts
-        self.retiring = Retiring(client, scripts, Deliveries(scripts), hints or Hints())
+        self.retiring = Retiring(client, scripts, Deliveries(scripts), wakeup or RelayWakeup())
         self._clock = clock
         self.settle = CACHE_SECONDS
         self._cached: OrderedDict[str, tuple[float, Known]] = OrderedDict()
@@ -258,12 +258,12 @@ class Apps:
             if not await self._save(client_id, packed, stone.pack()):
                 raise StoreUnavailable("the registration changed meanwhile")
 
-    async def finish_deletion(self, client_id: str, told: Told = unheard, *, purge: bool = False) -> None:
+    async def finish_deletion(self, client_id: str, progress: OnProgress = unheard, *, purge: bool = False) -> None:
         """The rest, behind `begin_deletion`; may be begun again. Documents are kept for 30 days more, or freed with
-        `purge`. `told` hears how many shards are done, and of how many."""
+        `purge`. `progress` hears how many shards are done, and of how many."""
         # A process that has not heard of it may act on its copy a little longer; what comes of that ends as well.
         await asyncio.sleep(self.settle)
-        await (self.retiring.purge if purge else self.retiring.retire)(client_id, told)
+        await (self.retiring.purge if purge else self.retiring.retire)(client_id, progress)
 
     async def finish_deletions(self, age: int = 0) -> None:
         """Goes on with the deletions that were begun `age` ms ago and broke off; drops names of apps that are gone."""
@@ -317,7 +317,7 @@ class Apps:
 
     def following(self) -> AbstractAsyncContextManager[None]:
         """Runs `follow` beside the block."""
-        return beside(self.follow())
+        return background(self.follow())
 
 
 def _understood(packed: Any) -> tuple[bytes, Registration | None, Tombstone | None]:

@@ -21,28 +21,28 @@ from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable, wrapped
 from store.lifetimes import GRACE
 from store.results import unheard
-from store.webhooks.deliveries import Deliveries, Event, event_id_of
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.deliveries import Deliveries, WebhookEvent, event_id_of
+from store.webhooks.relay_wakeup import RelayWakeup
 
 PURGE_STEP = 100
 RETIRE_STEP = 50
 SHARDS_AT_ONCE = 256
 APP_DELETED = "app.deleted"
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Hears how many shards are done, and of how many."""
 
 
 class Retiring:
     """What happens to an app that has a tombstone. Every method raises StoreUnavailable."""
 
-    def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, hints: Hints) -> None:
+    def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, wakeup: RelayWakeup) -> None:
         self._client = client
         self._scripts = scripts
         self._deliveries = deliveries
-        self._hints = hints
+        self._wakeup = wakeup
 
-    async def retire(self, client_id: str, told: Told = unheard) -> None:
+    async def retire(self, client_id: str, progress: OnProgress = unheard) -> None:
         """Tells the app, ends every grant, and gives the tombstone its end. Of an app that left nobody anything the
         tombstone goes at once, and nothing is told. Does nothing for an app without a tombstone."""
         stone = await self._stone(client_id)
@@ -52,19 +52,19 @@ class Retiring:
         if not shards:
             return await self._clear(client_id)
         await self._tell(client_id, stone)
-        await self._end_grants(client_id, stone, shards, told)
+        await self._end_grants(client_id, stone, shards, progress)
         await self._bury(client_id)
 
-    async def purge(self, client_id: str, told: Told = unheard) -> None:
+    async def purge(self, client_id: str, progress: OnProgress = unheard) -> None:
         """Frees at once what the app left in each shard, then its deliveries, numbers and tombstone."""
         shards = await self.shards_of(client_id)
         for done, shard in enumerate(shards):
-            told(done, len(shards))
+            progress(done, len(shards))
             word = "more"
             while word == "more":
                 reply = await self._scripts.run(
                     "forget_app",
-                    {**keys.telling(shard), "app_users": keys.shard_app_users(shard, client_id)},
+                    {**keys.outbox_keys(shard), "app_users": keys.shard_app_users(shard, client_id)},
                     client=client_id,
                     people=keys.member_prefix(shard),
                     steps=PURGE_STEP,
@@ -82,7 +82,7 @@ class Retiring:
         # The tombstone outlives the list, and the owner's list the tombstone: a deletion that was cut short is found.
         with wrapped():
             await self._client.zrem(keys.APPS, client_id)
-        await self._scripts.run("remove_app", keys.numbers(client_id), expected=packed)
+        await self._scripts.run("remove_app", keys.app_stats(client_id), expected=packed)
         if stone.owner:
             with wrapped():
                 await self._client.zrem(keys.person(stone.owner)["apps"], client_id)
@@ -100,14 +100,14 @@ class Retiring:
             found += [shard for shard, one in zip(shards, there, strict=True) if one]
         return found
 
-    async def _end_grants(self, client_id: str, stone: Tombstone, shards: Sequence[str], told: Told) -> None:
+    async def _end_grants(self, client_id: str, stone: Tombstone, shards: Sequence[str], progress: OnProgress) -> None:
         for done, shard in enumerate(shards):
-            told(done, len(shards))
+            progress(done, len(shards))
             cursor = "0"
             while True:
                 reply = await self._scripts.run(
                     "retire_app",
-                    {**keys.telling(shard), "app_users": keys.shard_app_users(shard, client_id)},
+                    {**keys.outbox_keys(shard), "app_users": keys.shard_app_users(shard, client_id)},
                     client=client_id,
                     people=keys.member_prefix(shard),
                     cursor=cursor,
@@ -117,7 +117,7 @@ class Retiring:
                     lasts=LASTS,
                     event="app_ended_by_owner" if stone.by == BY_OWNER else "app_ended_by_operator",
                 )
-                self._hints.add(shard)
+                self._wakeup.add(shard)
                 cursor = reply.text("cursor")
                 if cursor == "0":
                     break
@@ -128,7 +128,9 @@ class Retiring:
             return
         digest = hashlib.sha256(f"{APP_DELETED} {client_id} {stone.deleted_at}".encode()).digest()[:16]
         said = {"reason": stone.by}
-        await self._deliveries.enqueue(Event(event_id_of(digest), APP_DELETED, client_id, "", stone.deleted_at, said))
+        await self._deliveries.enqueue(
+            WebhookEvent(event_id_of(digest), APP_DELETED, client_id, "", stone.deleted_at, said)
+        )
 
     async def _bury(self, client_id: str) -> None:
         for _ in range(10):
@@ -141,7 +143,7 @@ class Retiring:
             until = int(seconds) * 1000 + LASTS
             reply = await self._scripts.run(
                 "bury_app",
-                keys.numbers(client_id),
+                keys.app_stats(client_id),
                 expected=packed,
                 tombstone=replace(stone, until=until).pack(),
                 ends=until,

@@ -21,7 +21,7 @@ from store.accounts.signin.sessions import Session
 from store.apps.apps import Apps, client_id_of
 from store.apps.domains import proven
 from store.apps.registration import Registration, changed_by_owner, rotated, without_secret
-from store.apps.webhooks import Changed, Webhooks
+from store.apps.webhooks import WebhookChange, Webhooks
 from store.engine.memory import Headroom
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
@@ -160,7 +160,7 @@ class OwnedApps:
         if changed_by_owner(before, **changes) == before:
             return before
         ends = changes == {"status": "off"}
-        await self._note(session, client_id, event, visitor, confirmed=not ends, counted=not ends)
+        await self._note(session, client_id, event, visitor, reauthenticated=not ends, counted=not ends)
 
         def change(present: Registration) -> Registration:
             nonlocal before
@@ -177,7 +177,7 @@ class OwnedApps:
         _, present = await self.find(session, seen.client_id)
         now = await self._apps.now()
         proven(present, domain, seen, now)
-        await self._note(session, seen.client_id, "app_domain_verified", visitor, confirmed=False)
+        await self._note(session, seen.client_id, "app_domain_verified", visitor, reauthenticated=False)
         await self._apps.change(seen.client_id, lambda app: proven(app, domain, seen, now), session.user)
 
     async def rotate(self, session: Session, client_id: str, visitor: Visitor) -> tuple[Registration, str]:
@@ -196,7 +196,7 @@ class OwnedApps:
         await self._note(session, client_id, "app_secret_ended", visitor, counted=False)
         await self._apps.drop_secret(client_id, mark, by=session.user)
 
-    async def set_webhook(self, session: Session, client_id: str, url: str, visitor: Visitor) -> Changed:
+    async def set_webhook(self, session: Session, client_id: str, url: str, visitor: Visitor) -> WebhookChange:
         """Names the URL that events of an app are posted to, or none with an empty one. Raises SignedOut, Unproved,
         ValueError for a URL that may not be, Refused("not_found" or "rate_limited")."""
         _, present = await self.find(session, client_id)
@@ -206,7 +206,7 @@ class OwnedApps:
 
     async def rotate_webhook(
         self, session: Session, client_id: str, visitor: Visitor, *, mark: str, ends: str | None
-    ) -> Changed:
+    ) -> WebhookChange:
         """Gives the webhook of an app a new signing secret, if the newest still has this mark; of two that sign one
         `ends` ("newer" or "older"). Raises SignedOut, Unproved, Refused("not_found", "rate_limited",
         or "invalid_request" as `Webhooks.rotated`)."""
@@ -222,8 +222,8 @@ class OwnedApps:
         if session.user not in (registration.owner if registration else None, left_by):
             raise Refused("not_found", "You have no such app.")
         # Of a deletion that broke off and goes on, the confirmation was given when it began.
-        confirmed = registration is not None
-        await self._note(session, client_id, "app_deleted", visitor, confirmed=confirmed, counted=False)
+        reauthenticated = registration is not None
+        await self._note(session, client_id, "app_deleted", visitor, reauthenticated=reauthenticated, counted=False)
         await self._apps.begin_deletion(client_id, by=session.user)
 
     async def take_back(self, user: str, since: int) -> dict[str, str]:
@@ -262,10 +262,10 @@ class OwnedApps:
         event: str,
         visitor: Visitor,
         *,
-        confirmed: bool = True,
+        reauthenticated: bool = True,
         counted: bool = True,
     ) -> None:
-        """Before it is done, so that nothing is done unseen. `confirmed`: only where the person confirmed within 10
+        """Before it is done, so that nothing is done unseen. `reauthenticated`: only where the person did so within 10
         minutes; `counted`: only where the window has a place. What ends something needs none: it ends at most what was
         begun with a place. Raises SignedOut, Unproved, Refused("rate_limited")."""
         known = session.keys()
@@ -276,7 +276,7 @@ class OwnedApps:
             event=event,
             client=client_id,
             idle=self._idle,
-            proof=PROOF if confirmed else "",
+            proof=PROOF if reauthenticated else "",
             limit=CHANGE_APP.limit if counted else "",
             period=CHANGE_APP.period,
             **visitor.fields(),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from store.accounts.signin.factors import OwnFactors
-from store.accounts.signin.passkeys import Answer, Party
-from store.accounts.signin.reauth import Confirming, NotShown
+from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty
+from store.accounts.signin.reauth import Reauth, ReauthFailed
 from store.accounts.signin.sessions import Session, Sessions
 from store.apps.owned import OwnedApps
 from store.apps.registration import Registration
@@ -14,7 +14,7 @@ from store.names import same_name
 from store.results import Visitor
 
 
-class TypedForApp(NamedTuple):
+class AppDeletionForm(NamedTuple):
     """What was typed: the app's name, which says that the deletion is meant; `code` may be empty."""
 
     name: str
@@ -33,22 +33,22 @@ class Ended(NamedTuple):
 class AppEnding:
     """Each method raises SignedOut, and Refused("not_found") for an app of somebody else."""
 
-    def __init__(self, owned: OwnedApps, sessions: Sessions, factors: OwnFactors, confirming: Confirming) -> None:
+    def __init__(self, owned: OwnedApps, sessions: Sessions, factors: OwnFactors, reauth: Reauth) -> None:
         self._owned = owned
         self._sessions = sessions
         self._factors = factors
-        self._confirming = confirming
+        self._reauth = reauth
 
     async def challenge(self, session: Session, client_id: str) -> tuple[str, list[str]]:
         """A challenge for a passkey that deletes this app, and the passkeys of the person that may answer it."""
         await self._owned.find(session, client_id)
-        return await self._confirming.challenge(session, _purpose(client_id))
+        return await self._reauth.challenge(session, _purpose(client_id))
 
-    async def with_password(self, session: Session, client_id: str, typed: TypedForApp, visitor: Visitor) -> Ended:
-        """Deletes the app for the password and, where the person has a second step, a code. Raises NotShown,
+    async def with_password(self, session: Session, client_id: str, typed: AppDeletionForm, visitor: Visitor) -> Ended:
+        """Deletes the app for the password and, where the person has a second step, a code. Raises ReauthFailed,
         Refused("rate_limited"), HasherBusy."""
         app = await self._meant(session, client_id, typed.name)
-        cookie = await self._confirming.with_password(session, typed.password, typed.code, visitor)
+        cookie = await self._reauth.with_password(session, typed.password, typed.code, visitor)
         return await self._end(app, cookie, visitor)
 
     async def with_passkey(
@@ -56,22 +56,22 @@ class AppEnding:
         session: Session,
         client_id: str,
         typed: str,
-        party: Party,
+        relying_party: RelyingParty,
         challenge: str | None,
-        answer: Answer,
+        answer: PasskeyResponse,
         visitor: Visitor,
     ) -> Ended:
-        """Deletes the app for the answer of a passkey, which checked who holds it. Raises NotShown."""
+        """Deletes the app for the answer of a passkey, which checked who holds it. Raises ReauthFailed."""
         app = await self._meant(session, client_id, typed)
         purpose = _purpose(client_id)
-        cookie = await self._confirming.with_passkey(session, party, challenge, answer, visitor, purpose=purpose)
+        cookie = await self._reauth.with_passkey(session, relying_party, challenge, answer, visitor, purpose=purpose)
         return await self._end(app, cookie, visitor)
 
     async def _meant(self, session: Session, client_id: str, typed: str) -> Registration:
-        """The app. Raises NotShown unless its name was typed."""
+        """The app. Raises ReauthFailed unless its name was typed."""
         _, app = await self._owned.find(session, client_id)
         if not same_name(typed, app.name):
-            raise NotShown("confirm", "That is not the app's name.")
+            raise ReauthFailed("confirm", "That is not the app's name.")
         return app
 
     async def _end(self, app: Registration, cookie: str, visitor: Visitor) -> Ended:

@@ -17,7 +17,7 @@ from store import keys
 from store.apps.apps import Apps
 from store.apps.domains import FILE_BYTES, PATH, File, is_due, rechecked
 from store.apps.registration import Registration
-from store.engine.background import beside
+from store.engine.background import background
 from store.errors import StoreError, wrapped
 from store.lifetimes import APP_BEGUN, APPS_SWEEP
 from store.refused import Refused
@@ -72,7 +72,7 @@ class AppSweep:
 
     def sweeping(self) -> AbstractAsyncContextManager[None]:
         """Finishes every deletion that is open at the start, then sweeps beside the block."""
-        return beside(self._keep_sweeping())
+        return background(self._keep_sweeping())
 
     async def _keep_sweeping(self) -> None:
         work: Callable[[], Awaitable[None]] = self._apps.finish_deletions

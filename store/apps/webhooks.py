@@ -29,7 +29,7 @@ _LETTERS = string.ascii_letters + string.digits
 _LENGTH = 44  # base64 of 33 bytes
 
 
-class Changed(NamedTuple):
+class WebhookChange(NamedTuple):
     """A registration that was changed, with the signing secret that was made for it, if one was."""
 
     registration: Registration
@@ -64,23 +64,23 @@ class Webhooks:
         self._apps = apps
         self._secrets = secrets
 
-    def begun(self, app: Registration, secret: str | None = None) -> Changed:
+    def begun(self, app: Registration, secret: str | None = None) -> WebhookChange:
         """A registration that is about to be created, with a signing secret where it names a URL: the one that is
         given, or a new one, which is returned."""
         if not app.webhook_url or app.webhook_secrets:
-            return Changed(app, None)
+            return WebhookChange(app, None)
         secret = secret or new_webhook_secret()
         sealed = self._secrets.seal(app.client_id, secret.encode())
-        return Changed(replace(app, webhook_secrets=(sealed,)), secret)
+        return WebhookChange(replace(app, webhook_secrets=(sealed,)), secret)
 
-    async def set_url(self, client_id: str, url: str, *, by: str | None = None) -> Changed:
+    async def set_url(self, client_id: str, url: str, *, by: str | None = None) -> WebhookChange:
         """Names the URL, or none with an empty one; an app that had no secret gets one. Where `by` is given, only for
         an app that this person owns. Raises Refused("not_found"), ValueError for a URL that may not be."""
         return await self._change(client_id, lambda app, _: self.begun(replace(app, webhook_url=url)), by)
 
     async def rotate(
         self, client_id: str, *, by: str | None = None, mark: str | None = None, ends: str | None = "older"
-    ) -> Changed:
+    ) -> WebhookChange:
         """Gives the app a new signing secret; the one before it signs too for a day. Where two sign already, one of
         them `ends` at once: the "older" or the "newer". With a `mark` only if the newest still has it, so that what is
         sent twice is done once. Raises Refused("not_found", or as `rotated`)."""
@@ -112,7 +112,7 @@ class Webhooks:
         app = await self._apps.remembered(client_id)
         return app if isinstance(app, Remains) or (app and app.active) else None
 
-    def rotated(self, app: Registration, now: int, mark: str | None, ends: str | None) -> Changed:
+    def rotated(self, app: Registration, now: int, mark: str | None, ends: str | None) -> WebhookChange:
         """The registration with a new secret in front, at a time (epoch ms). Raises Refused("invalid_request") where
         there is no URL, the newest secret has another mark, or two sign and it is not said which of them ends."""
         if not app.webhook_url:
@@ -125,9 +125,11 @@ class Webhooks:
         kept = app.webhook_secrets[1:2] if two_sign and ends == "newer" else app.webhook_secrets[:1]
         secret = new_webhook_secret()
         sealed = (self._secrets.seal(app.client_id, secret.encode()), *kept)
-        return Changed(replace(app, webhook_secrets=sealed, webhook_rotated_at=now), secret)
+        return WebhookChange(replace(app, webhook_secrets=sealed, webhook_rotated_at=now), secret)
 
-    async def _change(self, client_id: str, change: Callable[[Registration, int], Changed], by: str | None) -> Changed:
+    async def _change(
+        self, client_id: str, change: Callable[[Registration, int], WebhookChange], by: str | None
+    ) -> WebhookChange:
         now = await self._apps.now()
         made: list[str | None] = []
 
@@ -137,7 +139,7 @@ class Webhooks:
             return registration
 
         registration = await self._apps.change(client_id, changed, by)
-        return Changed(registration, made[-1])
+        return WebhookChange(registration, made[-1])
 
 
 def newest_mark(app: Registration) -> str:

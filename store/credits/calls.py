@@ -9,7 +9,7 @@ from typing import NoReturn
 import msgpack
 
 from store import keys
-from store.app_stats import Numbers
+from store.app_stats import AppStats
 from store.credits.credits import Bookkeeping
 from store.crypto.cipher import Cipher
 from store.crypto.seal import fingerprint, new_id
@@ -41,7 +41,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallEstimate:
     """What a call is held for. `input_tokens` is an upper bound; without `least_output` tokens the call makes no sense;
     `lasts` is the time in ms after which the hold ends by itself, more than the call may take. `key` is the
     idempotency key, `body` the request it stands for."""
@@ -64,7 +64,7 @@ class Hold:
 
     user: str
     client: str
-    asked: Asked
+    estimate: CallEstimate
     output_tokens: int
     amount: int
     window: Window
@@ -73,12 +73,12 @@ class Hold:
     @property
     def hold_id(self) -> str:
         """The id under which the hold stands, and its charge in the ledger."""
-        return self.asked.hold_id
+        return self.estimate.hold_id
 
     @property
     def keyed(self) -> bool:
         """Whether the call has an idempotency key."""
-        return self.asked.key is not None
+        return self.estimate.key is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredReply:
     """A reply: the charge is told between `head` and `tail`, which are bytes of the media type."""
 
     media_type: str
@@ -99,10 +99,10 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedCall:
     """The same idempotency key was used before: the reply of then, which is not charged again."""
 
-    kept: Kept
+    stored: StoredReply
     charge: Charge
     window: Window
     reads_credits: bool = False
@@ -111,8 +111,8 @@ class Replayed:
 class Calls:
     """The life of a hold, one script a step."""
 
-    def __init__(self, scripts: Scripts, cipher: Cipher, books: Bookkeeping, numbers: Numbers | None = None) -> None:
-        self._numbers = numbers
+    def __init__(self, scripts: Scripts, cipher: Cipher, books: Bookkeeping, app_stats: AppStats | None = None) -> None:
+        self._app_stats = app_stats
         self._scripts = scripts
         self._cipher = cipher
         self._books = books
@@ -130,7 +130,9 @@ class Calls:
         as `check`."""
         return await check_token(self._scripts, caller, needed, AI)
 
-    async def hold(self, caller: Caller, needed: str, asked: Asked, *, counted: bool = False) -> Hold | Replayed:
+    async def hold(
+        self, caller: Caller, needed: str, estimate: CallEstimate, *, counted: bool = False
+    ) -> Hold | ReplayedCall:
         """Lets a call in and holds the most it can cost, or answers with the reply of before. Raises
         Refused("invalid_token", "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit",
         "idempotency_in_progress", "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable: a hold that
@@ -141,44 +143,44 @@ class Calls:
             {
                 **keys.token(caller.user, caller.client, caller.family, caller.generation),
                 **keys.credits(caller.user),
-                **keys.idempotency(caller.user, caller.client, fingerprint(asked.key or "")),
+                **keys.idempotency(caller.user, caller.client, fingerprint(estimate.key or "")),
                 "window": keys.limit(caller.user, AI.name),
             },
             needed=caller.may(needed),
             limit=AI.limit,
             period=AI.period,
             client=caller.client,
-            hold=asked.hold_id,
-            input=asked.input_tokens,
-            least=asked.least_output,
-            output=asked.output_tokens,
-            input_price=asked.price.input,
-            output_price=asked.price.output,
-            hold_ttl=asked.lasts,
+            hold=estimate.hold_id,
+            input=estimate.input_tokens,
+            least=estimate.least_output,
+            output=estimate.output_tokens,
+            input_price=estimate.price.input,
+            output_price=estimate.price.output,
+            hold_ttl=estimate.lasts,
             most=self.most_each,
             reads=caller.may("credits:read"),
-            digest="" if asked.key is None else hashlib.sha256(asked.body).hexdigest()[:32],
+            digest="" if estimate.key is None else hashlib.sha256(estimate.body).hexdigest()[:32],
             counted="1" if counted else "",
         )
         window = admitted(reply, AI, needed)
         if reply.word == "replayed":
             charge = Charge(reply.number("charged"), reply.number("left"))
-            kept = self._open(caller, asked.key or "", reply.raw("sealed"))
-            return Replayed(kept, charge, window, reply.number("reads") == 1)
+            stored = self._open(caller, estimate.key or "", reply.raw("sealed"))
+            return ReplayedCall(stored, charge, window, reply.number("reads") == 1)
         if reply.word != "held":
             _refuse(reply.word, window)
         # The request is long, and only its digest was needed.
-        asked = replace(asked, body=b"")
+        estimate = replace(estimate, body=b"")
         output, amount, reads = reply.number("output"), reply.number("amount"), reply.number("reads") == 1
-        return Hold(caller.user, caller.client, asked, output, amount, window, reads)
+        return Hold(caller.user, caller.client, estimate, output, amount, window, reads)
 
     async def settle(
-        self, hold: Hold, input_tokens: int, output_tokens: int, reply: Kept | None = None
+        self, hold: Hold, input_tokens: int, output_tokens: int, reply: StoredReply | None = None
     ) -> Charge | None:
         """Charges what was used, never more than was held, and keeps the reply under the call's key where there is one.
         None when the hold has ended by itself: then nothing was charged. May be called again when the answer was
         lost."""
-        asked, key = hold.asked, fingerprint(hold.asked.key or "")
+        estimate, key = hold.estimate, fingerprint(hold.estimate.key or "")
         answer = await self._scripts.run(
             "settle_hold",
             {
@@ -188,12 +190,12 @@ class Calls:
             },
             client=hold.client,
             hold=hold.hold_id,
-            model=asked.model,
+            model=estimate.model,
             input=_counted(input_tokens),
             output=_counted(output_tokens),
-            input_price=asked.price.input,
-            output_price=asked.price.output,
-            price_version=asked.price.version,
+            input_price=estimate.price.input,
+            output_price=estimate.price.output,
+            price_version=estimate.price.version,
             keyed="1" if hold.keyed else "",
             sealed=self._seal(hold, reply) if reply and hold.keyed else b"",
             name=f"{hold.client}:{key}",
@@ -206,34 +208,34 @@ class Calls:
         if answer.word == "ended":
             return None
         charge = Charge(answer.number("charged"), answer.number("left"))
-        if self._numbers is not None:
-            self._numbers.spent(hold.client, charge.charged)
+        if self._app_stats is not None:
+            self._app_stats.spent(hold.client, charge.charged)
         return charge
 
     async def release(self, hold: Hold) -> None:
         """Ends a hold without a charge; its idempotency key may be used again. May be called again."""
-        await self._release(hold.user, hold.client, hold.asked)
+        await self._release(hold.user, hold.client, hold.estimate)
 
-    async def abandon(self, caller: Caller, asked: Asked) -> None:
+    async def abandon(self, caller: Caller, estimate: CallEstimate) -> None:
         """Ends the hold of a call whose answer was lost, if it was placed."""
-        await self._release(caller.user, caller.client, asked)
+        await self._release(caller.user, caller.client, estimate)
 
-    async def _release(self, user: str, client: str, asked: Asked) -> None:
+    async def _release(self, user: str, client: str, estimate: CallEstimate) -> None:
         await self._scripts.run(
             "release_hold",
-            {**keys.credits(user), **keys.idempotency(user, client, fingerprint(asked.key or ""))},
-            hold=asked.hold_id,
+            {**keys.credits(user), **keys.idempotency(user, client, fingerprint(estimate.key or ""))},
+            hold=estimate.hold_id,
         )
 
-    def _seal(self, hold: Hold, reply: Kept) -> bytes:
+    def _seal(self, hold: Hold, reply: StoredReply) -> bytes:
         packed: bytes = msgpack.packb([reply.media_type, reply.head, reply.tail])
         if len(packed) > MAX_REPLY_BYTES:
             return b""
-        return self._cipher.seal(hold.user, hold.client, _address(hold.asked.key or ""), packed)
+        return self._cipher.seal(hold.user, hold.client, _address(hold.estimate.key or ""), packed)
 
-    def _open(self, caller: Caller, key: str, sealed: bytes) -> Kept:
+    def _open(self, caller: Caller, key: str, sealed: bytes) -> StoredReply:
         packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
-        return Kept(*msgpack.unpackb(packed))
+        return StoredReply(*msgpack.unpackb(packed))
 
 
 def _counted(tokens: int) -> int:

@@ -60,7 +60,7 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """A line of the ledger. `kind` is `grant` or `charge`; `paid` the balance after it; what a charge is for stands in
     client, model, tokens, price version and hold; `reason` belongs to a grant."""
 
@@ -79,7 +79,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class OpenHold:
     """A hold that stands: for which app, how much, and when it ends by itself."""
 
     client: str
@@ -96,8 +96,8 @@ class Account:
     held: int
     opening: int
     opening_at: datetime | None
-    holds: tuple[Holding, ...]
-    entries: tuple[Entry, ...]
+    holds: tuple[OpenHold, ...]
+    entries: tuple[LedgerEntry, ...]
 
     @property
     def spendable(self) -> int:
@@ -271,16 +271,16 @@ def _account(reply: Reply) -> Account:
         reply.number("held"),
         reply.number("opening"),
         at(opening_at) if opening_at else None,
-        tuple(Holding(client.decode(), int(amount), at(int(ends))) for client, amount, ends in reply.rows("standing")),
+        tuple(OpenHold(client.decode(), int(amount), at(int(ends))) for client, amount, ends in reply.rows("standing")),
         tuple(_entry(row) for row in reply.rows("entries")),
     )
 
 
-def _entry(row: list[object]) -> Entry:
+def _entry(row: list[object]) -> LedgerEntry:
     entry_id, flat = row
     assert isinstance(entry_id, bytes) and isinstance(flat, list)
     fields = {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}
-    return Entry(
+    return LedgerEntry(
         entry_id.decode(),
         at(int(entry_id.partition(b"-")[0])),
         fields["kind"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from store.credits.credits import CURRENCY, ENTRIES_AT_ONCE, SCALE, Account, Balance, Credits, Entry
+from store.credits.credits import CURRENCY, ENTRIES_AT_ONCE, SCALE, Account, Balance, Credits, LedgerEntry
 from store.moments import timestamp
 
 
@@ -43,7 +43,7 @@ def holds_record(account: Account) -> list[dict[str, Any]]:
     ]
 
 
-def entry_record(entry: Entry) -> dict[str, Any]:
+def entry_record(entry: LedgerEntry) -> dict[str, Any]:
     """A line of the ledger."""
     return {
         "at": timestamp(entry.at),

@@ -32,7 +32,7 @@ _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 
 
-class Kind(enum.Enum):
+class TokenKind(enum.Enum):
     """What a sealed string is for. It is authenticated, so one kind never opens as another."""
 
     ACCESS = "at"
@@ -62,7 +62,7 @@ class Kind(enum.Enum):
 class Token(NamedTuple):
     """What a sealed string says; none of it is visible to its bearer."""
 
-    kind: Kind
+    kind: TokenKind
     user: str
     """32 lower-case hex digits (16 bytes)."""
     client: str
@@ -85,7 +85,7 @@ class Sealer:
         """Return the one string of this token. Raises ValueError for a token whose fields are out of their ranges."""
         return self.seal_as((token.kind,), token)[0]
 
-    def seal_as(self, kinds: Sequence[Kind], token: Token) -> list[str]:
+    def seal_as(self, kinds: Sequence[TokenKind], token: Token) -> list[str]:
         """Return the strings of tokens that differ in their kind alone. Raises ValueError as `seal`."""
         payload = _pack(token)
         if self._keys.ring is not self._ring:
@@ -97,7 +97,7 @@ class Sealer:
             for kind in kinds
         ]
 
-    def open(self, kind: Kind, text: str) -> Token | None:
+    def open(self, kind: TokenKind, text: str) -> Token | None:
         """Return what `text` says, or None for anything this service did not seal as this kind, character by character.
 
         Never raises, whatever the string.
@@ -185,6 +185,6 @@ def _decode_id(text: str) -> bytes:
     return raw
 
 
-def _unpack(kind: Kind, payload: bytes) -> Token:
+def _unpack(kind: TokenKind, payload: bytes) -> Token:
     user, raw_id, generation = _FIXED.unpack_from(payload)
     return Token(kind, user.hex(), payload[_FIXED.size :].decode(), _encode(raw_id).decode(), generation)

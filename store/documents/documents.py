@@ -92,7 +92,7 @@ def document_record(found: Metadata, *, with_collection: bool = True) -> dict[st
     }
 
 
-class Page(NamedTuple):
+class DocumentPage(NamedTuple):
     """A page of a collection. `content` goes with the items where it was asked for; `more` says that others follow."""
 
     items: tuple[tuple[Metadata, bytes | None], ...]
@@ -231,7 +231,7 @@ class Documents:
         after: str = "",
         most: int = 50,
         content: bool = False,
-    ) -> tuple[Page, Window]:
+    ) -> tuple[DocumentPage, Window]:
         """A page of a collection in id order: ids that begin with `prefix`, after the id `after`, at most `most`.
         With content a page ends with the document that takes it past 1 MiB."""
         reply, window = await self._run(
@@ -251,7 +251,7 @@ class Documents:
             found = metadata_of(row)
             opened = self._cipher.open(caller.user, caller.client, found.name, row[5]) if content else None
             items.append((found, opened))
-        return Page(tuple(items), reply.number("more") == 1), window
+        return DocumentPage(tuple(items), reply.number("more") == 1), window
 
     async def usage(self, caller: Caller, needed: str) -> tuple[Usage, Window]:
         """What the app keeps for the person."""

@@ -20,7 +20,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from store import keys
-from store.engine.background import beside
+from store.engine.background import background
 from store.engine.scripts import Scripts
 from store.errors import StoreError, wrapped
 from store.lifetimes import DAY, MINUTE
@@ -157,7 +157,7 @@ class Hosting:
     async def flushing(self) -> AsyncIterator[None]:
         """Flushes and counts beside the block, and flushes once more behind it."""
         try:
-            async with beside(self._keep_flushing()), beside(self._keep_counting()):
+            async with background(self._keep_flushing()), background(self._keep_counting()):
                 yield
         finally:
             await self._quietly(self.flush())

@@ -16,7 +16,7 @@ from store.lifetimes import PROOF
 from store.moments import at
 from store.refused import Refused, refuse_signed_out, refuse_unproved
 from store.results import Profile, Visitor, profile_of
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.relay_wakeup import RelayWakeup
 
 EXPORT_DOCUMENTS = 200
 EXPORT_BYTES = 256 * 2**10
@@ -24,7 +24,7 @@ DELETED_AT_ONCE = 200
 # Above every name: none holds a character beyond "~".
 PAST_ALL = "\x7f"
 
-Held = tuple[Metadata, bytes]
+SealedDocument = tuple[Metadata, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class Listing:
     more: bool
 
 
-class Holdings:
+class PersonDocuments:
     """The person's side of hosted documents. `idle` is the idle lifetime of a session in ms. What takes a session
     raises SignedOut, and Refused("not_found") for an app that keeps nothing for the person."""
 
-    def __init__(self, scripts: Scripts, cipher: Cipher, hints: Hints, idle: int) -> None:
+    def __init__(self, scripts: Scripts, cipher: Cipher, wakeup: RelayWakeup, idle: int) -> None:
         self._scripts = scripts
         self._cipher = cipher
-        self._hints = hints
+        self._wakeup = wakeup
         self._idle = idle
 
     async def _run(self, script: str, session: Session, client: str, missing: str, /, **args: Value) -> Reply:
@@ -55,7 +55,7 @@ class Holdings:
             {
                 **session.keys(),
                 **keys.hosted(session.user, client),
-                **keys.telling(session.user[:3]),
+                **keys.outbox_keys(session.user[:3]),
                 "grant": keys.grant(session.user, client),
             },
             idle=self._idle,
@@ -122,7 +122,7 @@ class Holdings:
             proof=PROOF,
             **visitor.fields(),
         )
-        self._hints.add(session.user)
+        self._wakeup.add(session.user)
 
     async def delete_all(self, session: Session, client: str, visitor: Visitor) -> int:
         """Deletes every document of the app in bounded steps and returns how many. Cut short, it can be begun
@@ -142,10 +142,12 @@ class Holdings:
                 **visitor.fields(),
             )
             word, deleted = reply.word, deleted + reply.number("deleted")
-        self._hints.add(session.user)
+        self._wakeup.add(session.user)
         return deleted
 
-    async def export(self, session: Session, client: str, visitor: Visitor) -> AsyncGenerator[tuple[Held, ...], None]:
+    async def export(
+        self, session: Session, client: str, visitor: Visitor
+    ) -> AsyncGenerator[tuple[SealedDocument, ...], None]:
         """Every document of the app in pages of bounded size, in order; an app without any gives one empty page."""
         after, more = "", True
         while more:
@@ -165,7 +167,7 @@ class Holdings:
             yield page
             more, after = reply.number("more") == 1, page[-1][0].name if page else ""
 
-    async def copy(self, user: str, client: str) -> AsyncGenerator[tuple[Held, ...], None]:
+    async def copy(self, user: str, client: str) -> AsyncGenerator[tuple[SealedDocument, ...], None]:
         """The same for the operator, who needs no session."""
         after, more = "", True
         while more:
@@ -181,7 +183,7 @@ class Holdings:
             yield page
             more, after = reply.number("more") == 1, page[-1][0].name if page else ""
 
-    def _opened(self, user: str, client: str, reply: Reply) -> tuple[Held, ...]:
+    def _opened(self, user: str, client: str, reply: Reply) -> tuple[SealedDocument, ...]:
         found = ((metadata_of(row), row[5]) for row in reply.rows("rows"))
         return tuple((held, self._cipher.open(user, client, held.name, sealed)) for held, sealed in found)
 

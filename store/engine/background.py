@@ -9,7 +9,7 @@ from typing import Any
 
 
 @contextlib.asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Runs `work` beside the block, and cancels it behind the block."""
     task = asyncio.ensure_future(work)
     try:

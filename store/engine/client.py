@@ -11,8 +11,8 @@ from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from store.engine.pipeline import Lane
-from store.engine.replicas import Confirmed, Wait, WaitingLanes
+from store.engine.pipeline import PipelinedConnection
+from store.engine.replicas import AcknowledgedScripts, Wait, WaitingConnections
 
 POOL_WAIT: Final = 2.0
 """Seconds a call waits for a free connection before the store counts as unavailable."""
@@ -52,9 +52,9 @@ class Client(Redis):
     """redis-py's client, but for scripts and GET: those share a pipelined connection, many in one write. Scripts
     that wait for replicas have connections of their own."""
 
-    lane: Lane
-    waiting: WaitingLanes | None = None
-    _lane_timeout: float
+    pipelined: PipelinedConnection
+    waiting: WaitingConnections | None = None
+    _call_timeout: float
 
     @classmethod
     def on(cls, pool: BlockingConnectionPool, timeout: float) -> Client:
@@ -62,36 +62,36 @@ class Client(Redis):
         pool.make_connection()
         client = cls(connection_pool=pool)
         client.auto_close_connection_pool = True
-        client.lane = Lane(pool.make_connection, timeout)
-        client._lane_timeout = timeout
+        client.pipelined = PipelinedConnection(pool.make_connection, timeout)
+        client._call_timeout = timeout
         return client
 
-    def confirmed(self, wait: Wait) -> Confirmed:
+    def acknowledged(self, wait: Wait) -> AcknowledgedScripts:
         """Runs scripts whose answers count once replicas have what they wrote."""
         connect = self.connection_pool.make_connection
-        self.waiting = waiting = WaitingLanes(connect, self._lane_timeout, wait)
-        return Confirmed(lambda _, *words: waiting.call(*words))
+        self.waiting = waiting = WaitingConnections(connect, self._call_timeout, wait)
+        return AcknowledgedScripts(lambda _, *words: waiting.call(*words))
 
     @property
-    def lanes(self) -> tuple[Lane, ...]:
+    def pipelined_connections(self) -> tuple[PipelinedConnection, ...]:
         """All there are."""
-        return (self.lane, *(self.waiting.lanes if self.waiting else ()))
+        return (self.pipelined, *(self.waiting.connections if self.waiting else ()))
 
     def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
         """The script's reply."""
-        return self.lane.call(b"EVALSHA", sha, numkeys, *keys_and_args)
+        return self.pipelined.call(b"EVALSHA", sha, numkeys, *keys_and_args)
 
     def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
         """The script's reply."""
-        return self.lane.call(b"EVAL", script, numkeys, *keys_and_args)
+        return self.pipelined.call(b"EVAL", script, numkeys, *keys_and_args)
 
     def get(self, name: Any) -> Awaitable[Any]:
         """The value of a key."""
-        return self.lane.call(b"GET", name)
+        return self.pipelined.call(b"GET", name)
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
         """Closes the pipelined connections too."""
-        await self.lane.close()
+        await self.pipelined.close()
         if self.waiting:
             await self.waiting.close()
         await super().aclose(close_connection_pool)

@@ -1,4 +1,4 @@
-"""A cluster: redis-py knows its nodes and which of them owns a slot; each command travels on the connection of its node.
+"""A cluster: redis-py knows its nodes and who owns a slot; every command travels on the connection of its node.
 
 In redis-py's own client one node that is away makes every next command wait until the slots are read anew, and an
 ASKING may go over another connection than the command it is for. Here a node that is slow or away fails the calls to
@@ -22,8 +22,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from store.engine.client import connection_options, no_retry
-from store.engine.pipeline import Lane
-from store.engine.replicas import Confirmed, Wait, WaitingLanes
+from store.engine.pipeline import PipelinedConnection
+from store.engine.replicas import AcknowledgedScripts, Wait, WaitingConnections
 from store.engine.urls import hosts_of
 
 log = logging.getLogger("latchkey.store")
@@ -51,8 +51,8 @@ class Cluster(RedisCluster):
     def __init__(self, hosts: list[tuple[str, int]], timeout: float, **options: Any) -> None:
         self._hosts = hosts
         self._timeout = timeout
-        self._lanes: dict[str, Lane] = {}
-        self._waiting: dict[str, WaitingLanes] = {}
+        self._pipelined: dict[str, PipelinedConnection] = {}
+        self._waiting: dict[str, WaitingConnections] = {}
         self._wait: Wait | None = None
         self._turn = 0
         self._stale = False
@@ -82,9 +82,12 @@ class Cluster(RedisCluster):
                 self.nodes_manager.move_node_to_end_of_cached_nodes(primaries[0].name)
 
     @property
-    def lanes(self) -> tuple[Lane, ...]:
+    def pipelined_connections(self) -> tuple[PipelinedConnection, ...]:
         """All there are."""
-        return (*self._lanes.values(), *(lane for waiting in self._waiting.values() for lane in waiting.lanes))
+        return (
+            *self._pipelined.values(),
+            *(pipelined for waiting in self._waiting.values() for pipelined in waiting.connections),
+        )
 
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
         """The script's reply."""
@@ -94,10 +97,10 @@ class Cluster(RedisCluster):
         """The script's reply."""
         return await self._run(keys_and_args[0], "EVAL", script, numkeys, *keys_and_args)
 
-    def confirmed(self, wait: Wait) -> Confirmed:
+    def acknowledged(self, wait: Wait) -> AcknowledgedScripts:
         """Runs scripts whose answers count once replicas of their node have what they wrote."""
         self._wait = wait
-        return Confirmed(partial(self._run, waits=True))
+        return AcknowledgedScripts(partial(self._run, waits=True))
 
     async def _run(self, key: str, *words: Any, waits: bool = False) -> Any:
         """A script, at the node that owns the slot of its first key."""
@@ -143,9 +146,9 @@ class Cluster(RedisCluster):
         for pause in (*PAUSES, None):
             try:
                 if asked is None:
-                    return await (self._waiting_lanes(node) if waits else self._lane(node)).call(*words)
-                lane = self._lane(asked)
-                return (await asyncio.gather(lane.call("ASKING"), lane.call(*words)))[1]
+                    return await (self._waiting_to(node) if waits else self._pipelined_to(node)).call(*words)
+                pipelined = self._pipelined_to(asked)
+                return (await asyncio.gather(pipelined.call("ASKING"), pipelined.call(*words)))[1]
             except MovedError as error:
                 self.nodes_manager.slots_cache.setdefault(error.slot_id, [])
                 await self.nodes_manager.move_slot(error)
@@ -168,24 +171,24 @@ class Cluster(RedisCluster):
         found = self.get_node(host=host, port=port)
         return found or ClusterNode(host, port, **self.nodes_manager.connection_kwargs)
 
-    def _lane(self, node: ClusterNode) -> Lane:
-        lane = self._lanes.get(node.name)
-        if lane is None:
-            lane = self._lanes[node.name] = Lane(_opening(node), self._timeout)
-        return lane
+    def _pipelined_to(self, node: ClusterNode) -> PipelinedConnection:
+        pipelined = self._pipelined.get(node.name)
+        if pipelined is None:
+            pipelined = self._pipelined[node.name] = PipelinedConnection(_opening(node), self._timeout)
+        return pipelined
 
-    def _waiting_lanes(self, node: ClusterNode) -> WaitingLanes:
+    def _waiting_to(self, node: ClusterNode) -> WaitingConnections:
         found = self._waiting.get(node.name)
         if found is None:
             assert self._wait is not None
-            found = self._waiting[node.name] = WaitingLanes(_opening(node), self._timeout, self._wait)
+            found = self._waiting[node.name] = WaitingConnections(_opening(node), self._timeout, self._wait)
         return found
 
     def get_default_node(self) -> ClusterNode:
         """The node for a command without a key: a primary that is connected, else each in turn."""
         primaries = self.get_primaries()
         for node in primaries:
-            if node.name in self._lanes and self._lanes[node.name].is_open:
+            if node.name in self._pipelined and self._pipelined[node.name].is_open:
                 return node
         self._turn += 1
         return primaries[self._turn % len(primaries)] if primaries else super().get_default_node()
@@ -216,7 +219,7 @@ class Cluster(RedisCluster):
                 for host, port in self._hosts:
                     node = ClusterNode(host, port, **self.nodes_manager.connection_kwargs)
                     self.nodes_manager.startup_nodes.setdefault(node.name, node)
-            kinds: tuple[dict[str, Any], ...] = (self._lanes, self._waiting)
+            kinds: tuple[dict[str, Any], ...] = (self._pipelined, self._waiting)
             for kind in kinds:
                 for name in kind.keys() - self.nodes_manager.nodes_cache.keys():
                     if kind[name].is_idle:
@@ -228,11 +231,11 @@ class Cluster(RedisCluster):
             self._stale = False
             self._reading.cancel()
             await asyncio.wait([self._reading])
-        for lane in self._lanes.values():
-            await lane.close()
+        for pipelined in self._pipelined.values():
+            await pipelined.close()
         for waiting in self._waiting.values():
             await waiting.close()
-        self._lanes.clear()
+        self._pipelined.clear()
         self._waiting.clear()
         await super().aclose()
 

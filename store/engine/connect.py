@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("latchkey.store")
 
-__all__ = ["check_store", "confirmed", "connect", "unix_url"]
+__all__ = ["acknowledged", "check_store", "connect", "unix_url"]
 
 OLDEST: Final = (7, 0)
 """The oldest Redis whose Lua and commands the scripts are written for."""
@@ -61,14 +61,14 @@ async def connect(
         ) from None
 
 
-def confirmed(client: Redis, wait: Wait | None) -> Evaluator:
+def acknowledged(client: Redis, wait: Wait | None) -> Evaluator:
     """Runs scripts whose answers wait for replicas; without `wait`, as any other. Raises StartupError for a store that
     has none."""
     if wait is None:
         return client
     if not isinstance(client, (Client, Cluster)):
         raise StartupError("This store has no replicas: wait_replicas must be 0.")
-    return client.confirmed(wait)
+    return client.acknowledged(wait)
 
 
 async def check_store(client: Redis, url: str, wait: Wait | None = None) -> None:

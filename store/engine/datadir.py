@@ -19,8 +19,8 @@ from store.errors import StartupError
 
 __all__ = [
     "Files",
-    "Holder",
     "Lock",
+    "LockOwner",
     "Owner",
     "connects",
     "discard_socket",
@@ -75,7 +75,7 @@ class Files:
         return self.root / "store.pid"
 
 
-class Holder(NamedTuple):
+class LockOwner(NamedTuple):
     """Who holds a lock, by its own account."""
 
     owner: Owner
@@ -119,11 +119,11 @@ class Lock:
         return cls(descriptor)
 
     @staticmethod
-    def holder(path: Path) -> Holder | None:
+    def holder(path: Path) -> LockOwner | None:
         """Who says that it holds the lock on `path`; None while that is being written."""
         try:
             said = json.loads(path.read_text())
-            return Holder(said["owner"], said["pid"], said["state"])
+            return LockOwner(said["owner"], said["pid"], said["state"])
         except (OSError, ValueError, TypeError, KeyError):
             return None
 

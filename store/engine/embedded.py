@@ -21,7 +21,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from store.engine import datadir
-from store.engine.datadir import Files, Holder, Lock, Owner
+from store.engine.datadir import Files, Lock, LockOwner, Owner
 from store.errors import StartupError
 
 __all__ = ["EmbeddedStore", "Owner", "binary", "client_of", "open_for_manage", "running_socket"]
@@ -243,7 +243,7 @@ def _await_ready(files: Files, path: str, wait: float, runs: Callable[[], bool])
     return True
 
 
-def _pause(deadline: float, files: Files, holder: Holder | None) -> None:
+def _pause(deadline: float, files: Files, holder: LockOwner | None) -> None:
     """Sleep before another try to own the directory; raises StartupError when the time is up."""
     if time.monotonic() >= deadline:
         by = f"{holder.owner} (process {holder.pid}, {holder.state})" if holder else "another process"

@@ -25,7 +25,7 @@ bounded in bytes by what the HTTP server lets in: so many connections, a body ea
 _NOTHING = object()
 
 
-class Lane(asyncio.Protocol):
+class PipelinedConnection(asyncio.Protocol):
     """One connection that is opened when it is first needed, and again after it was lost. `timeout` is in seconds, for
     connecting and for each answer."""
 

@@ -17,10 +17,10 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
 from store.engine import pipeline
-from store.engine.pipeline import Lane
-from store.errors import Unconfirmed, translate
+from store.engine.pipeline import PipelinedConnection
+from store.errors import Unacknowledged, translate
 
-LANES: Final = 4
+CONNECTIONS: Final = 4
 """Connections on which calls wait, at most, for each server: with a replica that does not answer, so many groups of
 calls run before the next one has to wait for the first to give up."""
 
@@ -35,12 +35,12 @@ class Wait:
     seconds: float
 
 
-class WaitingLanes:
+class WaitingConnections:
     """A few connections to one server, each opened when the others are busy. `timeout` is in seconds."""
 
     def __init__(self, connect: Callable[[], AbstractConnection], timeout: float, wait: Wait) -> None:
         self._loop = asyncio.get_running_loop()
-        self.lanes = tuple(Lane(connect, timeout) for _ in range(LANES))
+        self.connections = tuple(PipelinedConnection(connect, timeout) for _ in range(CONNECTIONS))
         self._wait = wait
         # A time limit of 0 would be none.
         self._command = (b"WAIT", wait.replicas, max(1, round(wait.seconds * 1000)))
@@ -54,8 +54,8 @@ class WaitingLanes:
         return not self._calls
 
     def call(self, *words: Any) -> asyncio.Future[Any]:
-        """The reply to a command, once the replicas have what it wrote. Raises Unconfirmed where they have not, or not
-        in time; else as `Lane.call`."""
+        """The reply to a command, once the replicas have what it wrote. Raises Unacknowledged where they have
+        not, or not in time; else as `PipelinedConnection.call`."""
         future: asyncio.Future[Any] = self._loop.create_future()
         if self._calls >= pipeline.MOST_CALLS - 1:  # one is the WAIT
             future.set_exception(RedisConnectionError("too many calls wait for the store"))
@@ -70,20 +70,20 @@ class WaitingLanes:
     def _flush(self) -> None:
         """Gives what has gathered to a connection on which nobody waits; without one, the next free one takes it."""
         self._flushing = False
-        lane = next((one for one in self.lanes if one.is_idle), None)
-        if lane is None or not self._gathered:
+        connection = next((one for one in self.connections if one.is_idle), None)
+        if connection is None or not self._gathered:
             return
         gathered, self._gathered = self._gathered, []
-        calls = [(lane.call(*words), future) for words, future in gathered]
+        calls = [(connection.call(*words), future) for words, future in gathered]
         # In the same turn, so it is the same write; its answer is the last.
-        lane.call(*self._command).add_done_callback(lambda confirmed: self._answer(calls, confirmed))
+        connection.call(*self._command).add_done_callback(lambda acknowledged: self._answer(calls, acknowledged))
 
     def _answer(
-        self, calls: list[tuple[asyncio.Future[Any], asyncio.Future[Any]]], confirmed: asyncio.Future[Any]
+        self, calls: list[tuple[asyncio.Future[Any], asyncio.Future[Any]]], acknowledged: asyncio.Future[Any]
     ) -> None:
         """Hands out the answers that came before the one to WAIT."""
         self._calls -= len(calls)
-        doubt = self._doubt(confirmed)
+        doubt = self._doubt(acknowledged)
         for answer, future in calls:
             failed = answer.exception() or doubt
             if future.done():  # its caller went away
@@ -94,25 +94,25 @@ class WaitingLanes:
                 future.set_exception(failed)
         self._flush()
 
-    def _doubt(self, confirmed: asyncio.Future[Any]) -> BaseException | None:
+    def _doubt(self, acknowledged: asyncio.Future[Any]) -> BaseException | None:
         """Why the answers do not count, if they do not."""
-        error = confirmed.exception()
+        error = acknowledged.exception()
         if error is None:
-            if confirmed.result() >= self._wait.replicas:
+            if acknowledged.result() >= self._wait.replicas:
                 return None
-            told = (
-                f"{confirmed.result()} of {self._wait.replicas} replicas confirmed it within {self._wait.seconds:g} s"
-            )
-            return Unconfirmed(told)
+            replicas, seconds = self._wait.replicas, self._wait.seconds
+            return Unacknowledged(f"{acknowledged.result()} of {replicas} replicas confirmed it within {seconds:g} s")
         # A server that is made a replica ends every WAIT; a lost answer is told as one.
         return (
-            Unconfirmed(f"no replica confirmed it: {translate(error)}") if isinstance(error, ResponseError) else error
+            Unacknowledged(f"no replica confirmed it: {translate(error)}")
+            if isinstance(error, ResponseError)
+            else error
         )
 
     def drop(self, reason: str) -> None:
         """Leaves the server: the calls under way fail, and those that gathered go over the next connection."""
-        for lane in self.lanes:
-            lane.drop(reason)
+        for connection in self.connections:
+            connection.drop(reason)
 
     async def close(self) -> None:
         """Drops the connections; calls that wait fail."""
@@ -121,20 +121,20 @@ class WaitingLanes:
         for _, future in gathered:
             if not future.done():
                 future.set_exception(RedisConnectionError("the store was closed"))
-        for lane in self.lanes:
-            await lane.close()
+        for connection in self.connections:
+            await connection.close()
 
 
-class Confirmed:
+class AcknowledgedScripts:
     """Runs scripts by `call`, which takes the first key and then the words of the command, and waits for replicas."""
 
     def __init__(self, call: Callable[..., Awaitable[Any]]) -> None:
         self._call = call
 
     def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
-        """The script's reply. Raises Unconfirmed."""
+        """The script's reply. Raises Unacknowledged."""
         return self._call(keys_and_args[0], b"EVALSHA", sha, numkeys, *keys_and_args)
 
     def eval(self, script: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
-        """The script's reply. Raises Unconfirmed."""
+        """The script's reply. Raises Unacknowledged."""
         return self._call(keys_and_args[0], b"EVAL", script, numkeys, *keys_and_args)

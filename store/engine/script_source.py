@@ -34,7 +34,7 @@ _INCLUDE = re.compile(r'---\s+@include\s+"(\w+)"\s*$')
 _FROM_RESERVE = "redis.call('PEXPIREAT', KEYS[1], '1', 'GT')\n"
 RECORDING = "audit"
 """The include whose `record` notes events in a trail."""
-_TELLING = """\
+_OUTBOX_KEYS = """\
 local noted = {{}}
 local function run()
 {0}end
@@ -136,7 +136,7 @@ def _load(path: Path, includes: Mapping[str, str]) -> Script:
     done: set[str] = set()
     source = _resolve(text, includes, path.name, [], done)
     if RECORDING in done:
-        source = _TELLING.format(source)
+        source = _OUTBOX_KEYS.format(source)
     if reserve:
         source = _FROM_RESERVE + source
     return Script(

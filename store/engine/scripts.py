@@ -28,11 +28,11 @@ from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from store.engine.script_source import Script, own_scripts
-from store.errors import StoreError, Unconfirmed, wrapped
+from store.errors import StoreError, Unacknowledged, wrapped
 from store.security_events import OUTCOMES, WORDS
 
 Value = str | bytes | int
-Watch = Callable[[str, float], None]
+ScriptObserver = Callable[[str, float], None]
 """Is told how many seconds a script took; of one call in `TIMED`, since it is reading the clock that costs."""
 TIMED = 8
 Hear = Callable[[str, "Reply", Mapping[str, str], Mapping[str, "Value"]], None]
@@ -104,7 +104,7 @@ class Scripts:
             )
             for name, script in (own_scripts() if scripts is None else scripts).items()
         }
-        self.watch: Watch | None = None
+        self.observer: ScriptObserver | None = None
         self.hear: Hear | None = None
         self._lost: Counter[tuple[str, str]] = Counter()
         self._timed = cycle((True, *[False] * (TIMED - 1))).__next__
@@ -122,7 +122,7 @@ class Scripts:
         """Runs one script.
 
         Raises StoreUnavailable when the store cannot be reached or the answer was lost (outcome unknown unless the
-        script is idempotent, which is sent once more), Unconfirmed when it ran and too few replicas said so in time,
+        script is idempotent, which is sent once more), Unacknowledged when it ran and too few replicas said so in time,
         StoreError when the answer breaks the script's header.
         """
         script, words = self._scripts[name]
@@ -131,8 +131,8 @@ class Scripts:
         ordered: list[Value] = [keys[key] for key in script.keys]
         ordered += [args[arg] for arg in script.args]
         client = self._durable if script.durable else self._client
-        watch = self.watch
-        began = perf_counter() if watch is not None and self._timed() else 0.0
+        observer = self.observer
+        began = perf_counter() if observer is not None and self._timed() else 0.0
         try:
             with wrapped():
                 try:
@@ -144,16 +144,16 @@ class Scripts:
                         if not script.idempotent:
                             raise
                         answer = await _run_again(client, script, ordered)
-                except Unconfirmed as doubt:
-                    raise Unconfirmed(f"{name} ran, but {doubt}") from None
+                except Unacknowledged as doubt:
+                    raise Unacknowledged(f"{name} ran, but {doubt}") from None
             found, reply = _reply(name, words, answer)
         except StoreError as error:
             self._lost[name, error.word] += 1
-            if watch is not None and began:
-                watch(name, perf_counter() - began)
+            if observer is not None and began:
+                observer(name, perf_counter() - began)
             raise
-        if watch is not None and began:
-            watch(name, perf_counter() - began)
+        if observer is not None and began:
+            observer(name, perf_counter() - began)
         if (found.heard or reply.noted) and self.hear is not None:
             self.hear(name, reply, keys, args)
         return reply

@@ -98,9 +98,9 @@ class _PrimaryClient(Client):
 
     async def _leave_if_replaced(self) -> None:
         primary = await self._pool.get_master_address()  # cuts idle connections to another server
-        for lane in self.lanes:
-            if lane.is_open and lane.server != primary:
-                lane.drop("another server is the primary")
+        for pipelined in self.pipelined_connections:
+            if pipelined.is_open and pipelined.server != primary:
+                pipelined.drop("another server is the primary")
         for connection in list(self._pool._in_use_connections):  # a subscription, above all
             if connection.is_connected and (connection.host, connection.port) != primary:
                 connection._close()

@@ -10,120 +10,122 @@ from store.apps.registration import Registration
 from store.apps.tombstones import LASTS, Remains, Tombstone
 from store.apps.webhooks import WebhookSecrets
 from store.errors import StoreError
-from store.fsck.context import Desk
+from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_words, row_of
-from store.keys import Spelt
+from store.keys import ParsedKey
 from store.lifetimes import EMAIL_RESERVATION, UNDO_LINK
 
 DRIFT = 10
 """So many people more or less than there are, or a tenth of them, are still about as many."""
 
 
-async def judge_email(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_email(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """An entry ends in a minute, or its person's row has the address, or a link of theirs can bring it back."""
     user = in_words(seen[0])
     if 0 <= look.left <= EMAIL_RESERVATION + SLACK:
         return []
     if look.left >= 0:
-        if look.left <= UNDO_LINK + SLACK and await _comes_back(desk, user, at.name):
+        if look.left <= UNDO_LINK + SLACK and await _comes_back(context, user, at.name):
             return []
         write = ("PEXPIREAT", key, str(look.now + EMAIL_RESERVATION), "LT")
-        return [found("lifetime", key, "it lives too long", desk.reader.mend(key, [(user, "GET", key)], write))]
+        return [found("lifetime", key, "it lives too long", context.reader.mend(key, [(user, "GET", key)], write))]
     if not re.fullmatch(r"[0-9a-f]{32}", user):
         return []
     person = keys.person(user)
-    theirs = await desk.reader.look(person["user"], ("HGET", person["user"], "email"), ("EXISTS", person["leaving"]))
+    theirs = await context.reader.look(person["user"], ("HGET", person["user"], "email"), ("EXISTS", person["leaving"]))
     # The last step of a deletion releases it.
-    if in_words(theirs.seen[0]) == at.name or theirs.seen[1] or not desk.is_sure(key):
+    if in_words(theirs.seen[0]) == at.name or theirs.seen[1] or not context.is_sure(key):
         return []
 
-    if await _comes_back(desk, user, at.name):
+    if await _comes_back(context, user, at.name):
         return []
 
     async def free() -> None:
-        await desk.addresses.free_stale(at.name)
+        await context.addresses.free_stale(at.name)
 
     return [found("address-left", key, f"the row of {user} has another address, or is gone", free)]
 
 
-async def _comes_back(desk: Desk, user: str, email: str) -> bool:
+async def _comes_back(context: FsckContext, user: str, email: str) -> bool:
     """Whether a link of this person's brings the address back."""
     if not re.fullmatch(r"[0-9a-f]{32}", user):
         return False
     undos = keys.person(user)["undos"]
-    look = await desk.reader.look(undos, ("HGETALL", undos))
+    look = await context.reader.look(undos, ("HGETALL", undos))
     return any(in_words(entry).endswith(f" {email}") for entry in row_of(look.seen[0]).values())
 
 
-def reads_of_registration(at: Spelt) -> list[Read]:
+def reads_of_registration(at: ParsedKey) -> list[Read]:
     """Nothing: it is read where it is understood."""
     return []
 
 
-async def judge_registration(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_registration(
+    context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]
+) -> list[Finding]:
     """A registration is readable, listed, and in its owner's list."""
-    desk.apps += not desk.last
-    app, left_by, there = await desk.registration(at.client)
+    context.apps += not context.last
+    app, left_by, there = await context.registration(at.client)
     if not there:
         return []
     if left_by is not None:
-        return await judge_tombstone(desk, at, key)
+        return await judge_tombstone(context, at, key)
     if app is None or app.client_id != at.client:
         return [found("registration", key, "it cannot be read" if app is None else "it is of another app")]
-    wrong = await lasts(desk, key) if look.left >= 0 else []
-    listed = await desk.reader.command("ZSCORE", keys.APPS, at.client)
-    if listed is None and desk.is_sure(key):
-        mend = desk.reader.mend(keys.APPS, [], ("ZADD", keys.APPS, "NX", str(app.created_at // 1000), at.client))
+    wrong = await lasts(context, key) if look.left >= 0 else []
+    listed = await context.reader.command("ZSCORE", keys.APPS, at.client)
+    if listed is None and context.is_sure(key):
+        mend = context.reader.mend(keys.APPS, [], ("ZADD", keys.APPS, "NX", str(app.created_at // 1000), at.client))
         wrong.append(found("registration", key, "the list of all does not have it", mend))
-    wrong += await _owned(desk, at.client, app.owner, app.created_at, key)
-    if desk.deep:
-        wrong += signing_secrets(desk, app, key)
+    wrong += await _owned(context, at.client, app.owner, app.created_at, key)
+    if context.deep:
+        wrong += signing_secrets(context, app, key)
     return wrong
 
 
-async def lasts(desk: Desk, key: str) -> list[Finding]:
+async def lasts(context: FsckContext, key: str) -> list[Finding]:
     """A registration has no expiry."""
-    look = await desk.reader.look(key, ("GET", key))
+    look = await context.reader.look(key, ("GET", key))
     if look.left < 0 or Tombstone.unpack(look.seen[0]):
         return []  # it was deleted meanwhile
-    mend = desk.reader.mend(key, [("string", "TYPE", key)], ("PERSIST", key))
+    mend = context.reader.mend(key, [("string", "TYPE", key)], ("PERSIST", key))
     return [found("lasting", key, "it would end, and must last", mend)]
 
 
-async def judge_tombstone(desk: Desk, at: Spelt, key: str) -> list[Finding]:
+async def judge_tombstone(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
     """A tombstone ends when the documents have, or the deletion is under way."""
-    look = await desk.reader.look(key, ("GET", key))
+    look = await context.reader.look(key, ("GET", key))
     stone = Tombstone.unpack(look.seen[0] or b"")
     if stone is None:
         return []  # it has ended meanwhile
     if not stone.until:
         what = f"the deletion of this app is under way, or broke off: app delete {at.client} ends it"
-        return [found("deletion-open", key, what)] if desk.is_sure(key) else []
-    wrong = signing_secrets(desk, stone.app, key) if desk.deep and stone.app else []
+        return [found("deletion-open", key, what)] if context.is_sure(key) else []
+    wrong = signing_secrets(context, stone.app, key) if context.deep and stone.app else []
     if not 0 <= look.left <= LASTS + SLACK:
-        mend = desk.reader.mend(key, [("string", "TYPE", key)], ("PEXPIREAT", key, str(stone.until)))
+        mend = context.reader.mend(key, [("string", "TYPE", key)], ("PEXPIREAT", key, str(stone.until)))
         wrong.append(found("lifetime", key, "the tombstone does not end in time", mend))
-    return wrong + await _owned(desk, at.client, stone.owner, stone.deleted_at, key)
+    return wrong + await _owned(context, at.client, stone.owner, stone.deleted_at, key)
 
 
-async def _owned(desk: Desk, client: str, user: str, since: int, key: str) -> list[Finding]:
+async def _owned(context: FsckContext, client: str, user: str, since: int, key: str) -> list[Finding]:
     """Is the app in its owner's list, where it counts?"""
     if not re.fullmatch(r"[0-9a-f]{32}", user):
         return []
     owner = keys.person(user)
-    theirs = await desk.reader.look(owner["user"], ("EXISTS", owner["user"]), ("ZSCORE", owner["apps"], client))
-    if not theirs.seen[0] or theirs.seen[1] is not None or not desk.is_sure(key):
+    theirs = await context.reader.look(owner["user"], ("EXISTS", owner["user"]), ("ZSCORE", owner["apps"], client))
+    if not theirs.seen[0] or theirs.seen[1] is not None or not context.is_sure(key):
         return []
     write = ("ZADD", owner["apps"], "NX", str(since), client)
-    mend = desk.reader.mend(owner["user"], [("1", "EXISTS", owner["user"])], write)
+    mend = context.reader.mend(owner["user"], [("1", "EXISTS", owner["user"])], write)
     return [found("owned", key, f"the list of {user} does not have it", mend)]
 
 
-def signing_secrets(desk: Desk, app: Registration | Remains, key: str) -> list[Finding]:
+def signing_secrets(context: FsckContext, app: Registration | Remains, key: str) -> list[Finding]:
     """Opens the secrets that sign what is posted to the app."""
-    secrets = WebhookSecrets(desk.ring)
+    secrets = WebhookSecrets(context.ring)
     for sealed in app.webhook_secrets:
         try:
             secrets.open(app.client_id, sealed)
@@ -132,32 +134,32 @@ def signing_secrets(desk: Desk, app: Registration | Remains, key: str) -> list[F
     return []
 
 
-def reads_of_numbers(at: Spelt) -> list[Read]:
+def reads_of_app_stats(at: ParsedKey) -> list[Read]:
     """Is the app there?"""
     return [("EXISTS", keys.app(at.client))]
 
 
-async def judge_numbers(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_app_stats(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Numbers go with their app."""
     if seen[1]:
         return []
-    mend = desk.reader.mend(key, [("0", "EXISTS", keys.app(at.client))], ("UNLINK", key))
+    mend = context.reader.mend(key, [("0", "EXISTS", keys.app(at.client))], ("UNLINK", key))
     return [found("numbers", key, "the app is not registered", mend)]
 
 
-async def drifted(desk: Desk, client: str) -> list[Finding]:
+async def drifted(context: FsckContext, client: str) -> list[Finding]:
     """Holds the count of an app's people, which processes that were killed have not all added to, against the grants
     that the walk has come by."""
-    key, counted = keys.numbers(client)["people"], desk.connected[client]
-    raw = in_words(await desk.reader.command("GET", key))
+    key, counted = keys.app_stats(client)["people"], context.connected[client]
+    raw = in_words(await context.reader.command("GET", key))
     told = int(raw) if re.fullmatch(r"-?[0-9]+", raw) else 0
     if abs(told - counted) <= max(DRIFT, counted // 10):
         return []
-    mend = desk.reader.mend(key, [(raw, "GET", key)], ("SET", key, str(counted)))
+    mend = context.reader.mend(key, [(raw, "GET", key)], ("SET", key, str(counted)))
     return [found("numbers-drift", key, f"it says {told} people, and {counted} have connected the app", mend)]
 
 
-async def judge_keyring(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """The store's notes of the keys that it was written with, against those that are configured."""
     row = {name: in_words(value) for name, value in row_of(seen[0]).items()}
     wrong = [
@@ -174,7 +176,7 @@ async def judge_keyring(desk: Desk, at: Spelt, key: str, look: Look, seen: list[
     ]
     known = {int(name[6:]): value for name, value in row.items() if re.fullmatch(r"check:[0-9]+", name)}
     for key_id, value in known.items():
-        configured = desk.ring.ring.by_id(key_id)
+        configured = context.ring.ring.by_id(key_id)
         if configured is None:
             what = f"key {key_id} is not configured: nothing that was sealed with it opens here"
             wrong.append(found("keyring-unknown", key, what))

@@ -17,7 +17,7 @@ from store.fsck.reading import Reader
 
 
 @dataclass(slots=True)
-class Desk:
+class FsckContext:
     """`deep`: what is encrypted is opened. `last`: what lies in several slots is looked at for the last time."""
 
     reader: Reader

@@ -9,11 +9,11 @@ from typing import Any
 
 from store import keys, moments
 from store.errors import StoreError
-from store.fsck.context import Desk
+from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import HOLD_MOST, SLACK
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words, number, row_of
-from store.keys import Spelt
+from store.keys import ParsedKey
 from store.lifetimes import AI_REPLY
 
 ENTRIES_AT_ONCE = 250
@@ -37,29 +37,29 @@ class Books:
     since: list[tuple[str, int, int]] = field(default_factory=list)
 
 
-async def judge_balance(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_balance(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """The balance, entry for entry, and what apps have spent of it."""
     for _ in range(TRIES):
-        books = await _read(desk, at.user)
+        books = await _read(context, at.user)
         if books is not None:
             break
     else:
-        desk.busy += 1
+        context.busy += 1
         return []
     if books.wrong:
         return [found("balance", key, books.wrong)]
     paid = number(books.balance, "paid")
     if paid is not None and paid != books.total:
         return [found("balance", key, f"it is {paid}, and opening balance and ledger are {books.total}")]
-    return await _spending(desk, at.user, books)
+    return await _spending(context, at.user, books)
 
 
-async def _read(desk: Desk, user: str) -> Books | None:
+async def _read(context: FsckContext, user: str) -> Books | None:
     """The books, a piece at a time; None where they changed meanwhile."""
     known, books, stamp = keys.credits(user), None, None
     after = "-"
     while True:
-        look = await desk.reader.look(
+        look = await context.reader.look(
             known["balance"],
             ("HGETALL", known["balance"]),
             ("XLEN", known["ledger"]),
@@ -99,7 +99,7 @@ def _add(books: Books, entry_id: bytes, entry: dict[str, bytes]) -> None:
         books.since.append((client, at, -amount))
 
 
-async def _spending(desk: Desk, user: str, books: Books) -> list[Finding]:
+async def _spending(context: FsckContext, user: str, books: Books) -> list[Finding]:
     """What the grants say was spent this month, against the charges of the month that are in the ledger."""
     wrong, known = [], keys.credits(user)
     month = month_of(books.now)
@@ -108,7 +108,7 @@ async def _spending(desk: Desk, user: str, books: Books) -> list[Finding]:
         if not client:
             continue
         grant = keys.grant(user, client)
-        look = await desk.reader.look(
+        look = await context.reader.look(
             grant, ("HMGET", grant, "spend_month", "spent", "connected_at"), ("XLEN", known["ledger"]),
             ("HGET", known["balance"], "paid"),
         )  # fmt: skip
@@ -129,7 +129,7 @@ async def _spending(desk: Desk, user: str, books: Books) -> list[Finding]:
         ]
         sum_up = ("HSET", grant, "spend_month", str(month), "spent", str(books.charged[client]))
         what = f"the app {client} has spent {said} this month, and was charged {books.charged[client]}"
-        wrong.append(found("spending", grant, what, desk.reader.mend(grant, still, sum_up)))
+        wrong.append(found("spending", grant, what, context.reader.mend(grant, still, sum_up)))
     return wrong
 
 
@@ -139,22 +139,22 @@ def month_of(ms: int) -> int:
     return (day.year - (day.month < 3)) * 12 + (day.month - 3) % 12
 
 
-def reads_of_ledger(at: Spelt) -> list[Read]:
+def reads_of_ledger(at: ParsedKey) -> list[Read]:
     """Is there a balance?"""
     return [("EXISTS", keys.credits(at.user)["balance"])]
 
 
-async def judge_ledger(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_ledger(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """A ledger has a balance, with which the rest is found."""
     return [] if seen[0] else [found("balance", key, "there is a ledger, and no balance")]
 
 
-def reads_of_holds(at: Spelt) -> list[Read]:
+def reads_of_holds(at: ParsedKey) -> list[Read]:
     """What covers them."""
     return [("HGET", keys.credits(at.user)["balance"], "paid")]
 
 
-async def judge_holds(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_holds(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Each hold is of its form and ends; the balance covers those that stand."""
     wrong: list[Finding] = []
     held, last = 0, 0
@@ -162,7 +162,7 @@ async def judge_holds(desk: Desk, at: Spelt, key: str, look: Look, seen: list[An
         match, value = _HOLD.fullmatch(raw), in_words(raw)
         if match is None or int(match[3]) > look.now + HOLD_MOST + SLACK:
             still = [(value, "HGET", key, name)]
-            mend = desk.reader.mend(key, still, ("HDEL", key, name)) if value else None
+            mend = context.reader.mend(key, still, ("HDEL", key, name)) if value else None
             what = "is none that can be read" if match is None else "does not end in a day"
             wrong.append(found("holds", key, f"the hold {name} {what}", mend))
             continue
@@ -174,18 +174,18 @@ async def judge_holds(desk: Desk, at: Spelt, key: str, look: Look, seen: list[An
     if look.left < 0 or look.now + look.left < last - SLACK // 60:
         write = ("PEXPIREAT", key, str(max(last, look.now + SLACK)))
         what = "the holds never end" if look.left < 0 else "they end before the last hold"
-        wrong.append(found("holds", key, what, desk.reader.mend(key, [("1", "EXISTS", key)], write)))
+        wrong.append(found("holds", key, what, context.reader.mend(key, [("1", "EXISTS", key)], write)))
     if held > int(in_words(seen[1]) or 0):
         wrong.append(found("holds", key, f"{held} is held, and the balance is {in_words(seen[1]) or 'none'}"))
     return wrong
 
 
-def reads_of_idem(at: Spelt) -> list[Read]:
+def reads_of_idem(at: ParsedKey) -> list[Read]:
     """Nothing: which hold, the row says."""
     return []
 
 
-async def judge_idem(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_idem(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """A call under way has its hold; one that is done says what it cost."""
     row = {name: in_words(value) for name, value in row_of(seen[0]).items()}
     if not at.client:
@@ -194,52 +194,52 @@ async def judge_idem(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any
     if state == "done":
         whole = row.get("charged", "").isdigit() and re.fullmatch(r"-?[0-9]+", row.get("left", ""))
         return [] if whole else [found("idempotency", key, "a call that is done does not say what it cost")]
-    again = await desk.reader.look(key, ("HMGET", key, "state", "hold"), ("HEXISTS", holds, hold))
+    again = await context.reader.look(key, ("HMGET", key, "state", "hold"), ("HEXISTS", holds, hold))
     now_state, now_hold = (in_words(one) for one in again.seen[0] or (None, None))
     # Hold and record end at the same moment.
     if now_hold != hold or (now_state == "running" and again.seen[1]) or again.left < SLACK // 60:
         return []
     if now_state == "done":
         return []
-    mend = desk.reader.mend(key, [(hold, "HGET", key, "hold"), ("0", "HEXISTS", holds, hold)], ("UNLINK", key))
+    mend = context.reader.mend(key, [(hold, "HGET", key, "hold"), ("0", "HEXISTS", holds, hold)], ("UNLINK", key))
     return [found("idempotency", key, "a call is under way, and has no hold", mend)]
 
 
-def reads_of_reply(at: Spelt) -> list[Read]:
+def reads_of_reply(at: ParsedKey) -> list[Read]:
     """Its length."""
     return [("STRLEN", keys.idempotency(at.user, at.client, at.name)["reply"])]
 
 
-async def judge_reply(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_reply(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """A kept reply is among those that are counted; opened, if all is."""
     wrong, replies, name = [], keys.credits(at.user)["replies"], f"{at.client}:{at.name}"
-    counted = await desk.reader.look(key, ("STRLEN", key), ("ZSCORE", replies, f"{seen[0]} {name}"))
+    counted = await context.reader.look(key, ("STRLEN", key), ("ZSCORE", replies, f"{seen[0]} {name}"))
     if counted.kind != "none" and counted.seen[0] == seen[0] and counted.seen[1] is None:
         still = [(str(seen[0]), "STRLEN", key), ("", "ZSCORE", replies, f"{seen[0]} {name}")]
-        wrong.append(found("replies", key, "it is not counted", desk.reader.mend(key, still, ("UNLINK", key))))
-    if desk.deep:
-        sealed = await desk.reader.command("GET", key)
+        wrong.append(found("replies", key, "it is not counted", context.reader.mend(key, still, ("UNLINK", key))))
+    if context.deep:
+        sealed = await context.reader.command("GET", key)
         try:
             if sealed is not None:
-                desk.cipher.open(at.user, at.client, f"_reply/{at.name}", sealed)
+                context.cipher.open(at.user, at.client, f"_reply/{at.name}", sealed)
         except StoreError:
             wrong.append(found("content", key, "it does not open: damaged, moved, or its key is gone"))
     return wrong
 
 
-def reads_of_replies(at: Spelt) -> list[Read]:
+def reads_of_replies(at: ParsedKey) -> list[Read]:
     """How many there are, and their bytes as they are noted."""
     known = keys.credits(at.user)
     return [("ZCARD", known["replies"]), ("HGET", known["balance"], "reply_bytes")]
 
 
-async def judge_replies(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_replies(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Those that are counted are there, and their bytes are noted."""
     known, total, start = keys.credits(at.user), 0, 0
     wrong: list[Finding] = []
     stamp = seen[:2]
     while True:
-        again = await desk.reader.look(
+        again = await context.reader.look(
             key, *reads_of_replies(at), ("ZRANGE", key, str(start), str(start + AT_ONCE - 1), "WITHSCORES")
         )
         if again.seen[:2] != stamp:
@@ -252,11 +252,11 @@ async def judge_replies(desk: Desk, at: Spelt, key: str, look: Look, seen: list[
         for some in in_steps(alive, AT_ONCE):
             names = [keys.reply_prefix(at.user) + member.partition(" ")[2] for member in some]
             reads: list[Read] = [("EXISTS", name) for name in names] + [("ZSCORE", key, member) for member in some]
-            there = (await desk.reader.look(key, *reads)).seen
+            there = (await context.reader.look(key, *reads)).seen
             for place, (member, name) in enumerate(zip(some, names, strict=True)):
                 if not there[place] and there[len(some) + place] is not None:
                     size = int(member.partition(" ")[0])
-                    mend = desk.reader.mend(
+                    mend = context.reader.mend(
                         key,
                         [("0", "EXISTS", name), ("1", "EXISTS", known["balance"])],
                         ("ZREM", key, member),
@@ -270,6 +270,6 @@ async def judge_replies(desk: Desk, at: Spelt, key: str, look: Look, seen: list[
     if not wrong and noted != str(total):
         still: list[Expected] = [(noted, "HGET", known["balance"], "reply_bytes"), (str(stamp[0]), "ZCARD", key)]
         still.append(("1", "EXISTS", known["balance"]))
-        mend = desk.reader.mend(key, still, ("HSET", known["balance"], "reply_bytes", str(total)))
+        mend = context.reader.mend(key, still, ("HSET", known["balance"], "reply_bytes", str(total)))
         wrong.append(found("replies", key, f"they take {total} bytes, and {noted or 'none'} are noted", mend))
     return wrong

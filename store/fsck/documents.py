@@ -8,16 +8,16 @@ from collections import Counter
 from store import keys
 from store.crypto.cipher import OVERHEAD_BYTES
 from store.errors import StoreError
-from store.fsck.context import Desk
+from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, Mend, found
-from store.fsck.pair import Pair, Row
+from store.fsck.pair import DocumentRow, Pair
 from store.fsck.reading import Expected, Read, in_steps, in_words
 
 AT_ONCE = 100
 _META = re.compile(rb"([0-9]+) ([0-9]+) [0-9]+ [0-9]+")
 
 
-async def add_unnamed(desk: Desk, pair: Pair) -> bool:
+async def add_unnamed(context: FsckContext, pair: Pair) -> bool:
     """Adds documents and metadata that the index does not name, if counts tell of any; whether nothing has changed."""
     docs, meta, named = pair.counts
     if docs == sum(row.sealed > 0 for row in pair.rows.values()) and meta == sum(
@@ -25,17 +25,17 @@ async def add_unnamed(desk: Desk, pair: Pair) -> bool:
     ):
         return named == len(pair.rows)
     known = keys.hosted(pair.user, pair.client)
-    look = await desk.reader.look(known["usage"], ("HKEYS", known["docs"]), ("HKEYS", known["meta"]))
+    look = await context.reader.look(known["usage"], ("HKEYS", known["docs"]), ("HKEYS", known["meta"]))
     unnamed = sorted({*(look.seen[0] or []), *(look.seen[1] or [])} - pair.rows.keys())
     for some in in_steps([name for name in unnamed if in_words(name)], AT_ONCE):
         reads: list[Read] = []
         for name in map(in_words, some):
             reads += [("HGET", known["meta"], name), ("HSTRLEN", known["docs"], name), ("ZSCORE", known["index"], name)]
-        seen = (await desk.reader.look(known["usage"], *reads)).seen
+        seen = (await context.reader.look(known["usage"], *reads)).seen
         for place, name in enumerate(some):
             found_meta, sealed, score = seen[3 * place : 3 * place + 3]
             if found_meta is not None or sealed:
-                pair.rows[name] = Row(found_meta or b"", sealed or 0, score)
+                pair.rows[name] = DocumentRow(found_meta or b"", sealed or 0, score)
     counted = tuple(
         sum(one)
         for one in zip(
@@ -47,79 +47,79 @@ async def add_unnamed(desk: Desk, pair: Pair) -> bool:
     return odd or counted == pair.counts
 
 
-async def judge(desk: Desk, pair: Pair) -> list[Finding]:
+async def judge(context: FsckContext, pair: Pair) -> list[Finding]:
     """What is wrong with the documents, and with usage, which is put right when nothing else can be any more."""
-    wrong = _judge_sequence(desk, pair)
+    wrong = _judge_sequence(context, pair)
     for name, row in pair.rows.items():
-        wrong += await _judge_row(desk, pair, name, row)
-    return wrong + _judge_usage(desk, pair)
+        wrong += await _judge_row(context, pair, name, row)
+    return wrong + _judge_usage(context, pair)
 
 
-def _judge_sequence(desk: Desk, pair: Pair) -> list[Finding]:
+def _judge_sequence(context: FsckContext, pair: Pair) -> list[Finding]:
     known, sequence = keys.hosted(pair.user, pair.client), in_words(pair.usage.get("sequence"))
     newest = max((int(match[1]) for row in pair.rows.values() if (match := _META.fullmatch(row.meta))), default=0)
     if newest <= (int(sequence) if sequence.isdigit() else 0):
         return []
     still: list[Expected] = [(sequence, "HGET", known["usage"], "sequence"), ("1", "EXISTS", known["meta"])]
-    mend = desk.reader.mend(known["meta"], still, ("HSET", known["usage"], "sequence", str(newest)))
+    mend = context.reader.mend(known["meta"], still, ("HSET", known["usage"], "sequence", str(newest)))
     return [found("etags", known["usage"], f"an ETag is {newest}, and the sequence {sequence or 'none'}", mend)]
 
 
-async def _judge_row(desk: Desk, pair: Pair, raw: bytes, row: Row) -> list[Finding]:
+async def _judge_row(context: FsckContext, pair: Pair, raw: bytes, row: DocumentRow) -> list[Finding]:
     known, name = keys.hosted(pair.user, pair.client), in_words(raw)
     shown = raw.decode("utf-8", "backslashreplace")
     match, size = _META.fullmatch(row.meta), row.sealed - OVERHEAD_BYTES
     if not row.meta and not row.sealed:
         gone: list[Expected] = [("0", "HEXISTS", known["docs"], name), ("0", "HEXISTS", known["meta"], name)]
-        mend = desk.reader.mend(known["index"], gone, ("ZREM", known["index"], name)) if name else None
+        mend = context.reader.mend(known["index"], gone, ("ZREM", known["index"], name)) if name else None
         return [found("documents", known["index"], f"{shown} is named, and there is no such document", mend)]
     if not row.sealed:
         return [found("documents", known["meta"], f"{shown} has metadata, and its content is gone")]
     wrong = []
     if match is None:
         what = f"{shown} has no metadata" if not row.meta else f"{shown} has metadata that cannot be read"
-        anew = await _metadata(desk, pair, name, size) if name and not row.meta else None
+        anew = await _metadata(context, pair, name, size) if name and not row.meta else None
         return [found("documents", known["docs"], what, anew)]
     still: list[Expected] = [(in_words(row.meta), "HGET", known["meta"], name)]
     if row.score is None or float(row.score) != 0:
-        mend = desk.reader.mend(known["meta"], still, ("ZADD", known["index"], "0", name))
+        mend = context.reader.mend(known["meta"], still, ("ZADD", known["index"], "0", name))
         what = "is not in the index" if row.score is None else "is not in its place in the index"
         wrong.append(found("documents", known["index"], f"{shown} {what}", mend))
     if int(match[2]) != size:
         resized: Mend | None = None
-        if await _opens(desk, pair, name):
+        if await _opens(context, pair, name):
             etag, _, times = in_words(row.meta).split(" ", 2)
             still.append((str(row.sealed), "HSTRLEN", known["docs"], name))
-            resized = desk.reader.mend(known["meta"], still, ("HSET", known["meta"], name, f"{etag} {size} {times}"))
+            resized = context.reader.mend(known["meta"], still, ("HSET", known["meta"], name, f"{etag} {size} {times}"))
         what = f"{shown} is of {size} bytes, and noted with {int(match[2])}"
         wrong.append(found("documents", known["meta"], what, resized))
-    if desk.deep and not await _opens(desk, pair, name):
+    if context.deep and not await _opens(context, pair, name):
         wrong.append(found("content", known["docs"], f"{shown} does not open: damaged, moved, or its key is gone"))
     return wrong
 
 
-async def _opens(desk: Desk, pair: Pair, name: str) -> bool:
+async def _opens(context: FsckContext, pair: Pair, name: str) -> bool:
     """Whether a document opens, or is gone meanwhile."""
     docs = keys.hosted(pair.user, pair.client)["docs"]
-    sealed = await desk.reader.command("HGET", docs, name)
+    sealed = await context.reader.command("HGET", docs, name)
     try:
         if sealed is not None:
-            desk.cipher.open(pair.user, pair.client, name, sealed)
+            context.cipher.open(pair.user, pair.client, name, sealed)
     except StoreError:
         return False
     return True
 
 
-async def _metadata(desk: Desk, pair: Pair, name: str, size: int) -> Mend | None:
+async def _metadata(context: FsckContext, pair: Pair, name: str, size: int) -> Mend | None:
     """What writes metadata anew for a document that opens: the next ETag, the size that it has, the times of now."""
     known = keys.hosted(pair.user, pair.client)
     sequence = in_words(pair.usage.get("sequence"))
-    if size < 0 or not sequence.isdigit() or not await _opens(desk, pair, name):
+    if size < 0 or not sequence.isdigit() or not await _opens(context, pair, name):
         return None
     etag = str(int(sequence) + 1)
     still: list[Expected] = [("0", "HEXISTS", known["meta"], name), (sequence, "HGET", known["usage"], "sequence")]
     still.append((str(size + OVERHEAD_BYTES), "HSTRLEN", known["docs"], name))
-    return desk.reader.mend(
+    return context.reader.mend(
         known["docs"],
         still,
         ("HSET", known["meta"], name, f"{etag} {size} {pair.now} {pair.now}"),
@@ -142,7 +142,7 @@ def recount(pair: Pair) -> dict[str, int]:
     return dict(counted)
 
 
-def _judge_usage(desk: Desk, pair: Pair) -> list[Finding]:
+def _judge_usage(context: FsckContext, pair: Pair) -> list[Finding]:
     usage, counted = {name: in_words(value) for name, value in pair.usage.items()}, recount(pair)
     sequence = usage.pop("sequence", "")
     # A field of zero and none at all say the same of the whole; of a collection there must be none.
@@ -163,4 +163,4 @@ def _judge_usage(desk: Desk, pair: Pair) -> list[Finding]:
     writes.append(("HDEL", keys.person(pair.user)["user"], "stored"))  # to be counted again, too
     anchor = known["usage"]
     shown = ", ".join(f"{name} {said.get(name, 'none')} for {counted.get(name, 0)}" for name in differ[:3])
-    return [found("usage", anchor, f"it says {shown}", desk.reader.mend(anchor, still, *writes))]
+    return [found("usage", anchor, f"it says {shown}", context.reader.mend(anchor, still, *writes))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from store import lifetimes
 from store.accounts.audit.security_log import KEPT_MS
 from store.app_stats import DAYS_KEPT, NAMES
-from store.keys import Spelt
+from store.keys import ParsedKey
 from store.lifetimes import (
     ACCESS_TOKEN,
     AI_REPLY,
@@ -47,7 +47,7 @@ SCOPES = rb"[a-z]+(:[a-z]+)?( [a-z]+(:[a-z]+)?)*"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class KeyKind:
     """`lasts`: ms that it may live at most; None: it has no expiry; 0: that is looked at with what it belongs to.
     `fields` are those that a row must have, `value` the form of a string, `others` the form of every other field's name
     (None: whatever it is). `outlives`: it may be there when its person is gone, as it ends by itself."""
@@ -60,26 +60,26 @@ class Kind:
     outlives: bool = False
 
 
-_WINDOW = Kind("string", 0, value=rb"[0-9]+ [0-9]+ [0-9]+", outlives=True)
+_WINDOW = KeyKind("string", 0, value=rb"[0-9]+ [0-9]+ [0-9]+", outlives=True)
 _ASKED = {"redirect_uri": TEXT, "scope": SCOPES, "challenge": ANY, "terms": TEXT}
 
-KINDS: dict[str, Kind] = {
-    "registration": Kind("string", 0),
-    "days": Kind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned"),
-    "people": Kind("string", value=rb"-?[0-9]+"),
-    "all-apps": Kind("zset"),
-    "all-leaving": Kind("zset"),
-    "keyring": Kind("hash"),
-    "email": Kind("string", 0, value=rb"[0-9a-f]{32}"),
-    "invite": Kind("string", INVITE, value=rb"[A-Za-z0-9_-]{22} .*"),
+KINDS: dict[str, KeyKind] = {
+    "registration": KeyKind("string", 0),
+    "days": KeyKind("hash", DAYS_KEPT * DAY, others=rf"[0-9]+:({'|'.join(NAMES)})|pruned"),
+    "people": KeyKind("string", value=rb"-?[0-9]+"),
+    "all-apps": KeyKind("zset"),
+    "all-leaving": KeyKind("zset"),
+    "keyring": KeyKind("hash"),
+    "email": KeyKind("string", 0, value=rb"[0-9a-f]{32}"),
+    "invite": KeyKind("string", INVITE, value=rb"[A-Za-z0-9_-]{22} .*"),
     "window": _WINDOW,
-    "users": Kind("set"),
-    "app-users": Kind("set", 0),
-    "outbox": Kind("stream"),
-    "due": Kind("zset"),
-    "apps-swept": Kind("string", APPS_SWEEP, value=b"1"),
-    "relayed": Kind("string", int(SWEEP_SECONDS * 1000), value=b"1"),
-    "delivery": Kind(
+    "users": KeyKind("set"),
+    "app-users": KeyKind("set", 0),
+    "outbox": KeyKind("stream"),
+    "due": KeyKind("zset"),
+    "apps-swept": KeyKind("string", APPS_SWEEP, value=b"1"),
+    "relayed": KeyKind("string", int(SWEEP_SECONDS * 1000), value=b"1"),
+    "delivery": KeyKind(
         "hash",
         DELIVERY,
         {
@@ -94,10 +94,10 @@ KINDS: dict[str, Kind] = {
         },
         others="(next|last)_attempt_at|last_status|last_error",
     ),
-    "deliveries": Kind("zset", DELIVERY),
-    "deliveries-due": Kind("zset"),
-    "security-events": Kind("stream", KEPT_MS),
-    "user": Kind(
+    "deliveries": KeyKind("zset", DELIVERY),
+    "deliveries-due": KeyKind("zset"),
+    "security-events": KeyKind("stream", KEPT_MS),
+    "user": KeyKind(
         "hash",
         fields={
             "status": rb"active|disabled",
@@ -109,22 +109,22 @@ KINDS: dict[str, Kind] = {
         },
         others=r"verified|picture|stored|hosted|devices|app:[A-Za-z0-9_-]{1,64}",
     ),
-    "leaving": Kind("hash", outlives=True),
-    "undos": Kind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),
-    "picture": Kind("string"),
-    "factors": Kind("hash", fields={"secret": TEXT, "step": NUMBER, "since": NUMBER}),
-    "passkeys": Kind("hash", others=r"[knc]:.+"),
-    "recovery": Kind("set"),
-    "guesses": Kind("hash", others=r"(count|until)(:[A-Za-z0-9_-]{22})?|known|shared|lifted"),
-    "sessions": Kind("zset"),
-    "audit": Kind("string"),
-    "activity": Kind("string"),
-    "apps": Kind("zset"),
-    "balance": Kind("hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes"),
-    "holds": Kind("hash", 0),
-    "ledger": Kind("stream"),
-    "replies": Kind("zset", AI_REPLY),
-    "session": Kind(
+    "leaving": KeyKind("hash", outlives=True),
+    "undos": KeyKind("hash", UNDO_LINK, others=r"[A-Za-z0-9_-]{22}"),
+    "picture": KeyKind("string"),
+    "factors": KeyKind("hash", fields={"secret": TEXT, "step": NUMBER, "since": NUMBER}),
+    "passkeys": KeyKind("hash", others=r"[knc]:.+"),
+    "recovery": KeyKind("set"),
+    "guesses": KeyKind("hash", others=r"(count|until)(:[A-Za-z0-9_-]{22})?|known|shared|lifted"),
+    "sessions": KeyKind("zset"),
+    "audit": KeyKind("string"),
+    "activity": KeyKind("string"),
+    "apps": KeyKind("zset"),
+    "balance": KeyKind("hash", fields={"paid": rb"-?[0-9]+"}, others="opening|opening_at|reply_bytes"),
+    "holds": KeyKind("hash", 0),
+    "ledger": KeyKind("stream"),
+    "replies": KeyKind("zset", AI_REPLY),
+    "session": KeyKind(
         "hash",
         SESSION_MOST,
         {"epoch": EPOCH, "created_at": NUMBER, "seen_at": NUMBER, "ends_at": NUMBER, "address": ANY, "agent": ANY},
@@ -132,39 +132,39 @@ KINDS: dict[str, Kind] = {
         outlives=True,
     ),
     # The mark outlives the challenge, so that a clock that steps back changes nothing.
-    "challenge": Kind("string", CHALLENGE + MINUTE, value=b"1", outlives=True),
-    "link": Kind(
+    "challenge": KeyKind("string", CHALLENGE + MINUTE, value=b"1", outlives=True),
+    "link": KeyKind(
         "hash",
         0,
         {"id": TEXT, "email": TEXT, "epoch": EPOCH, "target": ANY, "mailed": b"[01]"},
         others="used|shown|born",
     ),
-    "request": Kind("hash", REQUEST, {**_ASKED, "state": ANY}, others=r"place", outlives=True),
-    "code": Kind("hash", CODE, {**_ASKED, "epoch": EPOCH}, outlives=True),
-    "family": Kind(
+    "request": KeyKind("hash", REQUEST, {**_ASKED, "state": ANY}, others=r"place", outlives=True),
+    "code": KeyKind("hash", CODE, {**_ASKED, "epoch": EPOCH}, outlives=True),
+    "family": KeyKind(
         "hash",
         REFRESH_TOKEN,
         {"generation": NUMBER, "scope": SCOPES, "epoch": EPOCH},
         others="revoked|replayed|born",
         outlives=True,
     ),
-    "access": Kind("string", ACCESS_TOKEN, value=rb"1|" + SCOPES, outlives=True),
+    "access": KeyKind("string", ACCESS_TOKEN, value=rb"1|" + SCOPES, outlives=True),
     "presented": _WINDOW,
     "limit": _WINDOW,
-    "idem": Kind("hash", 0, {"digest": rb"[0-9a-f]{32}"}, others="state|hold|charged|left", outlives=True),
-    "reply": Kind("string", AI_REPLY, outlives=True),
+    "idem": KeyKind("hash", 0, {"digest": rb"[0-9a-f]{32}"}, others="state|hold|charged|left", outlives=True),
+    "reply": KeyKind("string", AI_REPLY, outlives=True),
     # These are looked at together, as a pair of person and app.
-    "grant": Kind(
+    "grant": KeyKind(
         "hash",
         0,
         {"epoch": EPOCH, "scope": SCOPES, "connected_at": NUMBER},
         others=r"last_used_at|revoked_at|app_deleted|spend_limit|raised|grown_at|spend_month|spent|"
         r"to:(?:[A-Za-z0-9_-]{16}){1,2}|f:[A-Za-z0-9_-]{22}",
     ),
-    "usage": Kind("hash", 0),
-    "docs": Kind("hash", 0),
-    "meta": Kind("hash", 0),
-    "index": Kind("zset", 0),
+    "usage": KeyKind("hash", 0),
+    "docs": KeyKind("hash", 0),
+    "meta": KeyKind("hash", 0),
+    "index": KeyKind("zset", 0),
 }
 PAIR = ("grant", "usage", "docs", "meta", "index")
 """Of those that are there, the first one stands for the pair."""
@@ -174,7 +174,7 @@ REMEMBERED, MOST_REMEMBERED = rb"[1-9][0-9]{0,15} " + SCOPES, 8
 """What a grant keeps for a redirect URI that was consented to, and for how many, as in `lua/include/remembered.lua`."""
 
 
-def lifetime(at: Spelt) -> int | None:
+def lifetime(at: ParsedKey) -> int | None:
     """The longest that a key may live, in ms; None: for ever; 0: that is looked at with what it belongs to."""
     match at.kind:
         case "window" | "limit":
@@ -188,14 +188,14 @@ def lifetime(at: Spelt) -> int | None:
     return KINDS[at.kind].lasts
 
 
-def is_known(at: Spelt) -> bool:
+def is_known(at: ParsedKey) -> bool:
     """Whether there is such a window, and such a purpose of a link."""
     if at.kind in ("window", "limit"):
         return at.name in PERIODS
     return at.kind != "link" or at.name in LINKS
 
 
-def wrong_fields(kind: Kind, row: dict[str, bytes]) -> list[str]:
+def wrong_fields(kind: KeyKind, row: dict[str, bytes]) -> list[str]:
     """The fields of a row that are not there or not of their form, and those that nobody writes."""
     wrong = [name for name, form in kind.fields.items() if name not in row or not re.fullmatch(form, row[name], re.S)]
     if kind.others is not None:

@@ -6,27 +6,27 @@ from typing import Any
 
 from store import keys
 from store.accounts.people import ABOUT_TO_BEGIN
-from store.fsck.context import Desk
+from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words
-from store.keys import Spelt
+from store.keys import ParsedKey
 from store.lifetimes import APP_BEGUN
 
 AT_ONCE = 200
 MEMBER = 29  # characters of a user id without its shard
 
 
-def reads_of_zset(at: Spelt) -> list[Read]:
+def reads_of_zset(at: ParsedKey) -> list[Read]:
     """Nothing: a list is read piece by piece."""
     return []
 
 
-async def members_of(desk: Desk, key: str) -> list[tuple[bytes, int]]:
+async def members_of(context: FsckContext, key: str) -> list[tuple[bytes, int]]:
     """The members of a sorted set with their scores, read a piece at a time."""
     members: dict[bytes, int] = {}
     start = 0
     while True:
-        look = await desk.reader.look(key, ("ZRANGE", key, str(start), str(start + AT_ONCE - 1), "WITHSCORES"))
+        look = await context.reader.look(key, ("ZRANGE", key, str(start), str(start + AT_ONCE - 1), "WITHSCORES"))
         flat = look.seen[0] or []
         members |= {one: int(float(score)) for one, score in zip(flat[::2], flat[1::2], strict=True)}
         if len(flat) < 2 * AT_ONCE:
@@ -34,11 +34,11 @@ async def members_of(desk: Desk, key: str) -> list[tuple[bytes, int]]:
         start += AT_ONCE
 
 
-async def _of_set(desk: Desk, key: str) -> list[bytes]:
+async def _of_set(context: FsckContext, key: str) -> list[bytes]:
     members: dict[bytes, None] = {}
     cursor = "0"
     while True:
-        look = await desk.reader.look(key, ("SSCAN", key, cursor, "COUNT", str(AT_ONCE)))
+        look = await context.reader.look(key, ("SSCAN", key, cursor, "COUNT", str(AT_ONCE)))
         if not look.seen[0]:
             return list(members)
         after, some = look.seen[0]
@@ -48,43 +48,43 @@ async def _of_set(desk: Desk, key: str) -> list[bytes]:
             return list(members)
 
 
-async def judge_sessions(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_sessions(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Sessions that are listed and have ended: the next listing drops them."""
     wrong = []
-    for some in in_steps(await members_of(desk, key), AT_ONCE):
+    for some in in_steps(await members_of(context, key), AT_ONCE):
         ids = [in_words(one) for one, _ in some]
         names = [keys.session(at.user, one) for one in ids]
         reads = [("EXISTS", name) for name in names] + [("ZSCORE", key, one) for one in ids]
-        there = (await desk.reader.look(key, *reads)).seen
+        there = (await context.reader.look(key, *reads)).seen
         for one, name, exists, listed in zip(ids, names, there, there[len(ids) :], strict=False):
             if listed is not None and not exists:
-                mend = desk.reader.mend(key, [("0", "EXISTS", name)], ("ZREM", key, one))
+                mend = context.reader.mend(key, [("0", "EXISTS", name)], ("ZREM", key, one))
                 wrong.append(found("sessions-left", key, f"the session {one} has ended", mend))
     return wrong
 
 
-async def judge_users(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_users(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Who is listed in a shard is there, or is being deleted."""
     wrong = []
-    for some in in_steps(await _of_set(desk, key), AT_ONCE):
+    for some in in_steps(await _of_set(context, key), AT_ONCE):
         members = [in_words(one) for one in some if len(one) == MEMBER]
         if len(members) < len(some):
             wrong.append(found("listed", key, f"{len(some) - len(members)} members that are no user ids"))
         people = [keys.person(at.shard + one) for one in members]
         reads: list[Read] = [("EXISTS", person[noun]) for person in people for noun in ("user", "leaving")]
-        there = (await desk.reader.look(key, *reads, *(("SISMEMBER", key, one) for one in members))).seen
+        there = (await context.reader.look(key, *reads, *(("SISMEMBER", key, one) for one in members))).seen
         for place, (one, person) in enumerate(zip(members, people, strict=True)):
             if there[2 * len(members) + place] and not any(there[2 * place : 2 * place + 2]):
                 gone = [("0", "EXISTS", person["user"]), ("0", "EXISTS", person["leaving"])]
-                mend = desk.reader.mend(key, gone, ("SREM", key, one))
+                mend = context.reader.mend(key, gone, ("SREM", key, one))
                 wrong.append(found("listed", key, f"{at.shard}{one} is listed, and there is no such person", mend))
     return wrong
 
 
-async def judge_app_users(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_app_users(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Who is listed as having connected an app has it in the row, or a grant, with which the rest is found."""
     wrong = []
-    for some in in_steps(await _of_set(desk, key), AT_ONCE):
+    for some in in_steps(await _of_set(context, key), AT_ONCE):
         members = [in_words(one) for one in some]
         users = [at.shard + one for one in members]
         reads: list[Read] = []
@@ -95,61 +95,61 @@ async def judge_app_users(desk: Desk, at: Spelt, key: str, look: Look, seen: lis
                 ("EXISTS", keys.grant(user, at.client)),
                 ("SISMEMBER", key, one),
             ]
-        there = (await desk.reader.look(key, *reads)).seen
+        there = (await context.reader.look(key, *reads)).seen
         for place, (user, one) in enumerate(zip(users, members, strict=True)):
             *why, listed = there[4 * place : 4 * place + 4]
             if listed and not any(why):
                 still: list[Expected] = [("0", "HEXISTS", keys.person(user)["user"], f"app:{at.client}")]
                 still += [("0", "EXISTS", keys.grant(user, at.client)), ("0", "EXISTS", keys.person(user)["leaving"])]
-                mend = desk.reader.mend(key, still, ("SREM", key, one))
+                mend = context.reader.mend(key, still, ("SREM", key, one))
                 wrong.append(found("connected", key, f"{user} is listed, and has not connected the app", mend))
-    if look.left >= 0 and (await desk.registration(at.client))[0] and desk.is_sure(key):
-        mend = desk.reader.mend(key, [("set", "TYPE", key)], ("PERSIST", key))
+    if look.left >= 0 and (await context.registration(at.client))[0] and context.is_sure(key):
+        mend = context.reader.mend(key, [("set", "TYPE", key)], ("PERSIST", key))
         wrong.append(found("connected-lasts", key, "it would end, and the app is registered", mend))
     return wrong
 
 
-async def judge_leaving(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Whom the list of deletions names: an account that is half gone, or one whose deletion is about to begin."""
     wrong = []
-    for one, since in await members_of(desk, key):
+    for one, since in await members_of(context, key):
         user = in_words(one)
         if len(user) != MEMBER + 3 or look.now // 1000 - since < ABOUT_TO_BEGIN:
             continue
         person = keys.person(user)
         reads: list[Read] = [("HEXISTS", person["user"], "status"), ("EXISTS", person["leaving"])]
-        there = await desk.reader.look(person["user"], *reads, ("SISMEMBER", person["users"], keys.member(user)))
+        there = await context.reader.look(person["user"], *reads, ("SISMEMBER", person["users"], keys.member(user)))
         lives, half, listed = there.seen
         if not lives and (half or listed):
             continue  # that is found with what is left of the person
-        mend = desk.reader.mend(key, [(str(since), "ZSCORE", key, user)], ("ZREM", key, user))
+        mend = context.reader.mend(key, [(str(since), "ZSCORE", key, user)], ("ZREM", key, user))
         wrong.append(found("deletion-left", key, f"{user} is not being deleted", mend))
     return wrong
 
 
-async def judge_owned(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_owned(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """The apps in a person's list are theirs; the name of one that is being made is there before it."""
     wrong = []
-    for one, since in await members_of(desk, key):
+    for one, since in await members_of(context, key):
         client = in_words(one)
-        app, left_by, there = await desk.registration(client)
+        app, left_by, there = await context.registration(client)
         owner = app.owner if app else left_by
         if owner == at.user or (there and owner is None) or since + APP_BEGUN > look.now:
             continue
-        if desk.is_sure(key):
-            mend = desk.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
+        if context.is_sure(key):
+            mend = context.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
             wrong.append(found("owned-left", key, f"the app {client} is not theirs", mend))
     return wrong
 
 
-async def judge_apps(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_apps(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """The apps in the list of all are registered."""
     wrong = []
-    for one, since in await members_of(desk, key):
+    for one, since in await members_of(context, key):
         client = in_words(one)
-        if since * 1000 + APP_BEGUN > look.now or (await desk.registration(client))[2]:
+        if since * 1000 + APP_BEGUN > look.now or (await context.registration(client))[2]:
             continue
-        if desk.is_sure(key):
-            mend = desk.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
+        if context.is_sure(key):
+            mend = context.reader.mend(key, [("1", "EXISTS", key)], ("ZREM", key, client))
             wrong.append(found("registration-left", key, f"there is no app {client}", mend))
     return wrong

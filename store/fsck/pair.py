@@ -9,7 +9,7 @@ from store import keys
 from store.engine.scripts import Reply
 
 
-class Row(NamedTuple):
+class DocumentRow(NamedTuple):
     """A name: the metadata (empty: none), the bytes of the sealed document (0: none), the score (None: not named)."""
 
     meta: bytes
@@ -17,9 +17,9 @@ class Row(NamedTuple):
     score: bytes | None
 
 
-def rows_of(reply: Reply) -> dict[bytes, Row]:
+def rows_of(reply: Reply) -> dict[bytes, DocumentRow]:
     """A page."""
-    return {name: Row(meta, sealed, score) for name, meta, sealed, score in reply.rows("rows")}
+    return {name: DocumentRow(meta, sealed, score) for name, meta, sealed, score in reply.rows("rows")}
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Pair:
     person: tuple[bool, ...]
     counts: tuple[int, ...]
     usage: dict[str, bytes]
-    rows: dict[bytes, Row] = field(default_factory=dict)
+    rows: dict[bytes, DocumentRow] = field(default_factory=dict)
 
     @property
     def stamp(self) -> tuple[object, ...]:

@@ -8,26 +8,26 @@ from collections.abc import Sequence
 from store import keys
 from store.engine.scripts import Reply
 from store.fsck import documents, webhooks
-from store.fsck.context import Desk
+from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, MOST_REMEMBERED, REMEMBERED, SLACK, wrong_fields
 from store.fsck.pair import Pair, rows_of
 from store.fsck.reading import Expected, number, row_of
-from store.keys import Spelt
+from store.keys import ParsedKey
 from store.lifetimes import DAY, GRACE
 
 TRIES = 5
 
 
-def names(at: Spelt, nouns: Sequence[str]) -> list[str]:
+def names(at: ParsedKey, nouns: Sequence[str]) -> list[str]:
     """The keys of a pair of these nouns."""
     named = {**keys.hosted(at.user, at.client), "grant": keys.grant(at.user, at.client)}
     return [named[noun] for noun in nouns]
 
 
-async def check(desk: Desk, at: Spelt, key: str) -> list[Finding]:
+async def check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
     """Everything about a pair. Raises StoreUnavailable."""
-    pair = await read(desk, at.user, at.client)
+    pair = await read(context, at.user, at.client)
     if pair is None:
         return []
     if not pair.person[0]:
@@ -38,42 +38,42 @@ async def check(desk: Desk, at: Spelt, key: str) -> list[Finding]:
         if names_wrong:
             wrong.append(found("row", key, f"wrong or missing: {' '.join(sorted(names_wrong)[:9])}"))
         wrong += _remembered(pair, key)
-        wrong += _members(desk, pair, key) + _grace(desk, pair, key)
-        wrong += await webhooks.missing(desk, at.user, at.client, key) if "revoked_at" in pair.grant else []
-        if not desk.last and "revoked_at" not in pair.grant:
-            desk.connected[at.client] += 1
-        there = (await desk.registration(at.client))[2]
-        if not there and desk.is_sure(key):
+        wrong += _members(context, pair, key) + _grace(context, pair, key)
+        wrong += await webhooks.missing(context, at.user, at.client, key) if "revoked_at" in pair.grant else []
+        if not context.last and "revoked_at" not in pair.grant:
+            context.connected[at.client] += 1
+        there = (await context.registration(at.client))[2]
+        if not there and context.is_sure(key):
             what = f"the app {at.client} is not registered: app delete {at.client} --purge frees what it left"
             wrong.append(found("app", key, what))
     elif max(pair.lefts.values()) >= webhooks.TOGETHER or -1 in pair.lefts.values():
         wrong.append(found("granted", key, "there is no grant"))
-    desk.documents += 0 if desk.last else len(pair.rows)
-    return wrong + await documents.judge(desk, pair)
+    context.documents += 0 if context.last else len(pair.rows)
+    return wrong + await documents.judge(context, pair)
 
 
-async def read(desk: Desk, user: str, client: str) -> Pair | None:
+async def read(context: FsckContext, user: str, client: str) -> Pair | None:
     """The pair as it was at one moment; None for one of wrong types, which are told of elsewhere, and for one that
     kept changing."""
     for _ in range(TRIES):
-        first = await desk.reader.look_at_pair(user, client, b"")
+        first = await context.reader.look_at_pair(user, client, b"")
         if first.word == "wrong_type":
             return None
         pair = _pair(user, client, first)
-        if await _rest(desk, pair, first):
+        if await _rest(context, pair, first):
             return pair
-    desk.busy += 1
+    context.busy += 1
     return None
 
 
-async def _rest(desk: Desk, pair: Pair, reply: Reply) -> bool:
+async def _rest(context: FsckContext, pair: Pair, reply: Reply) -> bool:
     """Reads the pages that are left; whether nothing has changed meanwhile."""
     while reply.number("more") == 1:
-        reply = await desk.reader.look_at_pair(pair.user, pair.client, reply.rows("rows")[-1][0])
+        reply = await context.reader.look_at_pair(pair.user, pair.client, reply.rows("rows")[-1][0])
         if reply.word == "wrong_type" or _pair(pair.user, pair.client, reply).stamp != pair.stamp:
             return False
         pair.rows |= rows_of(reply)
-    return await documents.add_unnamed(desk, pair)
+    return await documents.add_unnamed(context, pair)
 
 
 def _pair(user: str, client: str, reply: Reply) -> Pair:
@@ -91,19 +91,19 @@ def _pair(user: str, client: str, reply: Reply) -> Pair:
     )
 
 
-def _members(desk: Desk, pair: Pair, key: str) -> list[Finding]:
+def _members(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
     """The person's row and the list of the shard name the app."""
     _, _, named, listed = pair.person
     user, grant = keys.person(pair.user)["user"], pair.named["grant"]
     still: list[Expected] = [("1", "EXISTS", grant), ("1", "EXISTS", user)]
     wrong = []
     if not named:
-        mend = desk.reader.mend(key, still, ("HSET", user, f"app:{pair.client}", "1"))
+        mend = context.reader.mend(key, still, ("HSET", user, f"app:{pair.client}", "1"))
         wrong.append(found("connected", key, "the person's row does not name the app", mend))
     if not listed:
         write = ("SADD", keys.shard_app_users(pair.user[:3], pair.client), keys.member(pair.user))
         wrong.append(
-            found("connected", key, "the list of the shard lacks the person", desk.reader.mend(key, still, write))
+            found("connected", key, "the list of the shard lacks the person", context.reader.mend(key, still, write))
         )
     return wrong
 
@@ -116,14 +116,14 @@ def _remembered(pair: Pair, key: str) -> list[Finding]:
     return [found("row", key, "what is remembered of redirect URIs is not of its form, or too much")]
 
 
-def _grace(desk: Desk, pair: Pair, key: str) -> list[Finding]:
+def _grace(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
     """A live grant lasts, and so does the data; of a revoked one all ends at one moment."""
     wrong, named, grant = [], pair.named, pair.named["grant"]
     if "revoked_at" not in pair.grant:
         live = ("0", "HEXISTS", grant, "revoked_at")
         for noun, left in pair.lefts.items():
             if left >= 0:
-                mend = desk.reader.mend(grant, [live, ("1", "EXISTS", grant)], ("PERSIST", named[noun]))
+                mend = context.reader.mend(grant, [live, ("1", "EXISTS", grant)], ("PERSIST", named[noun]))
                 wrong.append(found("grace", key, f"{noun} would end, and the grant is live", mend))
         return wrong
     revoked_at = number(pair.grant, "revoked_at")
@@ -135,13 +135,16 @@ def _grace(desk: Desk, pair: Pair, key: str) -> list[Finding]:
         writes = [("PEXPIREAT", name, str(until)) for name in named.values()]
         wrong.append(
             found(
-                "grace", key, "the grant is revoked and does not end in time", desk.reader.mend(grant, still, *writes)
+                "grace",
+                key,
+                "the grant is revoked and does not end in time",
+                context.reader.mend(grant, still, *writes),
             )
         )
         return wrong
     until = pair.now + left
     for noun, its in pair.lefts.items():
         if its != -2 and abs(its - left) > webhooks.TOGETHER:
-            mend = desk.reader.mend(grant, still, ("PEXPIREAT", named[noun], str(until)))
+            mend = context.reader.mend(grant, still, ("PEXPIREAT", named[noun], str(until)))
             wrong.append(found("grace", key, f"{noun} does not end with the revoked grant", mend))
     return wrong

@@ -8,11 +8,11 @@ from typing import Any
 from store import keys
 from store.accounts.people import ABOUT_TO_BEGIN
 from store.errors import StoreError
-from store.fsck.context import Desk
+from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, Mend, found
 from store.fsck.kinds import SLACK
 from store.fsck.reading import Look, Read, in_steps, in_words, number, row_of
-from store.keys import Spelt
+from store.keys import ParsedKey
 from store.lifetimes import DAY
 
 AT_ONCE = 100
@@ -20,25 +20,25 @@ _STORED = re.compile(r"([0-9]+) ([0-9]+) ([0-9]+)")
 _UNDO = re.compile(r"([0-9]{1,19}) [0-9]{1,19} ([01]) (.+)", re.S)
 
 
-def no_reads(at: Spelt) -> list[Read]:
+def no_reads(at: ParsedKey) -> list[Read]:
     """Nothing beside the row."""
     return []
 
 
-def reads_of_user(at: Spelt) -> list[Read]:
+def reads_of_user(at: ParsedKey) -> list[Read]:
     """Is the person listed, is there a picture?"""
     person = keys.person(at.user)
     return [("SISMEMBER", person["users"], keys.member(at.user)), ("EXISTS", person["picture"])]
 
 
-async def judge_user(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_user(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Holds a person's row against the list of the shard, the picture, the index of addresses and the grants."""
     row, listed, has_picture = row_of(seen[0]), seen[1], seen[2]
-    desk.people += not desk.last
+    context.people += not context.last
     person = keys.person(at.user)
     wrong = []
     if not listed:
-        mend = desk.reader.mend(key, [("1", "EXISTS", key)], ("SADD", person["users"], keys.member(at.user)))
+        mend = context.reader.mend(key, [("1", "EXISTS", key)], ("SADD", person["users"], keys.member(at.user)))
         wrong.append(found("listed", key, "the list of the shard does not have this person", mend))
     picture = in_words(row.get("picture"))
     if picture and not has_picture:
@@ -48,51 +48,51 @@ async def judge_user(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any
                 "picture",
                 key,
                 "the row names a picture that is gone",
-                desk.reader.mend(key, still, ("HDEL", key, "picture")),
+                context.reader.mend(key, still, ("HDEL", key, "picture")),
             )
         )
-    wrong += await _address(desk, at.user, key, in_words(row.get("email")))
+    wrong += await _address(context, at.user, key, in_words(row.get("email")))
     clients = [name[4:] for name in row if name.startswith("app:")]
-    wrong += await _connected(desk, at.user, key, clients)
-    return wrong + await _stored(desk, at.user, key, in_words(row.get("stored")), clients)
+    wrong += await _connected(context, at.user, key, clients)
+    return wrong + await _stored(context, at.user, key, in_words(row.get("stored")), clients)
 
 
-async def _address(desk: Desk, user: str, key: str, email: str) -> list[Finding]:
+async def _address(context: FsckContext, user: str, key: str, email: str) -> list[Finding]:
     if not email:
         return []
     entry = keys.email(email)
-    look = await desk.reader.look(entry, ("GET", entry))
+    look = await context.reader.look(entry, ("GET", entry))
     names, lasts = in_words(look.seen[0]), look.left == -1
-    if (names == user and lasts) or not desk.is_sure(key):
+    if (names == user and lasts) or not context.is_sure(key):
         return []
     what = "the entry of the address will end" if names == user else "the address leads to nobody"
     if names not in ("", user):
         what = "the address leads to somebody else"
 
     async def enter() -> None:
-        if await desk.addresses.reserve(email, user):
-            await desk.addresses.keep(email, user)
+        if await context.addresses.reserve(email, user):
+            await context.addresses.keep(email, user)
 
-    return [found("address-begun" if await _is_new(desk, user, key) else "address", key, what, enter)]
+    return [found("address-begun" if await _is_new(context, user, key) else "address", key, what, enter)]
 
 
-async def _is_new(desk: Desk, user: str, key: str) -> bool:
+async def _is_new(context: FsckContext, user: str, key: str) -> bool:
     """Whether nobody has signed in to the account yet: a process that died while it was made left it so."""
     person = keys.person(user)
-    look = await desk.reader.look(key, ("EXISTS", person["sessions"], person["activity"]), ("GET", person["audit"]))
+    look = await context.reader.look(key, ("EXISTS", person["sessions"], person["activity"]), ("GET", person["audit"]))
     return not look.seen[0] and (look.seen[1] or b"").count(b"\n") <= 1
 
 
-async def _connected(desk: Desk, user: str, key: str, clients: list[str]) -> list[Finding]:
+async def _connected(context: FsckContext, user: str, key: str, clients: list[str]) -> list[Finding]:
     """The apps in the row that have no grant; a grant that is not in the row is found with the grant."""
     wrong = []
     for some in in_steps(clients, AT_ONCE):
         reads: list[Read] = [("EXISTS", keys.grant(user, client)) for client in some]
         reads += [("HEXISTS", key, f"app:{client}") for client in some]
-        look = await desk.reader.look(key, *reads)
+        look = await context.reader.look(key, *reads)
         for client, granted, named in zip(some, look.seen, look.seen[len(some) :], strict=False):
             if named and not granted:
-                mend = desk.reader.mend(
+                mend = context.reader.mend(
                     key,
                     [("0", "EXISTS", keys.grant(user, client))],
                     ("HDEL", key, f"app:{client}"),
@@ -102,14 +102,14 @@ async def _connected(desk: Desk, user: str, key: str, clients: list[str]) -> lis
     return wrong
 
 
-async def _stored(desk: Desk, user: str, key: str, said: str, clients: list[str]) -> list[Finding]:
+async def _stored(context: FsckContext, user: str, key: str, said: str, clients: list[str]) -> list[Finding]:
     """What all apps keep for the person, against the usage of each; not where there are more than can be asked at once,
     nor from the moment on when it is to be counted again."""
     usages = keys.usage_prefix(user)
     if not said or len(clients) > AT_ONCE:
         return []
     reads: list[Read] = [("HMGET", usages + client, "documents", "bytes") for client in clients]
-    look = await desk.reader.look(key, ("HGET", key, "stored"), *reads)
+    look = await context.reader.look(key, ("HGET", key, "stored"), *reads)
     match = _STORED.fullmatch(said)
     if in_words(look.seen[0]) != said:
         return []  # moved meanwhile
@@ -118,29 +118,29 @@ async def _stored(desk: Desk, user: str, key: str, said: str, clients: list[str]
     documents, total = (sum(int(row[place] or 0) for row in look.seen[1:]) for place in (0, 1))
     if match is not None and (int(match[1]), int(match[2])) == (documents, total):
         return []
-    mend = desk.reader.mend(key, [(said, "HGET", key, "stored")], ("HDEL", key, "stored"))
+    mend = context.reader.mend(key, [(said, "HGET", key, "stored")], ("HDEL", key, "stored"))
     return [found("stored", key, f"it says {said}, and they keep {documents} documents of {total} bytes", mend)]
 
 
-async def judge_leaving(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """A deletion that was begun is known to who finishes it."""
-    listed = await desk.reader.command("ZSCORE", keys.LEAVING, at.user)
-    if not desk.is_sure(key):
+    listed = await context.reader.command("ZSCORE", keys.DELETIONS, at.user)
+    if not context.is_sure(key):
         return []
     if listed is not None:
         # What was begun a moment ago is under way.
         over = look.now // 1000 - int(float(listed)) >= ABOUT_TO_BEGIN
         return [found("deletion-open", key, "the deletion of this account broke off")] if over else []
-    mend = desk.reader.mend(keys.LEAVING, [], ("ZADD", keys.LEAVING, str(look.now // 1000), at.user))
+    mend = context.reader.mend(keys.DELETIONS, [], ("ZADD", keys.DELETIONS, str(look.now // 1000), at.user))
     return [found("deletion", key, "a deletion was begun, and nobody goes on with it", mend)]
 
 
-def reads_of_undos(at: Spelt) -> list[Read]:
+def reads_of_undos(at: ParsedKey) -> list[Read]:
     """Which address does the person have now?"""
     return [("HGET", keys.person(at.user)["user"], "email")]
 
 
-async def judge_undos(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_undos(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """The address that a link brings back is kept for its person until the link ends. The address that the person has
     now is judged with the row of the person."""
     wrong, present = [], in_words(seen[1])
@@ -152,47 +152,47 @@ async def judge_undos(desk: Desk, at: Spelt, key: str, look: Look, seen: list[An
         ends, used, email = int(entry[1]), entry[2] == "1", entry[3]
         if used or ends <= look.now or email == present:
             continue
-        if in_words(await desk.reader.command("GET", keys.email(email))) == at.user:
+        if in_words(await context.reader.command("GET", keys.email(email))) == at.user:
             continue
-        if desk.is_sure(key):
-            wrong.append(found("undo", key, "an old address is not kept", _keep(desk, email, at.user, ends)))
+        if context.is_sure(key):
+            wrong.append(found("undo", key, "an old address is not kept", _keep(context, email, at.user, ends)))
     return wrong
 
 
-def _keep(desk: Desk, email: str, user: str, ends: int) -> Mend:
+def _keep(context: FsckContext, email: str, user: str, ends: int) -> Mend:
     async def keep() -> None:
-        if await desk.addresses.reserve(email, user):
-            await desk.addresses.hold(email, user, ends)
+        if await context.addresses.reserve(email, user):
+            await context.addresses.hold(email, user, ends)
 
     return keep
 
 
-def reads_of_picture(at: Spelt) -> list[Read]:
+def reads_of_picture(at: ParsedKey) -> list[Read]:
     """Does the row name it?"""
     return [("HEXISTS", keys.person(at.user)["user"], "picture")]
 
 
-async def judge_picture(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_picture(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """A picture that the row does not name is shown to nobody."""
     if seen[0]:
         return []
     still = [("0", "HEXISTS", keys.person(at.user)["user"], "picture")]
-    return [found("picture", key, "the row names no picture", desk.reader.mend(key, still, ("UNLINK", key)))]
+    return [found("picture", key, "the row names no picture", context.reader.mend(key, still, ("UNLINK", key)))]
 
 
-async def judge_factors(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_factors(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Opens the secret of an authenticator app."""
     sealed = row_of(seen[0]).get("secret")
-    if not desk.deep or not sealed:
+    if not context.deep or not sealed:
         return []
     try:
-        desk.secrets.open(at.user, sealed)
+        context.secrets.open(at.user, sealed)
     except StoreError as error:
         return [found("content", key, str(error))]
     return []
 
 
-async def judge_passkeys(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_passkeys(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Each passkey is three fields."""
     row = row_of(seen[0])
     ids = {name[2:] for name in row}
@@ -200,30 +200,30 @@ async def judge_passkeys(desk: Desk, at: Spelt, key: str, look: Look, seen: list
     return [found("factors", key, f"{len(broken)} passkeys are not whole")] if broken else []
 
 
-def reads_of_recovery(at: Spelt) -> list[Read]:
+def reads_of_recovery(at: ParsedKey) -> list[Read]:
     """Is there a second step?"""
     person = keys.person(at.user)
     return [("EXISTS", person["factors"]), ("EXISTS", person["passkeys"])]
 
 
-async def judge_recovery(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_recovery(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Recovery codes stand for a second step."""
     if any(seen):
         return []
     person = keys.person(at.user)
     still = [("0", "EXISTS", person["factors"]), ("0", "EXISTS", person["passkeys"])]
     return [
-        found("factors", key, "recovery codes without a second step", desk.reader.mend(key, still, ("UNLINK", key)))
+        found("factors", key, "recovery codes without a second step", context.reader.mend(key, still, ("UNLINK", key)))
     ]
 
 
-def reads_of_session(at: Spelt) -> list[Read]:
+def reads_of_session(at: ParsedKey) -> list[Read]:
     """The person's session epoch, and the place in the list."""
     person = keys.person(at.user)
     return [("HGET", person["user"], "epoch"), ("ZSCORE", person["sessions"], at.name)]
 
 
-async def judge_session(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_session(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """A session of the present epoch lives, and must be seen by its person."""
     row, epoch, listed = row_of(seen[0]), seen[1], seen[2]
     created = number(row, "created_at")
@@ -231,19 +231,19 @@ async def judge_session(desk: Desk, at: Spelt, key: str, look: Look, seen: list[
         return []
     person = keys.person(at.user)
     still = [("1", "EXISTS", key), (in_words(epoch), "HGET", person["user"], "epoch")]
-    mend = desk.reader.mend(key, still, ("ZADD", person["sessions"], str(created), at.name))
+    mend = context.reader.mend(key, still, ("ZADD", person["sessions"], str(created), at.name))
     return [found("sessions", key, "it lives and is not listed", mend)]
 
 
-def reads_of_access(at: Spelt) -> list[Read]:
+def reads_of_access(at: ParsedKey) -> list[Read]:
     """Is its family there?"""
     return [("EXISTS", keys.token(at.user, "-", at.name, 0)["family"])]
 
 
-async def judge_access(desk: Desk, at: Spelt, key: str, look: Look, seen: list[Any]) -> list[Finding]:
+async def judge_access(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """An access token without its family is dead."""
     if seen[1]:
         return []
     family = keys.token(at.user, "-", at.name, 0)["family"]
-    mend = desk.reader.mend(key, [("0", "EXISTS", family)], ("UNLINK", key))
+    mend = context.reader.mend(key, [("0", "EXISTS", family)], ("UNLINK", key))
     return [found("family", key, "its family is gone", mend)]

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from store import keys
 from store.fsck import apps, credits, lists, pairs, people, webhooks
-from store.fsck.context import Desk
+from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
-from store.fsck.kinds import KINDS, PAIR, SLACK, Kind, is_known, lifetime, wrong_fields
+from store.fsck.kinds import KINDS, PAIR, SLACK, KeyKind, is_known, lifetime, wrong_fields
 from store.fsck.reading import Look, Read, Reader, row_of
-from store.keys import Spelt
+from store.keys import ParsedKey
 
-Reads = Callable[[Spelt], list[Read]]
-Judge = Callable[[Desk, Spelt, str, Look, list[object]], Awaitable[list[Finding]]]
+Reads = Callable[[ParsedKey], list[Read]]
+Judge = Callable[[FsckContext, ParsedKey, str, Look, list[object]], Awaitable[list[Finding]]]
 
 
 class Beyond(NamedTuple):
@@ -27,7 +27,7 @@ class Beyond(NamedTuple):
 
 BEYOND: dict[str, Beyond] = {
     "user": Beyond(people.reads_of_user, people.judge_user),
-    "leaving": Beyond(people.no_reads, people.judge_leaving),
+    "leaving": Beyond(people.no_reads, people.judge_deletion),
     "undos": Beyond(people.reads_of_undos, people.judge_undos),
     "picture": Beyond(people.reads_of_picture, people.judge_picture),
     "factors": Beyond(people.no_reads, people.judge_factors),
@@ -38,7 +38,7 @@ BEYOND: dict[str, Beyond] = {
     "access": Beyond(people.reads_of_access, people.judge_access),
     "users": Beyond(people.no_reads, lists.judge_users),
     "app-users": Beyond(people.no_reads, lists.judge_app_users),
-    "all-leaving": Beyond(lists.reads_of_zset, lists.judge_leaving),
+    "all-leaving": Beyond(lists.reads_of_zset, lists.judge_deletion),
     "apps": Beyond(lists.reads_of_zset, lists.judge_owned),
     "all-apps": Beyond(lists.reads_of_zset, lists.judge_apps),
     "due": Beyond(lists.reads_of_zset, webhooks.judge_due),
@@ -47,8 +47,8 @@ BEYOND: dict[str, Beyond] = {
     "deliveries-due": Beyond(lists.reads_of_zset, webhooks.judge_deliveries),
     "email": Beyond(people.no_reads, apps.judge_email),
     "registration": Beyond(apps.reads_of_registration, apps.judge_registration),
-    "days": Beyond(apps.reads_of_numbers, apps.judge_numbers),
-    "people": Beyond(apps.reads_of_numbers, apps.judge_numbers),
+    "days": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
+    "people": Beyond(apps.reads_of_app_stats, apps.judge_app_stats),
     "keyring": Beyond(people.no_reads, apps.judge_keyring),
     "balance": Beyond(people.no_reads, credits.judge_balance),
     "ledger": Beyond(credits.reads_of_ledger, credits.judge_ledger),
@@ -63,19 +63,19 @@ LISTS = frozenset({"sessions", "holds", "replies", "recovery"})
 """What tells nothing without its person, so that it may go."""
 
 
-async def check(desk: Desk, raw: bytes) -> list[Finding]:
+async def check(context: FsckContext, raw: bytes) -> list[Finding]:
     """What is wrong with a key, and with what it stands for, whatever lies there. Raises StoreUnavailable."""
     key = raw.decode("utf-8", "backslashreplace")
     at = keys.read(key)
     if at is None or not is_known(at) or key.encode() != raw:
         return [found("key", key, "nothing that Latchkey makes is called so")]
     try:
-        return await _check(desk, at, key)
+        return await _check(context, at, key)
     except _UNREADABLE:
         return [found("row", key, "what lies there, or beside it, cannot be read")]
 
 
-async def _check(desk: Desk, at: Spelt, key: str) -> list[Finding]:
+async def _check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
     kind, person = KINDS[at.kind], keys.person(at.user) if at.user else {}
     reads: list[Read] = [("EXISTS", person["user"]), ("EXISTS", person["leaving"])] if person else []
     owner = len(reads)
@@ -89,25 +89,25 @@ async def _check(desk: Desk, at: Spelt, key: str) -> list[Finding]:
     own, beyond = len(reads), BEYOND.get(at.kind)
     if beyond:
         reads += beyond.reads(at)
-    look = await desk.reader.look(key, *reads)
+    look = await context.reader.look(key, *reads)
     if look.kind == "none":
         return []  # it has ended meanwhile
     if look.kind != kind.type:
         return [found("type", key, f"it is a {look.kind} and must be a {kind.type}")]
-    wrong = _expiry(desk.reader, at, key, look) + _owner(desk.reader, at, key, kind, look)
+    wrong = _expiry(context.reader, at, key, look) + _owner(context.reader, at, key, kind, look)
     if at.kind in PAIR:
-        return wrong + ([] if any(look.seen[owner:own]) else await pairs.check(desk, at, key))
+        return wrong + ([] if any(look.seen[owner:own]) else await pairs.check(context, at, key))
     if kind.type == "hash":
         names = wrong_fields(kind, row_of(look.seen[own - 1]))
         wrong += [found("row", key, f"wrong or missing: {' '.join(sorted(names)[:9])}")] if names else []
     elif kind.value is not None and not re.fullmatch(kind.value, look.seen[own - 1] or b"", re.S):
         wrong.append(found("row", key, "the value is not of its form"))
     if beyond and (not person or look.seen[0] or at.kind == "leaving"):
-        wrong += await beyond.judge(desk, at, key, look, look.seen[owner:])
+        wrong += await beyond.judge(context, at, key, look, look.seen[owner:])
     return wrong
 
 
-def _expiry(reader: Reader, at: Spelt, key: str, look: Look) -> list[Finding]:
+def _expiry(reader: Reader, at: ParsedKey, key: str, look: Look) -> list[Finding]:
     lasts = lifetime(at)
     if lasts is None:
         if look.left == -1:
@@ -122,7 +122,7 @@ def _expiry(reader: Reader, at: Spelt, key: str, look: Look) -> list[Finding]:
     return [found("lifetime", key, "it never ends" if look.left < 0 else "it lives too long", mend)]
 
 
-def _owner(reader: Reader, at: Spelt, key: str, kind: Kind, look: Look) -> list[Finding]:
+def _owner(reader: Reader, at: ParsedKey, key: str, kind: KeyKind, look: Look) -> list[Finding]:
     if not at.user or look.seen[0] or look.seen[1] or kind.outlives or at.kind == "user":
         return []
     person = keys.person(at.user)

@@ -20,7 +20,7 @@ from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
 from store.engine.scripts import Scripts
 from store.fsck import apps, rows
-from store.fsck.context import Desk
+from store.fsck.context import FsckContext
 from store.fsck.invariants import ERROR, INVARIANTS, Finding
 from store.fsck.reading import Reader, in_steps
 
@@ -86,53 +86,57 @@ class Fsck:
         self._facts = (cipher, secrets, ring, addresses)
         self.settle = SETTLE
 
-    def _desk(self, deep: bool = False, last: bool = False) -> Desk:
-        return Desk(self._reader, *self._facts, deep, last)
+    def _context(self, deep: bool = False, last: bool = False) -> FsckContext:
+        return FsckContext(self._reader, *self._facts, deep, last)
 
     async def run(self, *, deep: bool = False, repair: bool = False, most: int = NAMED) -> AsyncGenerator[Report, None]:
         """Looks at every key, and says after each step how far it is. `deep`: what is encrypted is opened; `repair`:
         what can be derived is put right; `most`: findings of each invariant that are kept to be shown. Raises
         StoreError, StoreUnavailable; it may be begun again."""
-        desk = self._desk(deep=deep)
+        context = self._context(deep=deep)
         report = Report(size=await self._reader.size(), most=most)
         async for some in self._reader.every_key():
             for part in in_steps(some, AT_ONCE):
-                await self._look_at(desk, part, report, repair)
+                await self._look_at(context, part, report, repair)
                 report.seen += len(part)
-                report.people, report.apps = desk.people, desk.apps
-                report.documents, report.busy = desk.documents, desk.busy
+                report.people, report.apps = context.people, context.apps
+                report.documents, report.busy = context.documents, context.busy
                 yield report
-        if desk.unsure:
+        if context.unsure:
             await asyncio.sleep(self.settle)
-        desk.last = True
-        for part in in_steps([key.encode() for key in desk.unsure], AT_ONCE):
-            await self._look_at(desk, part, report, repair, again=True)
+        context.last = True
+        for part in in_steps([key.encode() for key in context.unsure], AT_ONCE):
+            await self._look_at(context, part, report, repair, again=True)
             yield report
         for client in sorted(await self._clients()):
-            drifted = await apps.drifted(desk, client)
+            drifted = await apps.drifted(context, client)
             for one in drifted:
                 if repair and one.mend:
                     await one.mend()
                 report.add(one, repair)
-        report.busy = desk.busy
+        report.busy = context.busy
         yield report
 
     async def check(self, key: str) -> list[Finding]:
         """What is wrong with one key, and with what it stands for, as it is now. Raises StoreUnavailable."""
-        return await rows.check(self._desk(last=True), key.encode())
+        return await rows.check(self._context(last=True), key.encode())
 
     async def _clients(self) -> set[str]:
         listed = await self._reader.command("ZRANGE", keys.APPS, 0, -1)
         return {one.decode("utf-8", "replace") for one in listed or []}
 
     async def _look_at(
-        self, desk: Desk, part: Sequence[bytes], report: Report, repair: bool, again: bool = False
+        self, context: FsckContext, part: Sequence[bytes], report: Report, repair: bool, again: bool = False
     ) -> None:
-        for key, findings in zip(part, await asyncio.gather(*(rows.check(desk, key) for key in part)), strict=True):
+        for key, findings in zip(part, await asyncio.gather(*(rows.check(context, key) for key in part)), strict=True):
             # Of a key that is looked at again, the rest was told when the walk came by.
-            await self._tell(desk, key, [one for one in findings if one.invariant.apart or not again], report, repair)
+            await self._tell(
+                context, key, [one for one in findings if one.invariant.apart or not again], report, repair
+            )
 
-    async def _tell(self, desk: Desk, key: bytes, findings: list[Finding], report: Report, repair: bool) -> None:
+    async def _tell(
+        self, context: FsckContext, key: bytes, findings: list[Finding], report: Report, repair: bool
+    ) -> None:
         """Enters what was found, and puts right what can be, until nothing more is shown behind it."""
         # A key may come twice in a walk.
         told = {one.name: one for one in findings if one.name not in report.names}
@@ -146,8 +150,8 @@ class Fsck:
             for one in mendable:
                 assert one.mend is not None
                 await one.mend()
-            now = await rows.check(self._desk(deep=desk.deep, last=True), key)
-            findings = [one for one in now if desk.last or not one.invariant.apart]
+            now = await rows.check(self._context(deep=context.deep, last=True), key)
+            findings = [one for one in now if context.last or not one.invariant.apart]
             left = {one.name for one in findings}
             # The same in other words, since something beside it was put right, is told of once.
             told |= {one.name: one for one in findings if one.name[:2] not in places}

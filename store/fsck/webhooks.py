@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from store import keys
-from store.fsck.context import Desk
+from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, wrong_fields
 from store.fsck.lists import AT_ONCE, members_of
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words, row_of
-from store.keys import Spelt
+from store.keys import ParsedKey
 from store.lifetimes import DELIVERY
 
 TOGETHER = 1000
@@ -18,92 +18,98 @@ TOGETHER = 1000
 _ENTRY = re.compile(r"([0-9a-f]{29}):([A-Za-z0-9_-]{1,64})")
 
 
-async def judge_due(desk: Desk, at: Spelt, key: str, look: Look, seen: list[object]) -> list[Finding]:
+async def judge_due(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[object]) -> list[Finding]:
     """Who is on the due list has documents that end then. What is past is told of by the next sweep, whatever it is."""
     wrong = []
-    for some in in_steps(await members_of(desk, key), AT_ONCE):
+    for some in in_steps(await members_of(context, key), AT_ONCE):
         spelt = [_ENTRY.fullmatch(in_words(one)) for one, _ in some]
         if not all(spelt):
             gone = [(key, in_words(one)) for (one, _), entry in zip(some, spelt, strict=True) if not entry]
-            mend = desk.reader.mend(key, [], *(("ZREM", *one) for one in gone))
+            mend = context.reader.mend(key, [], *(("ZREM", *one) for one in gone))
             wrong.append(found("due", key, f"{len(gone)} entries that name no person and app", mend))
         pairs = [(entry[0], at.shard + entry[1], entry[2]) for entry in spelt if entry]
         reads: list[Read] = []
         for entry, user, client in pairs:
             docs, grant = keys.hosted(user, client)["docs"], keys.grant(user, client)
             reads += [("PTTL", docs), ("HEXISTS", grant, "revoked_at"), ("ZSCORE", key, entry)]
-        now = await desk.reader.look(key, *reads)
+        now = await context.reader.look(key, *reads)
         for place, (entry, user, client) in enumerate(pairs):
             left, revoked, score = now.seen[3 * place : 3 * place + 3]
             # What is revoked and does not end is put right with the grant.
             if score is not None and float(score) > now.now and not (left == -1 and revoked):
                 told_at = float(score)
-                wrong += _due(desk, key, entry, keys.hosted(user, client)["docs"], left, told_at, now.now)
+                wrong += _due(context, key, entry, keys.hosted(user, client)["docs"], left, told_at, now.now)
     return wrong
 
 
-def _due(desk: Desk, key: str, entry: str, docs: str, left: int, told_at: float, now: int) -> list[Finding]:
+def _due(context: FsckContext, key: str, entry: str, docs: str, left: int, told_at: float, now: int) -> list[Finding]:
     if left == -2:
-        mend = desk.reader.mend(key, [("0", "EXISTS", docs)], ("ZREM", key, entry))
+        mend = context.reader.mend(key, [("0", "EXISTS", docs)], ("ZREM", key, entry))
         return [found("due", key, f"{entry}: there is nothing that could end", mend)]
     if left == -1:
-        mend = desk.reader.mend(key, [("-1", "PTTL", docs)], ("ZREM", key, entry))
+        mend = context.reader.mend(key, [("-1", "PTTL", docs)], ("ZREM", key, entry))
         return [found("due", key, f"{entry}: the documents do not end", mend)]
     if abs(told_at - now - left) <= TOGETHER:
         return []
-    mend = desk.reader.mend(key, [("1", "EXISTS", docs)], ("ZADD", key, "XX", str(now + left), entry))
+    mend = context.reader.mend(key, [("1", "EXISTS", docs)], ("ZADD", key, "XX", str(now + left), entry))
     return [found("due", key, f"{entry}: the documents end at another time", mend)]
 
 
-async def missing(desk: Desk, user: str, client: str, key: str) -> list[Finding]:
+async def missing(context: FsckContext, user: str, client: str, key: str) -> list[Finding]:
     """A revoked pair with documents stands in the due list."""
     named, grant = keys.hosted(user, client), keys.grant(user, client)
-    due, entry = keys.telling(user[:3])["due"], f"{keys.member(user)}:{client}"
-    look = await desk.reader.look(grant, ("HGET", grant, "revoked_at"), ("PTTL", named["docs"]), ("ZSCORE", due, entry))
+    due, entry = keys.outbox_keys(user[:3])["due"], f"{keys.member(user)}:{client}"
+    look = await context.reader.look(
+        grant, ("HGET", grant, "revoked_at"), ("PTTL", named["docs"]), ("ZSCORE", due, entry)
+    )
     revoked_at, left, score = look.seen
     if not revoked_at or left is None or left < 0 or score is not None:
         return []
     still: list[Expected] = [("1", "EXISTS", named["docs"]), (in_words(revoked_at), "HGET", grant, "revoked_at")]
-    mend = desk.reader.mend(grant, still, ("ZADD", due, "NX", str(look.now + left), entry))
+    mend = context.reader.mend(grant, still, ("ZADD", due, "NX", str(look.now + left), entry))
     return [found("due", key, "the end of the documents is not on the due list", mend)]
 
 
-def reads_of_delivery(at: Spelt) -> list[Read]:
+def reads_of_delivery(at: ParsedKey) -> list[Read]:
     """When it is due."""
     return [("ZSCORE", keys.DELIVERIES_DUE, at.name)]
 
 
-async def judge_delivery(desk: Desk, at: Spelt, key: str, look: Look, seen: list[object]) -> list[Finding]:
+async def judge_delivery(
+    context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[object]
+) -> list[Finding]:
     """A delivery stands in its app's list, and one that waits among those that are due."""
     row, score = row_of(seen[0]), seen[-1]  # type: ignore[arg-type]  # the answer to HGETALL
     if wrong_fields(KINDS["delivery"], row):
         return []  # told of as a row that is not of its form
     client, wrong = in_words(row["client"]), []
     listed = keys.deliveries(client)
-    theirs = await desk.reader.look(key, ("ZSCORE", listed, at.name), ("EXISTS", key))
+    theirs = await context.reader.look(key, ("ZSCORE", listed, at.name), ("EXISTS", key))
     if theirs.seen == [None, 1]:
         writes = [("ZADD", listed, "NX", str(look.now), at.name), ("PEXPIREAT", listed, str(look.now + DELIVERY))]
-        mend = desk.reader.mend(key, [(client, "HGET", key, "client")], *writes)
+        mend = context.reader.mend(key, [(client, "HGET", key, "client")], *writes)
         wrong.append(found("delivery", key, "the list of its app does not have it", mend))
     if row.get("state") == b"pending" and score is None:
-        mend = desk.reader.mend(
+        mend = context.reader.mend(
             key, [("pending", "HGET", key, "state")], ("ZADD", keys.DELIVERIES_DUE, "NX", str(look.now), at.name)
         )
         wrong.append(found("delivery", key, "it waits, and is never due", mend))
     return wrong
 
 
-async def judge_deliveries(desk: Desk, at: Spelt, key: str, look: Look, seen: list[object]) -> list[Finding]:
+async def judge_deliveries(
+    context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[object]
+) -> list[Finding]:
     """What is due or listed is a delivery: of the app whose list it is, and one that waits where it is due."""
     wrong = []
-    for some in in_steps(await members_of(desk, key), AT_ONCE):
+    for some in in_steps(await members_of(context, key), AT_ONCE):
         ids = [in_words(one) for one, _ in some]
         about, expected = ("client", at.client) if at.kind == "deliveries" else ("state", "pending")
         reads: list[Read] = [("HGET", keys.DELIVERY_PREFIX + one, about) for one in ids]
-        there = (await desk.reader.look(key, *reads, *(("ZSCORE", key, one) for one in ids))).seen
+        there = (await context.reader.look(key, *reads, *(("ZSCORE", key, one) for one in ids))).seen
         for place, one in enumerate(ids):
             told, listed = in_words(there[place]), there[len(ids) + place]
             if listed is not None and told != expected:
-                mend = desk.reader.mend(key, [(told, *reads[place])], ("ZREM", key, one))
+                mend = context.reader.mend(key, [(told, *reads[place])], ("ZREM", key, one))
                 wrong.append(found("delivery-left", key, f"{one} is no such delivery", mend))
     return wrong

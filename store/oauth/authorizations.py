@@ -10,7 +10,7 @@ from store import keys
 from store.accounts.signin.sessions import Session
 from store.apps.registration import Registration
 from store.bounds import Bounds
-from store.crypto.seal import Kind, Sealer, Token, fresh_epoch, new_id
+from store.crypto.seal import Sealer, Token, TokenKind, fresh_epoch, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import ACCESS_TOKEN, AUTHORIZE, CODE, OAUTH, REQUEST, SPENDING_MAIL, UNDO_LINK
 from store.refused import Refused, let_in, refuse_signed_out
@@ -108,8 +108,8 @@ class Authorizations:
         if reply.word == "rate_limited":
             let_in(AUTHORIZE, reply)
         if reply.word == "remembered":
-            return Remembered(self._sealer.seal(Token(Kind.CODE, session.user, request.client, one_id, 0)))
-        request_id = self._sealer.seal(Token(Kind.REQUEST, session.user, request.client, one_id, 0))
+            return Remembered(self._sealer.seal(Token(TokenKind.CODE, session.user, request.client, one_id, 0)))
+        request_id = self._sealer.seal(Token(TokenKind.REQUEST, session.user, request.client, one_id, 0))
         return Pending(
             request_id,
             profile_of(session.user, reply),
@@ -119,7 +119,7 @@ class Authorizations:
 
     def client_of(self, session: Session, request_id: str) -> str | None:
         """The app a request id of this person is about, or None for any other text. No I/O."""
-        token = self._sealer.open(Kind.REQUEST, request_id)
+        token = self._sealer.open(TokenKind.REQUEST, request_id)
         return token.client if token and token.user == session.user else None
 
     async def decide(
@@ -139,7 +139,7 @@ class Authorizations:
         `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it as it is. Raises
         SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied") where the
         person has as many apps as one may have: nothing was changed then, and the request is still open."""
-        token = self._sealer.open(Kind.REQUEST, request_id)
+        token = self._sealer.open(TokenKind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", "This request is not one of yours.")
         user, client = session.user, token.client
@@ -149,7 +149,7 @@ class Authorizations:
             {
                 **session.keys(),
                 **keys.hosted(user, client),
-                **keys.telling(user[:3]),
+                **keys.outbox_keys(user[:3]),
                 "request": keys.request(user, token.id),
                 "grant": keys.grant(user, client),
                 "code": keys.code(user, code_id),
@@ -189,6 +189,6 @@ class Authorizations:
             raise Refused("access_denied", TOO_MANY_APPS, window=window)
         code, connected, allowance = None, False, None
         if reply.word == "allowed":
-            code = self._sealer.seal(Token(Kind.CODE, user, client, code_id, 0))
+            code = self._sealer.seal(Token(TokenKind.CODE, user, client, code_id, 0))
             connected, allowance = reply.text("connected") == "1", allowance_of(reply)
         return Decision(reply.text("redirect_uri"), reply.text("state"), code, window, connected, allowance)

@@ -14,7 +14,7 @@ from store.moments import at
 from store.oauth.guard import admitted
 from store.refused import Refused, refuse_signed_out
 from store.results import Caller, Profile, Visitor, Window, profile_of
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.relay_wakeup import RelayWakeup
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class Connected:
 class Grants:
     """What a person sees and ends of the apps' access. `idle` is the idle lifetime of a session in ms."""
 
-    def __init__(self, scripts: Scripts, hints: Hints, idle: int) -> None:
+    def __init__(self, scripts: Scripts, wakeup: RelayWakeup, idle: int) -> None:
         self._scripts = scripts
-        self._hints = hints
+        self._wakeup = wakeup
         self._idle = idle
 
     async def connected(self, caller: Caller, needed: str) -> tuple[list[Connected], Window]:
@@ -106,7 +106,7 @@ class Grants:
         """Who is signed in and a page of their apps; past the last page, the last. Raises SignedOut."""
         reply = await self._scripts.run(
             "list_grants",
-            {**session.keys(), **keys.telling(session.user[:3])},
+            {**session.keys(), **keys.outbox_keys(session.user[:3])},
             grant_prefix=keys.grant_prefix(session.user),
             usage_prefix=keys.usage_prefix(session.user),
             docs_prefix=keys.hosted(session.user, "")["docs"],
@@ -140,7 +140,7 @@ class Grants:
             {
                 **session.keys(),
                 **keys.hosted(session.user, client),
-                **keys.telling(session.user[:3]),
+                **keys.outbox_keys(session.user[:3]),
                 "grant": keys.grant(session.user, client),
             },
             client=client,
@@ -153,7 +153,7 @@ class Grants:
         refuse_signed_out(reply)
         if reply.word == "not_found":
             raise Refused("not_found", "This app is not connected.")
-        self._hints.add(session.user)
+        self._wakeup.add(session.user)
         return at(reply.number("until"))
 
 

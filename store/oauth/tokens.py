@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from store import keys
-from store.app_stats import Numbers
+from store.app_stats import AppStats
 from store.apps.registration import Registration
 from store.bounds import Bounds
-from store.crypto.seal import Kind, Sealer, Token, fingerprint, fresh_epoch, new_id
+from store.crypto.seal import Sealer, Token, TokenKind, fingerprint, fresh_epoch, new_id
 from store.engine.scripts import Scripts
 from store.lifetimes import ACCESS_TOKEN, DAY, OAUTH, REFRESH_TOKEN
-from store.limits import Limits
+from store.limits import RateLimits
 from store.refused import Refused, let_in
 from store.results import Window
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.relay_wakeup import RelayWakeup
 
 MS_PER_SECOND = 1000
 
@@ -53,9 +53,9 @@ class Tokens:
         self,
         scripts: Scripts,
         sealer: Sealer,
-        limits: Limits,
-        numbers: Numbers,
-        hints: Hints,
+        limits: RateLimits,
+        app_stats: AppStats,
+        wakeup: RelayWakeup,
         bounds: Bounds,
         refresh_days: int = 0,
     ) -> None:
@@ -63,8 +63,8 @@ class Tokens:
         self._scripts = scripts
         self._sealer = sealer
         self._limits = limits
-        self._numbers = numbers
-        self._hints = hints
+        self._app_stats = app_stats
+        self._wakeup = wakeup
         self.refresh_days = refresh_days
 
     def _lifetime(self, app: Registration) -> int:
@@ -73,7 +73,7 @@ class Tokens:
 
     def open_access(self, presented: str) -> Token | None:
         """What an access token says, or None for anything forged, mangled or of another kind. No I/O."""
-        return self._sealer.open(Kind.ACCESS, presented)
+        return self._sealer.open(TokenKind.ACCESS, presented)
 
     async def exchange(self, app: Registration, code: str, redirect_uri: str, verifier: str | None) -> TokenResponse:
         """SPEC 4.3, RFC 6749 4.1.3: the first tokens of the family that takes the code's id.
@@ -81,7 +81,7 @@ class Tokens:
         A used code kills that family (RFC 6749 4.1.2). A failed check leaves the code as it was. Raises
         Refused("invalid_grant" or "rate_limited"), UnknownUser for a code that names no live grant.
         """
-        token = self._sealer.open(Kind.CODE, code)
+        token = self._sealer.open(TokenKind.CODE, code)
         if token is None or token.client != app.client_id:
             raise UnknownUser(_bad_code())
         reply = await self._scripts.run(
@@ -109,7 +109,7 @@ class Tokens:
             most=self._bounds.families,
         )
         if reply.word in ("dead", "replayed"):
-            self._hints.add(token.user, reply.word == "replayed")
+            self._wakeup.add(token.user, reply.word == "replayed")
             raise UnknownUser(_bad_code())
         window = let_in(OAUTH, reply)
         if reply.word == "redirect_mismatch":
@@ -128,7 +128,7 @@ class Tokens:
         A used or revoked token is a replay: every token of the pair dies. Raises Refused("invalid_grant",
         "invalid_scope" or "rate_limited"), UnknownUser for a token that names no live grant.
         """
-        token = self._sealer.open(Kind.REFRESH, refresh_token)
+        token = self._sealer.open(TokenKind.REFRESH, refresh_token)
         if token is None or token.client != app.client_id:
             raise UnknownUser(_bad_refresh_token())
         generation = token.generation + 1
@@ -154,7 +154,7 @@ class Tokens:
             member=keys.member(token.user),
         )
         if reply.word in ("dead", "replayed"):
-            self._hints.add(token.user, reply.word == "replayed")
+            self._wakeup.add(token.user, reply.word == "replayed")
             raise UnknownUser(_bad_refresh_token())
         window = let_in(OAUTH, reply)
         if reply.word == "invalid_scope":
@@ -168,14 +168,14 @@ class Tokens:
         other scopes. Raises
         Refused("not_found") where the person is not active, Refused("access_denied") where they have as many apps as
         one may have."""
-        token = Token(Kind.REFRESH, user, app.client_id, new_id(), 0)
+        token = Token(TokenKind.REFRESH, user, app.client_id, new_id(), 0)
         reply = await self._scripts.run(
             "mint_token",
             {
                 **keys.person(user),
                 **keys.hosted(user, app.client_id),
                 **keys.token(user, app.client_id, token.id, 0),
-                **keys.telling(user[:3]),
+                **keys.outbox_keys(user[:3]),
                 "app_users": keys.shard_app_users(user[:3], app.client_id),
             },
             member=keys.member(user),
@@ -196,7 +196,7 @@ class Tokens:
         if reply.word == "full":
             raise Refused("access_denied", "This person has as many apps as one may have: see person_grant_limit.")
         if reply.number("connected"):
-            self._numbers.connected(app.client_id)
+            self._app_stats.connected(app.client_id)
         return self._response(token, 0, " ".join(scopes), ACCESS_TOKEN // MS_PER_SECOND, None)
 
     async def revoke(self, app: Registration | None, presented: str, *, authenticated: bool = True) -> Window:
@@ -204,7 +204,7 @@ class Tokens:
         it. With `app` only that app's tokens are touched; `authenticated` says whether it was proven to be that app, as
         far as an app of its kind can. Without that, a superseded refresh token ends nothing. Raises
         Refused("rate_limited"), StoreUnavailable: a revocation is never acknowledged that did not happen."""
-        token = self._sealer.open(Kind.ACCESS, presented) or self._sealer.open(Kind.REFRESH, presented)
+        token = self._sealer.open(TokenKind.ACCESS, presented) or self._sealer.open(TokenKind.REFRESH, presented)
         if token is None:
             return await self._limits.invented_token(presented)
         if app is not None and token.client != app.client_id:
@@ -220,7 +220,7 @@ class Tokens:
                 "audit": keys.audit(token.user),
                 "outbox": keys.outbox(token.user),
             },
-            kind="access" if token.kind is Kind.ACCESS else "refresh",
+            kind="access" if token.kind is TokenKind.ACCESS else "refresh",
             client=token.client,
             limit=OAUTH.limit,
             period=OAUTH.period,
@@ -228,14 +228,14 @@ class Tokens:
             generation=token.generation,
             authenticated="1" if proven else "",
         )
-        self._hints.add(token.user, not proven)
+        self._wakeup.add(token.user, not proven)
         return let_in(OAUTH, reply)
 
     def _response(
         self, token: Token, generation: int, scope: str, expires_in: int, window: Window | None
     ) -> TokenResponse:
-        issued = Token(Kind.ACCESS, token.user, token.client, token.id, generation)
-        access, refresh = self._sealer.seal_as((Kind.ACCESS, Kind.REFRESH), issued)
+        issued = Token(TokenKind.ACCESS, token.user, token.client, token.id, generation)
+        access, refresh = self._sealer.seal_as((TokenKind.ACCESS, TokenKind.REFRESH), issued)
         return TokenResponse(access, refresh, expires_in, scope, window)
 
 

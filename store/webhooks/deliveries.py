@@ -44,7 +44,7 @@ def new_event_id() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class WebhookEvent:
     """What an app is told: of this person (`sub`), at this time (epoch ms). `details` may hold `reason`."""
 
     id: str
@@ -84,7 +84,7 @@ class Deliveries:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    async def enqueue(self, event: Event) -> bool:
+    async def enqueue(self, event: WebhookEvent) -> bool:
         """Keeps an event, due at once; False for one that was kept before."""
         reply = await self._scripts.run(
             "enqueue_delivery",

@@ -27,12 +27,12 @@ from redis.asyncio import Redis
 from store import keys
 from store.crypto.pairwise import KNOWS, Pairwise
 from store.crypto.seal import new_id
-from store.engine.background import beside
+from store.engine.background import background
 from store.engine.scripts import Scripts
 from store.errors import StoreError, StoreUnavailable, wrapped
 from store.moments import epoch_ms
-from store.webhooks.deliveries import Deliveries, Event, event_id_of
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.deliveries import Deliveries, WebhookEvent, event_id_of
+from store.webhooks.relay_wakeup import RelayWakeup
 
 log = logging.getLogger("latchkey.outbox")
 
@@ -57,11 +57,11 @@ class Outbox:
     """Every method raises StoreUnavailable. What was not moved then is moved by a later sweep; so is what concerns an
     app about which `wanted` raises anything else, or a shard about which the store does."""
 
-    def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, hints: Hints) -> None:
+    def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, wakeup: RelayWakeup) -> None:
         self._client = client
         self._scripts = scripts
         self._deliveries = deliveries
-        self._hints = hints
+        self._wakeup = wakeup
         self._pairwise = Pairwise(client)
         self._consumer = new_id()
         self._moving = asyncio.Lock()
@@ -81,14 +81,16 @@ class Outbox:
         for start in range(0, len(every), SHARDS_AT_ONCE):
             shards = every[start : start + SHARDS_AT_ONCE]
             # Most shards have nothing to tell, and of one that has not, one question is enough.
-            asked = await self._batch([("EXISTS", *keys.telling(shard).values()) for shard in shards])
+            asked = await self._batch([("EXISTS", *keys.outbox_keys(shard).values()) for shard in shards])
             some = [shard for shard, found in zip(shards, asked, strict=True) if _answer(found)]
             if not some:
                 continue
             with wrapped():
                 now = epoch_ms(*await self._client.time())
-            waiting = await self._batch([("EXISTS", keys.telling(shard)["outbox"]) for shard in some])
-            firsts = await self._batch([("ZRANGE", keys.telling(shard)["due"], 0, 0, "WITHSCORES") for shard in some])
+            waiting = await self._batch([("EXISTS", keys.outbox_keys(shard)["outbox"]) for shard in some])
+            firsts = await self._batch(
+                [("ZRANGE", keys.outbox_keys(shard)["due"], 0, 0, "WITHSCORES") for shard in some]
+            )
             for shard, events, first in zip(some, waiting, firsts, strict=True):
                 ended = False
                 with _by_itself(shard):
@@ -113,13 +115,13 @@ class Outbox:
         """Nothing is half moved in the block, and nothing hinted behind it: for a store that is emptied."""
         async with self._moving:
             yield
-            self._hints.clear()
+            self._wakeup.clear()
 
     @contextlib.asynccontextmanager
     async def relaying(self, wanted: Wanted, moved: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
         """Relays beside the block: at once what this process has written, by and by the rest. Calls `moved` whenever
         there is something new to deliver."""
-        async with beside(self._keep_relaying(wanted, moved)):
+        async with background(self._keep_relaying(wanted, moved)):
             yield
 
     async def _keep_relaying(self, wanted: Wanted, moved: Callable[[], None]) -> None:
@@ -130,7 +132,7 @@ class Outbox:
                 if time.monotonic() - asked >= ASK_SECONDS:
                     asked = time.monotonic()
                     count = await self.relay(wanted)
-                if shards := await self._hints.take(ASK_SECONDS):
+                if shards := await self._wakeup.take(ASK_SECONDS):
                     count += await self.relay_shards(shards, wanted)
                 if count:
                     moved()
@@ -145,7 +147,7 @@ class Outbox:
         looked = PAIRS_AT_ONCE
         while looked == PAIRS_AT_ONCE:
             reply = await self._scripts.run(
-                "announce_ended", keys.telling(shard), people=keys.member_prefix(shard), steps=PAIRS_AT_ONCE
+                "announce_ended", keys.outbox_keys(shard), people=keys.member_prefix(shard), steps=PAIRS_AT_ONCE
             )
             looked = reply.number("looked")
 
@@ -155,7 +157,7 @@ class Outbox:
             return await self._move(shard, wanted)
 
     async def _move(self, shard: str, wanted: Wanted) -> int:
-        known, moved, stuck = keys.telling(shard), 0, set[str]()
+        known, moved, stuck = keys.outbox_keys(shard), 0, set[str]()
         for _ in range(ROUNDS):
             reply = await self._scripts.run(
                 "take_events", known, consumer=self._consumer, most=EVENTS_AT_ONCE, idle=self.idle
@@ -215,7 +217,7 @@ def _answer(found: Any) -> Any:
     return found
 
 
-def _event(shard: str, entry: bytes, fields: list[bytes]) -> tuple[Event, str]:
+def _event(shard: str, entry: bytes, fields: list[bytes]) -> tuple[WebhookEvent, str]:
     """The event of an entry, whose id is the same however often it is moved, about the person's own id; and what the
     person's row said of the app."""
     row = {name.decode(): value.decode() for name, value in zip(fields[::2], fields[1::2], strict=True)}
@@ -224,7 +226,7 @@ def _event(shard: str, entry: bytes, fields: list[bytes]) -> tuple[Event, str]:
     once = "" if reason == "grace_over" else entry.decode()
     said = json.dumps([row["type"], row["client"], sub, reason, at, once])
     digest = hashlib.sha256(said.encode()).digest()[:16]
-    event = Event(event_id_of(digest), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
+    event = WebhookEvent(event_id_of(digest), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
     return event, row.get("entered", KNOWS)  # a release before named the person to every app
 
 

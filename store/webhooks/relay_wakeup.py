@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 
-class Hints:
+class RelayWakeup:
     """Shards whose outbox is not empty, probably. It is no more than speed: what no hint says, a sweep finds."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ async def leave(ada: Person, password: str = PASSWORD, **fields: str) -> HTTPRes
     return await ada.browser.submit(page, DELETE, email=EMAIL, password=password, **fields)
 
 
-async def leave_with_passkey(ada: Person, email: str = EMAIL, **lies: object) -> HTTPResponse:
+async def delete_with_passkey(ada: Person, email: str = EMAIL, **lies: object) -> HTTPResponse:
     options = await ada.options(OPTIONS, page=DELETE)
     page = await ada.browser.get(DELETE)
     return await ada.browser.submit(page, DELETE, email=email, credential=ada.device.get(options, **lies))
@@ -90,10 +90,10 @@ async def test_a_passkey_takes_the_place_of_password_and_code(service: Service) 
     assert "A recovery code" in page
     assert "passkeys.js" in page
     assert (await leave(ada)).code == 400, "the password alone does not sign in either"
-    answer = await leave_with_passkey(ada, "somebody@example.com")
+    answer = await delete_with_passkey(ada, "somebody@example.com")
     assert 'id="email-error"' in answer.body.decode()
     assert await stays(ada)
-    assert left(await leave_with_passkey(ada))
+    assert left(await delete_with_passkey(ada))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ async def test_a_passkey_that_does_not_hold_deletes_nothing(service: Service, li
     ada = await Person.arrive(service)
     ada.device.count = 7
     await ada.add_passkey()
-    answer = await leave_with_passkey(ada, **lies)
+    answer = await delete_with_passkey(ada, **lies)
     assert answer.code == 400
     assert "Error: " in answer.body.decode()
     assert await stays(ada)
@@ -133,7 +133,7 @@ async def test_somebody_elses_passkey_deletes_nothing(service: Service) -> None:
     ada = await Person.arrive(service)
     await ada.add_passkey()
     ada.device = Authenticator(service.base_url)
-    answer = await leave_with_passkey(ada)
+    answer = await delete_with_passkey(ada)
     assert answer.code == 400
     assert await stays(ada)
 

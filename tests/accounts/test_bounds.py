@@ -10,7 +10,7 @@ import pytest
 from store import keys
 from store.accounts.signin.sessions import Session
 from store.apps.registration import Registration
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from store.lifetimes import ACCESS_TOKEN, MINUTE
 from store.oauth.tokens import TokenResponse
 from store.wiring import Store
@@ -19,7 +19,7 @@ from tests.support.browser.pages import Page
 from tests.support.http.decision import DECIDE
 from tests.support.http.driver import Browser, Service
 from tests.support.store.document_app import Keeper
-from tests.support.store.second_factors import App, add_passkey, confirm, half_of, is_live, use_passkey
+from tests.support.store.second_factors import App, add_passkey, half_of, is_live, reauth, use_passkey
 from tests.support.store.world import PASSWORD, VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -83,8 +83,8 @@ async def test_documents_in_their_grace_window_keep_their_place(store: Store) ->
     await disconnect(world, apps[9])
     request_id = await world.pending(app=apps[10])
     assert await refusal_of(allow(world, apps[10], request_id)) == "access_denied"
-    await confirm(world)
-    await store.holdings.delete_all(world.session, apps[9].client_id, VISITOR)
+    await reauth(world)
+    await store.person_documents.delete_all(world.session, apps[9].client_id, VISITOR)
     await allow(world, apps[10], request_id)
     assert apps[9].client_id not in await connected(world)
 
@@ -283,7 +283,7 @@ async def test_bounds_hold_for_what_two_servers_do_at_once(two_stores: tuple[Sto
         await world_of.exchange(codes[n])
 
     assert await at_once(30, exchange) == [None] * 30
-    ids = [world.opened(Kind.CODE, code).id for code in codes]
+    ids = [world.opened(TokenKind.CODE, code).id for code in codes]
     rows = [keys.token(world.user, app.client_id, one_id, 0)["family"] for one_id in ids]
     assert [await client.exists(row) for row in rows] == [1] * 30
     assert [await client.hexists(row, "revoked") for row in rows].count(False) == 5

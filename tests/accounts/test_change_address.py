@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from store import keys as spell
 from store.crypto.keyring import Keys
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from store.engine.connect import connect
 from store.errors import StoreUnavailable
 from store.lifetimes import UNDO_LINK
@@ -37,7 +37,7 @@ async def signs_in(store: Store, user: str, *emails: str) -> list[str]:
 async def test_the_address_is_another_one_afterwards(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(to_change(store, world.session, NEW))
-    seen = await store.links.look(Kind.CHANGE, text)
+    seen = await store.links.look(TokenKind.CHANGE, text)
     assert (seen.email, seen.mailed_to, seen.used) == (world.email, NEW, False)
     done = await store.links.change(world.session, text, VISITOR)
     assert (done.old, done.new, done.again) == (world.email, NEW, False)

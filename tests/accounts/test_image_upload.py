@@ -13,7 +13,7 @@ import pytest
 from PIL import Image, ImageDraw, PngImagePlugin
 
 from dev.fuzz.cost import THREADS
-from handlers.core.image_upload import MOST_BYTES, MOST_PIXELS, MOST_UPLOAD, ROOM, SIDE, Studio, picture_of
+from handlers.core.image_upload import MOST_BYTES, MOST_PIXELS, MOST_UPLOAD, ROOM, SIDE, ImageUpload, picture_of
 from store.refused import Refused
 from tests.support.browser import pictures
 from tests.support.browser.pages import ROOT
@@ -335,14 +335,14 @@ def test_the_largest_that_are_let_in_take_so_much_memory(kind: str) -> None:
 
 @pytest.mark.gen_test
 async def test_there_is_room_for_so_many_and_a_place_comes_free() -> None:
-    studio = Studio()
+    image_upload = ImageUpload()
     for number in range(ROOM):
-        studio.enter(f"person {number}")
+        image_upload.enter(f"person {number}")
     with pytest.raises(Refused) as refused:
-        studio.enter("another")
+        image_upload.enter("another")
     assert refused.value.code == "temporarily_unavailable"
-    studio.leave("person 0")
+    image_upload.leave("person 0")
     with pytest.raises(Refused, match="temporarily_unavailable"):
-        studio.enter("person 1")
-    studio.enter("another")
-    assert opened(await studio.make(drawn())).size == (SIDE, SIDE)
+        image_upload.enter("person 1")
+    image_upload.enter("another")
+    assert opened(await image_upload.make(drawn())).size == (SIDE, SIDE)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.accounts.links import Link, Seen
+from store.accounts.links import Link, LinkDetails
 from store.accounts.signin.sessions import Session
-from store.crypto.seal import Kind, Token, new_id
+from store.crypto.seal import Token, TokenKind, new_id
 from store.lifetimes import GRACE
 from store.oauth.authorizations import Pending
 from store.refused import Refused, SignedOut
@@ -54,7 +54,7 @@ async def verified(store: Store, who: str) -> bool:
     return (await store.operator.find(who)).email_verified
 
 
-async def seen(store: Store, kind: Kind, text: str) -> Seen | None:
+async def seen(store: Store, kind: TokenKind, text: str) -> LinkDetails | None:
     try:
         return await store.links.look(kind, text)
     except Refused:
@@ -64,7 +64,7 @@ async def seen(store: Store, kind: Kind, text: str) -> Seen | None:
 async def test_a_link_confirms_the_address_once_and_leads_on(store: Store) -> None:
     person = await Unconfirmed.make(await World.make(store))
     text = await text_of(store.links.to_confirm(person.user, person.email, "/account/apps"))
-    found = await store.links.look(Kind.CONFIRM, text)
+    found = await store.links.look(TokenKind.CONFIRM, text)
     assert (found.user, found.mailed_to, found.target, found.used) == (
         person.user,
         person.email,
@@ -86,9 +86,9 @@ async def test_only_the_newest_link_of_a_purpose_works_and_purposes_do_not_distu
     old = await text_of(store.links.to_confirm(person.user, person.email))
     reset = await text_of(store.links.to_reset(person.user, person.email))
     new = await text_of(store.links.to_confirm(person.user, person.email))
-    assert await seen(store, Kind.CONFIRM, old) is None
+    assert await seen(store, TokenKind.CONFIRM, old) is None
     assert await refusal_of(store.links.confirm(person.session, old, VISITOR)) == "invalid_request"
-    assert await seen(store, Kind.RESET, reset)
+    assert await seen(store, TokenKind.RESET, reset)
     await store.links.confirm(person.session, new, VISITOR)
     assert await verified(store, person.user)
 
@@ -97,12 +97,12 @@ async def test_while_a_link_works_no_second_one_is_mailed_unasked(store: Store) 
     person = await Unconfirmed.make(await World.make(store))
     text = await text_of(store.links.to_confirm(person.user, person.email, "/first"))
     assert await store.links.to_confirm(person.user, person.email, "/second", again=False) is None
-    assert (await store.links.look(Kind.CONFIRM, text)).target == "/second"
+    assert (await store.links.look(TokenKind.CONFIRM, text)).target == "/second"
     # A link that a change of password ended is none that works.
     credentials = await store.people.credentials(person.email)
     assert credentials is not None
     await store.operator.set_password(person.user, credentials.password)
-    assert await seen(store, Kind.CONFIRM, text) is None
+    assert await seen(store, TokenKind.CONFIRM, text) is None
     assert await store.links.to_confirm(person.user, person.email, again=False) is not None
 
 
@@ -118,7 +118,7 @@ async def test_a_link_sets_a_password_once_and_ends_every_session(store: Store) 
         await store.sessions.profile(person.session)
     assert await verified(store, person.user), "whoever followed the link reads the mail of this address"
     assert await refusal_of(store.links.reset(text, PASSWORD, VISITOR)) == "invalid_request"
-    assert await seen(store, Kind.CHANGE, other) is None, "every other link is dead"
+    assert await seen(store, TokenKind.CHANGE, other) is None, "every other link is dead"
     assert await store.people.verify(person.email, NEW_PASSWORD)
     assert "password_reset" in [entry.event for entry in (await store.operator.find(person.user)).activity]
 
@@ -135,15 +135,15 @@ async def test_a_first_confirmation_by_a_new_password_leaves_nothing_of_who_sign
     await add_passkey(world)
     tokens, code = await world.tokens(), await world.code()
     await store.tokens.mint(world.user, (await world.register(f"{world.app.client_id}-2"))[0], ("profile",))
-    store.numbers.connected(world.app.client_id)
+    store.app_stats.connected(world.app.client_id)
     hosted = keys.hosted(world.user, world.app.client_id)["docs"]
     await store.client.hset(hosted, "notes/n1", "kept")
-    await store.numbers.flush()
+    await store.app_stats.flush()
     text = await text_of(store.links.to_reset(world.user, world.email))
     assert await store.links.reset(text, NEW_PASSWORD, VISITOR) is (before == "unconfirmed")
-    await store.numbers.flush()
+    await store.app_stats.flush()
     events = [entry.event for entry in (await store.operator.find(world.user)).activity]
-    people = (await store.numbers.of(world.app.client_id)).people
+    people = (await store.app_stats.of(world.app.client_id)).people
     if before == "confirmed":
         assert await half_of(world, NEW_PASSWORD)
         assert app.codes
@@ -180,7 +180,7 @@ async def test_a_change_of_password_ends_a_link_that_would_set_one(store: Store)
     text = await text_of(store.links.to_reset(world.user, world.email))
     credentials = await store.people.credentials(world.email)
     await store.sessions.change_password(world.session, PASSWORD, NEW_PASSWORD, credentials, VISITOR)
-    assert await seen(store, Kind.RESET, text) is None
+    assert await seen(store, TokenKind.RESET, text) is None
     assert await refusal_of(store.links.reset(text, PASSWORD, VISITOR)) == "invalid_request"
     assert await store.people.verify(world.email, NEW_PASSWORD)
 
@@ -189,7 +189,7 @@ async def test_a_disabled_or_deleted_person_has_no_links(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(store.links.to_reset(world.user, world.email))
     await store.operator.set_status(world.user, "disabled")
-    assert await seen(store, Kind.RESET, text) is None
+    assert await seen(store, TokenKind.RESET, text) is None
     assert await store.links.to_reset(world.user, world.email) is None
     await store.operator.delete(world.user)
     assert await refusal_of(store.links.reset(text, NEW_PASSWORD, VISITOR)) == "invalid_request"
@@ -198,20 +198,20 @@ async def test_a_disabled_or_deleted_person_has_no_links(store: Store) -> None:
 
 
 @pytest.mark.trap(5)
-@pytest.mark.parametrize("kind", [Kind.CONFIRM, Kind.RESET, Kind.CHANGE])
-async def test_nothing_but_a_link_of_its_kind_is_one(memory_store: Store, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [TokenKind.CONFIRM, TokenKind.RESET, TokenKind.CHANGE])
+async def test_nothing_but_a_link_of_its_kind_is_one(memory_store: Store, kind: TokenKind) -> None:
     store, world = memory_store, await World.make(memory_store)
-    sealed = {one: store.sealer.seal(Token(one, world.user, world.email, new_id(), 0)) for one in Kind}
+    sealed = {one: store.sealer.seal(Token(one, world.user, world.email, new_id(), 0)) for one in TokenKind}
     own = {
-        Kind.CONFIRM: lambda text: store.links.confirm(world.session, text, VISITOR),
-        Kind.RESET: lambda text: store.links.reset(text, NEW_PASSWORD, VISITOR),
-        Kind.CHANGE: lambda text: store.links.change(world.session, text, VISITOR),
+        TokenKind.CONFIRM: lambda text: store.links.confirm(world.session, text, VISITOR),
+        TokenKind.RESET: lambda text: store.links.reset(text, NEW_PASSWORD, VISITOR),
+        TokenKind.CHANGE: lambda text: store.links.change(world.session, text, VISITOR),
     }
     real = await text_of(store.links.to_reset(world.user, world.email))
     forged = [text for one, text in sealed.items() if one is not kind]
-    if kind is not Kind.RESET:
+    if kind is not TokenKind.RESET:
         forged += [real, kind.prefix + real[6:]]
-    if kind is not Kind.CONFIRM:  # which would be answered kindly: the address is confirmed
+    if kind is not TokenKind.CONFIRM:  # which would be answered kindly: the address is confirmed
         forged += [sealed[kind]]
     for text in (*forged, "", "x", "\0", "é" * 50, real[:-1], real + "A"):
         assert await seen(store, kind, text) is None
@@ -220,15 +220,17 @@ async def test_nothing_but_a_link_of_its_kind_is_one(memory_store: Store, kind: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "hours"), [(Kind.CONFIRM, 24), (Kind.RESET, 1), (Kind.CHANGE, 1)], ids=["confirm", "reset", "change"]
+    ("kind", "hours"),
+    [(TokenKind.CONFIRM, 24), (TokenKind.RESET, 1), (TokenKind.CHANGE, 1)],
+    ids=["confirm", "reset", "change"],
 )
-async def test_a_link_ends_in_its_time(memory_store: Store, clock: FakeClock, kind: Kind, hours: int) -> None:
+async def test_a_link_ends_in_its_time(memory_store: Store, clock: FakeClock, kind: TokenKind, hours: int) -> None:
     store, world = memory_store, await World.make(memory_store)
     person = await Unconfirmed.make(world)
-    issue: dict[Kind, Any] = {
-        Kind.CONFIRM: lambda: store.links.to_confirm(person.user, person.email),
-        Kind.RESET: lambda: store.links.to_reset(person.user, person.email),
-        Kind.CHANGE: lambda: to_change(store, person.session, NEW),
+    issue: dict[TokenKind, Any] = {
+        TokenKind.CONFIRM: lambda: store.links.to_confirm(person.user, person.email),
+        TokenKind.RESET: lambda: store.links.to_reset(person.user, person.email),
+        TokenKind.CHANGE: lambda: to_change(store, person.session, NEW),
     }
     text = await text_of(issue[kind]())
     clock.advance(hours * HOUR - 5)
@@ -265,7 +267,7 @@ async def test_five_links_an_hour(memory_store: Store, clock: FakeClock, purpose
     }
     texts = [await text_of(issue[purpose]()) for _ in range(5)]
     assert await refusal_of(issue[purpose]()) == "rate_limited"
-    kind = {"confirm": Kind.CONFIRM, "change": Kind.CHANGE}[purpose]
+    kind = {"confirm": TokenKind.CONFIRM, "change": TokenKind.CHANGE}[purpose]
     assert await seen(store, kind, texts[-1]), "one that was refused leaves the last one working"
     clock.advance(HOUR)
     assert await issue[purpose]()
@@ -279,10 +281,10 @@ async def test_asking_again_mails_the_same_link_for_an_hour(memory_store: Store,
     clock.advance(HOUR - 1)
     assert await text_of(store.links.to_reset(world.user, world.email)) == first
     clock.advance(HOUR - 1)
-    assert await seen(store, Kind.RESET, first), "it works for an hour from the last mail"
+    assert await seen(store, TokenKind.RESET, first), "it works for an hour from the last mail"
     second = await text_of(store.links.to_reset(world.user, world.email))
     assert second != first
-    assert await seen(store, Kind.RESET, first) is None
+    assert await seen(store, TokenKind.RESET, first) is None
     await store.links.reset(second, NEW_PASSWORD, VISITOR)
     third = await text_of(store.links.to_reset(world.user, world.email))
     assert third != second, "one that was used is not mailed again"

@@ -246,7 +246,7 @@ async def test_a_deletion_that_was_cut_short_is_dead_at_once_and_goes_on(store: 
         await store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
     once = await store.scripts.run(
         "delete_user",
-        keys.leaving(world.user),
+        keys.account_deletion(world.user),
         member=keys.member(world.user),
         prefix=keys.prefix(world.user),
         shard=keys.shard_prefix(world.user),
@@ -288,22 +288,24 @@ async def test_the_operator_finishes_a_deletion_that_was_cut_short(store: Store,
 
 async def cut_short(world: World) -> None:
     """The first step of a deletion, and none after it."""
-    await world.store.client.zadd(keys.LEAVING, {world.user: 1})
+    await world.store.client.zadd(keys.DELETIONS, {world.user: 1})
     for number in range(101):
         await world.store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
     args = {"prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user), "steps": 100}
     assert (
-        await world.store.scripts.run("delete_user", keys.leaving(world.user), member=keys.member(world.user), **args)
+        await world.store.scripts.run(
+            "delete_user", keys.account_deletion(world.user), member=keys.member(world.user), **args
+        )
     ).word == "more"
 
 
 async def test_the_next_start_finishes_what_was_cut_short_and_nothing_that_had_not_begun(store: Store) -> None:
     world, other = await World.make(store), await World.make(store)
     await cut_short(world)
-    await store.client.zadd(keys.LEAVING, {other.user: 1})
+    await store.client.zadd(keys.DELETIONS, {other.user: 1})
     await store.people.finish_deletions()
     assert await store.people.find(world.email) is None
-    assert await store.client.exists(*keys.person(world.user).values(), keys.LEAVING) == 0
+    assert await store.client.exists(*keys.person(world.user).values(), keys.DELETIONS) == 0
     assert await is_live(other)
     assert await store.people.find(other.email) == other.user
 
@@ -311,9 +313,9 @@ async def test_the_next_start_finishes_what_was_cut_short_and_nothing_that_had_n
 async def test_one_that_is_about_to_begin_stays_on_the_list(store: Store) -> None:
     world = await World.make(store)
     seconds, _ = await store.client.time()
-    await store.client.zadd(keys.LEAVING, {world.user: seconds - 60})
+    await store.client.zadd(keys.DELETIONS, {world.user: seconds - 60})
     await store.people.finish_deletions()
-    assert await store.client.zscore(keys.LEAVING, world.user) is not None
+    assert await store.client.zscore(keys.DELETIONS, world.user) is not None
 
 
 async def test_the_address_of_an_entry_that_nobody_bears_out_is_free(store: Store) -> None:

@@ -16,7 +16,7 @@ from store.refused import Refused
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
 from tests.support.store.document_app import Keeper
-from tests.support.store.second_factors import confirm_if_needed
+from tests.support.store.second_factors import reauth_if_needed
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=30)
@@ -79,13 +79,13 @@ async def test_one_person_takes_nothing_from_another(store: Store) -> None:
 
 
 async def by_the_person(world: World, keeper: Keeper) -> None:
-    await confirm_if_needed(world)
-    await world.store.holdings.delete_all(world.session, keeper.caller.client, VISITOR)
+    await reauth_if_needed(world)
+    await world.store.person_documents.delete_all(world.session, keeper.caller.client, VISITOR)
 
 
 async def one_by_the_person(world: World, keeper: Keeper) -> None:
-    await confirm_if_needed(world)
-    await world.store.holdings.delete(world.session, keeper.caller.client, "a", "1", VISITOR)
+    await reauth_if_needed(world)
+    await world.store.person_documents.delete(world.session, keeper.caller.client, "a", "1", VISITOR)
 
 
 async def with_its_app(world: World, keeper: Keeper) -> None:

@@ -217,7 +217,7 @@ async def test_who_is_not_signed_in_uploads_nothing(service: Service, site: Site
     await service.store.operator.set_status(service.ada, "disabled")
     assert (await post(browser, multipart(drawn(), token))).code == 303
     for number in range(ROOM):  # every place came free
-        site.studio.enter(f"person {number}")
+        site.image_upload.enter(f"person {number}")
 
 
 @pytest.mark.trap(21)
@@ -254,10 +254,10 @@ async def test_more_than_a_process_has_room_for_is_put_off(service: Service, sit
     browser = await service.signed_in()
     token = await token_of(browser)
     for number in range(ROOM):
-        site.studio.enter(f"person {number}")
+        site.image_upload.enter(f"person {number}")
     answer = await post(browser, multipart(drawn(), token))
     assert (answer.code, answer.headers["Retry-After"]) == (503, "5")
-    site.studio.leave("person 0")
+    site.image_upload.leave("person 0")
     assert (await post(browser, multipart(drawn(), token))).code == 303
 
 
@@ -279,7 +279,7 @@ async def test_one_person_keeps_nobody_else_from_uploading(service: Service, sit
     while sum(line.done() for line in first) < 2 * ROOM - 1:
         await asyncio.sleep(0.001)
     assert {line.result().split()[1] for line in first if line.done()} == {b"503"}, "one picture at a time"
-    assert len(site.studio._inside) == 1
+    assert len(site.image_upload._inside) == 1
     assert (await upload(grace, drawn())).code == 303
     for _, writer in begun:
         writer.close()
@@ -290,10 +290,10 @@ async def test_an_upload_that_is_begun_counts(service: Service, site: Site) -> N
     browser = await service.signed_in()
     for _ in range(20):
         _, writer = await begin(service, browser)
-        while not site.studio._inside:
+        while not site.image_upload._inside:
             await asyncio.sleep(0.001)
         writer.close()
-        while site.studio._inside:
+        while site.image_upload._inside:
             await asyncio.sleep(0.001)
     reader, writer = await begin(service, browser)
     assert (await reader.readline()).split()[1] == b"429"
@@ -304,10 +304,10 @@ async def test_an_upload_that_is_cut_off_gives_its_place_back(service: Service, 
     browser = await service.signed_in()
     for _ in range(2 * ROOM):
         _, writer = await begin(service, browser)
-        while not site.studio._inside:
+        while not site.image_upload._inside:
             await asyncio.sleep(0.001)
         writer.close()
-        while site.studio._inside:
+        while site.image_upload._inside:
             await asyncio.sleep(0.001)
         assert app.in_flight == 0
     assert (await upload(browser, drawn())).code == 303

@@ -9,7 +9,7 @@ import pytest
 
 from store import keys
 from store.accounts.profiles import initials
-from store.crypto.seal import Kind, Token
+from store.crypto.seal import Token, TokenKind
 from store.lifetimes import RENAME
 from store.refused import Refused, SignedOut
 from store.wiring import Store
@@ -85,7 +85,7 @@ async def test_an_address_tells_nobody_whose_it_is_and_cannot_be_made_up(store: 
     good = await address(world)
     assert world.user not in good
     sealed = good.removesuffix(".svg")
-    other = store.sealer.seal(Token(Kind.SESSION, world.user, "", "A" * 22, 0))
+    other = store.sealer.seal(Token(TokenKind.SESSION, world.user, "", "A" * 22, 0))
     for bad in (
         f"{sealed}.webp",
         f"{sealed}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store.accounts.links import Changed
+from store.accounts.links import AddressChange
 from store.accounts.signin.second_step import Half
 from store.refused import Refused, SignedOut, Unproved
 from store.wiring import Store
@@ -13,7 +13,7 @@ from tests.support.browser.email_links import CHANGE, RESET, Post, heading
 from tests.support.browser.second_factors import SECURITY, Person
 from tests.support.http.driver import EMAIL, PASSWORD
 from tests.support.processes.engines import FakeClock
-from tests.support.store.second_factors import App, add_passkey, confirm, half_of, is_live
+from tests.support.store.second_factors import App, add_passkey, half_of, is_live, reauth
 from tests.support.store.world import VISITOR, World, refusal_of, to_change
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -24,7 +24,7 @@ A_WEEK = 7 * 86_400
 THIEF, OTHER, NEW_PASSWORD = "thief@example.com", "thief@example.net", "another horse battery"
 
 
-async def moves(world: World, new: str) -> Changed:
+async def moves(world: World, new: str) -> AddressChange:
     """The person's address becomes another one."""
     return await world.store.links.change(
         world.session, (await to_change(world.store, world.session, new)).text, VISITOR
@@ -47,7 +47,7 @@ async def test_the_thief_of_cookie_and_password_loses_what_was_taken(store: Stor
     assert session
     world.session = session
     later = await undo_of(world, OTHER)
-    await confirm(world, "", NEW_PASSWORD)
+    await reauth(world, "", NEW_PASSWORD)
     await add_passkey(world)
     done = await store.undoing.undo(undo, VISITOR)
     assert (done.old, done.new, done.used) == (world.email, OTHER, False)
@@ -119,7 +119,7 @@ async def test_what_was_added_in_the_week_before_the_change_goes_with_it(clock: 
     await add_passkey(world)
     await App.add(world)
     clock.advance(A_WEEK - 3600)
-    await confirm(world)
+    await reauth(world)
     await memory_store.undoing.undo(await undo_of(world, THIEF), VISITOR)
     reset = await memory_store.links.to_reset(world.user, world.email)
     assert reset
@@ -133,7 +133,7 @@ async def test_a_second_step_from_before_stays(clock: FakeClock, memory_store: S
     world = await World.make(memory_store)
     await App.add(world)
     clock.advance(A_WEEK + 60)
-    await confirm(world)
+    await reauth(world)
     undo = await undo_of(world, THIEF)
     await memory_store.undoing.undo(undo, VISITOR)
     reset = await memory_store.links.to_reset(world.user, world.email)
@@ -169,11 +169,11 @@ async def test_with_a_second_step_neither_address_nor_password_change_without_it
     with pytest.raises(Unproved):
         await store.sessions.change_password(world.session, PASSWORD, NEW_PASSWORD, credentials, VISITOR)
     assert await refusal_of(store.links.change(world.session, before, VISITOR)) == "invalid_request", "asked without it"
-    await confirm(world)
+    await reauth(world)
     await moves(world, "new@moved.example")
     with pytest.raises(Unproved):
         await to_change(store, world.session, THIEF)
-    await confirm(world)
+    await reauth(world)
     credentials = await store.people.credentials("new@moved.example")
     await store.sessions.change_password(world.session, PASSWORD, NEW_PASSWORD, credentials, VISITOR)
     with pytest.raises(SignedOut):

@@ -15,7 +15,7 @@ from tests.accounts.test_undo_apps import take_back
 from tests.apps.test_owned import register
 from tests.support.browser.email_links import Post
 from tests.support.processes.engines import FakeClock
-from tests.support.store.second_factors import confirm
+from tests.support.store.second_factors import reauth
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -73,7 +73,7 @@ async def test_what_was_done_to_an_app_since_the_change_lets_nobody_in(
     app = (await register(world)).registration
     clock.advance(60)
     undo = await undo_of(world, THIEF)
-    await confirm(world)
+    await reauth(world)
     clock.advance(60)
     await act(world, app)
     done = await take_back(world, undo)
@@ -86,7 +86,7 @@ async def test_what_was_done_to_an_app_since_the_change_lets_nobody_in(
 async def test_what_the_owner_did_before_stays(clock: FakeClock, memory_store: Store) -> None:
     world = await World.make(memory_store)
     app = (await register(world)).registration
-    await confirm(world)
+    await reauth(world)
     for act in (rotate, changes(redirect_uris=("https://app.example/other",)), hook):
         await act(world, app)
     before = await fresh(world, app)
@@ -113,7 +113,7 @@ async def test_an_app_that_was_registered_since_is_off_and_has_no_secret(clock: 
     done = await take_back(world, undo)
     found = await fresh(world, app)
     assert (found.status, found.secrets, set(done.own)) == ("off", (), {app.client_id})
-    await confirm(world, password="another horse battery")
+    await reauth(world, password="another horse battery")
     _, secret = await memory_store.owned.rotate(world.session, app.client_id, VISITOR)
     assert (await fresh(world, app)).secret_matches(secret), "the owner makes another"
 
@@ -125,7 +125,7 @@ async def test_cut_short_after_the_apps_the_link_still_does_the_rest(
     app = (await register(world)).registration
     clock.advance(60)
     undo = await undo_of(world, THIEF)
-    await confirm(world)
+    await reauth(world)
     await rotate(world, app)
     whole = memory_store.scripts.run
 

@@ -23,7 +23,7 @@ from tests.support.processes.operator_commands import Home, clean_environment
 from tests.support.processes.store_owners import ROOT
 from tests.support.store.charges import DOLLAR
 from tests.support.store.many_documents import connect_app, write
-from tests.support.store.second_factors import App, add_passkey, confirm
+from tests.support.store.second_factors import App, add_passkey, reauth
 
 EMAIL = "ada@example.com"
 KINDS = ("balance", "entry", "opening")
@@ -54,9 +54,9 @@ def person(home: Home) -> str:
         own: Record = {"name": "Their own", "redirect_uris": ("https://own.example/",), "scopes": ("profile",)}
         await store.owned.register(session, "a nonce", Visitor(), most=1, **own)
         signing_in: Any = SimpleNamespace(store=store, user=sub, email=EMAIL, session=session, codes=[])
-        await confirm(signing_in, "", made["password"])
+        await reauth(signing_in, "", made["password"])
         await App.add(signing_in)
-        await confirm(signing_in, password=made["password"])
+        await reauth(signing_in, password=made["password"])
         await add_passkey(signing_in)
 
     home.with_store(fill)

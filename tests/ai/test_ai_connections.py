@@ -18,7 +18,7 @@ from dev.bench.parts.stub_upstream import HOLD, Stub, model_name
 from handlers.core.site import Site
 from outbound.ai.failure import UpstreamFailed
 from outbound.ai.messages import MessagesUpstream
-from outbound.ai.models import Limits, Model, Models
+from outbound.ai.models import Model, Models, Timeouts
 from store.credits.calls import Price
 from store.wiring import Store
 from tests.support.http.driver import Service
@@ -54,7 +54,7 @@ class Upstream:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._connected, "127.0.0.1", 0, family=socket.AF_INET)
         url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        self.client = MessagesUpstream("stub", url, "", Limits(), 10)
+        self.client = MessagesUpstream("stub", url, "", Timeouts(), 10)
         self.held, self.ended = self._model(HELD), self._model(ENDED)
 
     def _connected(self) -> LateStub:
@@ -153,7 +153,7 @@ async def test_an_event_leaves_before_the_one_before_it_is_acknowledged(
 
 @pytest.mark.gen_test
 async def test_a_stream_is_broken_off_after_a_silence_between_two_events(upstream: Upstream) -> None:
-    upstream.client.limits = Limits(between_events=0.05)
+    upstream.client.limits = Timeouts(between_events=0.05)
     events = upstream.held.upstream.stream(upstream.held, ASKED)
     assert [(await anext(events)).name for _ in range(5)][2:] == ["ping", *["content_block_delta"] * 2]
     with pytest.raises(UpstreamFailed, match="between two events") as failed:
@@ -164,7 +164,7 @@ async def test_a_stream_is_broken_off_after_a_silence_between_two_events(upstrea
 
 @pytest.mark.gen_test
 async def test_the_time_in_which_nobody_asks_for_the_next_event_is_no_silence(upstream: Upstream) -> None:
-    upstream.client.limits = Limits(between_events=0.01)
+    upstream.client.limits = Timeouts(between_events=0.01)
     names = []
     async for event in upstream.ended.upstream.stream(upstream.ended, ASKED):
         if event.name == "ping":

@@ -14,7 +14,7 @@ from handlers.ai import call
 from handlers.core.application import Latchkey
 from handlers.core.site import Site
 from outbound.ai import leftover
-from outbound.ai.models import Limits
+from outbound.ai.models import Timeouts
 from outbound.ai.tokens import count, count_request
 from tests.support.http.driver import EMAIL, Service
 from tests.support.http.upstream import Data, Plan, ScriptedUpstream, events_of, failing, message
@@ -246,7 +246,7 @@ async def test_a_person_who_is_deleted_in_the_middle_of_a_call(
 
 WORD = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": " word"}}
 BIG = {**WORD, "padding": "x" * 4000}
-A_MOMENT = Limits(connect=5, first_byte=5, between_events=5, total=3)
+A_MOMENT = Timeouts(connect=5, first_byte=5, between_events=5, total=3)
 
 
 def narrow_down(http_server: HTTPServer, *sockets: socket.socket) -> None:

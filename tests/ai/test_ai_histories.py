@@ -15,9 +15,9 @@ from tornado.iostream import StreamClosedError
 
 from handlers.ai.call import Call, ClientGone
 from observability.metrics.measures import Measures
-from outbound.ai.events import Event
+from outbound.ai.events import StreamEvent
 from outbound.ai.failure import UpstreamFailed
-from outbound.ai.models import Asker, Limits, Model
+from outbound.ai.models import Asker, Model, Timeouts
 from outbound.ai.tokens import count, count_request
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
@@ -75,7 +75,7 @@ class Server:
     history: History
     call: Call = field(init=False)
     name = "acting"
-    limits = Limits()
+    limits = Timeouts()
 
     def leave_at(self, place: int) -> None:
         """The app hangs up here, if it does."""
@@ -110,21 +110,21 @@ class Server:
         usage = {"input_tokens": self.history.input, **({"output_tokens": max(figures)} if figures else {})}
         return {"content": [{"type": "text", "text": "word"} for _ in self.history.reports], "usage": usage}
 
-    async def stream(self, model: Model, request: Mapping[str, Any], asker: Asker) -> AsyncGenerator[Event]:
+    async def stream(self, model: Model, request: Mapping[str, Any], asker: Asker) -> AsyncGenerator[StreamEvent]:
         """The same word by word, with a report behind each."""
         self.begin(asker)
         begun = {"usage": {"input_tokens": self.history.input, "output_tokens": 1}}
-        yield Event("message_start", {"type": "message_start", "message": begun})
+        yield StreamEvent("message_start", {"type": "message_start", "message": begun})
         for number, output in enumerate(self.history.reports):
             self.leave_at(number)
             await asyncio.sleep(0)
             word = {"type": "text_delta", "text": "word"}
-            yield Event("content_block_delta", {"type": "content_block_delta", "delta": word})
-            yield Event("message_delta", {"type": "message_delta", "delta": {}, **self.usage(output)})
+            yield StreamEvent("content_block_delta", {"type": "content_block_delta", "delta": word})
+            yield StreamEvent("message_delta", {"type": "message_delta", "delta": {}, **self.usage(output)})
         if self.history.ending == "broken":
             raise UpstreamFailed("upstream_error", "the stream broke")
-        yield Event("message_delta", {"type": "message_delta", "delta": {}})
-        yield Event("message_stop", {"type": "message_stop"})
+        yield StreamEvent("message_delta", {"type": "message_delta", "delta": {}})
+        yield StreamEvent("message_stop", {"type": "message_stop"})
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
         """Nobody asks."""

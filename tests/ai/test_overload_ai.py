@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from handlers.core.application import Latchkey
-from handlers.core.concurrency import Places
+from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.site import Site
 from tests.support.http.driver import Service
 from tests.support.http.upstream import Plan, ScriptedUpstream
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.gen_test(timeout=30)
 
 @pytest.fixture
 def site(ai_site: Site) -> Site:
-    return replace(ai_site, ai_calls=Places(2))
+    return replace(ai_site, ai_calls=ConcurrencyLimit(2))
 
 
 @pytest.mark.parametrize("path", [NATIVE, SDK])

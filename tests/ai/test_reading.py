@@ -50,11 +50,11 @@ async def test_one_body_of_a_person_is_in_the_queue_of_the_thread(gate: threadin
     tasks = waiting(readers, gate, read, *["bulk"] * 8, "ada", "bea")
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert (readers.queued, readers.places.taken) == (3, 10)
+    assert (readers.queued, readers.limit.taken) == (3, 10)
     gate.set()
     await asyncio.gather(*tasks)
     assert read[:3] == ["bulk", "ada", "bea"], "whoever sends many waits for themselves"
-    assert (readers.queued, readers.places.taken) == (0, 0)
+    assert (readers.queued, readers.limit.taken) == (0, 0)
 
 
 async def test_a_person_has_so_many_long_bodies_and_everybody_so_many(gate: threading.Event) -> None:
@@ -97,7 +97,7 @@ async def test_nothing_is_read_for_somebody_who_has_gone(gate: threading.Event) 
     gone.set()
     gate.set()
     await asyncio.gather(*first, second, return_exceptions=True)
-    assert (read, readers.queued, readers.places.taken) == (["bulk"], 0, 0)
+    assert (read, readers.queued, readers.limit.taken) == (["bulk"], 0, 0)
 
 
 async def test_whoever_waits_for_a_turn_can_leave(gate: threading.Event) -> None:
@@ -107,7 +107,7 @@ async def test_whoever_waits_for_a_turn_can_leave(gate: threading.Event) -> None
     second.cancel()
     gate.set()
     await asyncio.gather(first, third)
-    assert (read, readers.places.taken) == (["ada", "ada"], 0)
+    assert (read, readers.limit.taken) == (["ada", "ada"], 0)
 
 
 @pytest.fixture

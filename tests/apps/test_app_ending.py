@@ -124,7 +124,7 @@ async def test_people_see_which_app_it_was_and_take_their_documents_along(servic
     assert (await bob.get("/account/apps/own-app/export")).code == 200
     activity = await bob.get("/account/security")
     assert says(activity, "An app was deleted by its developer; its documents are kept for 30 days")
-    assert await service.store.holdings.delete_all(await session_of(service), "own-app", VISITOR) == 1
+    assert await service.store.person_documents.delete_all(await session_of(service), "own-app", VISITOR) == 1
 
 
 async def session_of(service: Service) -> Any:

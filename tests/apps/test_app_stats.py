@@ -23,7 +23,7 @@ from tests.support.store.world import World, every_key
 
 async def today(store: Store, client: str) -> tuple[int, ...]:
     """Calls, refused, spent, connected, disconnected of today, and the people."""
-    found = await store.numbers.of(client)
+    found = await store.app_stats.of(client)
     day = found.days[-1]
     return day.calls, day.limited, day.spent, day.connected, day.disconnected, found.people
 
@@ -32,41 +32,41 @@ async def today(store: Store, client: str) -> tuple[int, ...]:
 async def test_what_was_counted_stands_there_after_a_flush_and_adds_up(store: Store) -> None:
     world = await World.make(store)
     client = world.app.client_id
-    other = app_stats.Numbers(store.scripts)  # as another process
-    for counting in (store.numbers, other):
+    other = app_stats.AppStats(store.scripts)  # as another process
+    for counting in (store.app_stats, other):
         counting.called(client, limited=False)
         counting.called(client, limited=True)
         counting.spent(client, 150)
         counting.connected(client)
     other.disconnected(client)
     assert await today(store, client) == (0, 0, 0, 0, 0, 0)
-    await asyncio.gather(store.numbers.flush(), other.flush())
-    await store.numbers.flush()
+    await asyncio.gather(store.app_stats.flush(), other.flush())
+    await store.app_stats.flush()
     assert await today(store, client) == (4, 2, 300, 2, 1, 1)
-    assert len((await store.numbers.of(client)).days) == app_stats.DAYS_SHOWN
+    assert len((await store.app_stats.of(client)).days) == app_stats.DAYS_SHOWN
 
 
 @pytest.mark.gen_test
 async def test_more_people_who_leave_than_came_are_none(store: Store) -> None:
     world = await World.make(store)
-    store.numbers.disconnected(world.app.client_id)
-    await store.numbers.flush()
-    assert (await store.numbers.of(world.app.client_id)).people == 0
+    store.app_stats.disconnected(world.app.client_id)
+    await store.app_stats.flush()
+    assert (await store.app_stats.of(world.app.client_id)).people == 0
 
 
 @pytest.mark.gen_test
 async def test_an_app_that_is_gone_gets_no_numbers_and_one_that_goes_leaves_none(store: Store) -> None:
     world = await World.make(store)
     client = world.app.client_id
-    store.numbers.connected(client)
-    await store.numbers.flush()
-    assert await store.client.exists(spell.numbers(client)["days"])
+    store.app_stats.connected(client)
+    await store.app_stats.flush()
+    assert await store.client.exists(spell.app_stats(client)["days"])
     await store.apps.begin_deletion(client)
-    store.numbers.connected(client)
-    await store.numbers.flush()
+    store.app_stats.connected(client)
+    await store.app_stats.flush()
     await store.apps.finish_deletion(client)
-    store.numbers.connected(client)
-    await store.numbers.flush()
+    store.app_stats.connected(client)
+    await store.app_stats.flush()
     left = [key for key in await every_key(store.client) if client.encode() in key]
     assert left == []
 
@@ -77,10 +77,10 @@ async def test_old_days_go_and_so_do_the_numbers_of_an_app_that_nobody_uses(
 ) -> None:
     store = memory_store
     world = await World.make(store)
-    client, days = world.app.client_id, spell.numbers(world.app.client_id)["days"]
+    client, days = world.app.client_id, spell.app_stats(world.app.client_id)["days"]
     for _ in range(app_stats.DAYS_KEPT + 3):
-        store.numbers.called(client, limited=False)
-        await store.numbers.flush()
+        store.app_stats.called(client, limited=False)
+        await store.app_stats.flush()
         clock.advance(DAY / 1000)
     assert await store.client.hlen(days) == app_stats.DAYS_KEPT + 1  # and which day saw old ones go
     clock.advance(app_stats.DAYS_KEPT * DAY / 1000)
@@ -90,7 +90,7 @@ async def test_old_days_go_and_so_do_the_numbers_of_an_app_that_nobody_uses(
 @pytest.mark.gen_test
 async def test_what_is_counted_is_bounded(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_stats, "MOST_APPS", 2)
-    counting = memory_store.numbers
+    counting = memory_store.app_stats
     for number in range(5):
         counting.called(f"app-{number}", limited=False)
     assert len(counting._counted) == 2
@@ -107,11 +107,11 @@ async def test_calls_refusals_people_and_spending_are_counted_where_they_happen(
     assert (await service.web.userinfo(tokens["access_token"])).code == 429
     await service.web.userinfo("lk_at_forged")
     await send(f"{service.base_url}/api/oauth/token", "POST", form={"client_id": client, "client_secret": "wrong"})
-    await store.numbers.flush()
+    await store.app_stats.flush()
     assert await today(store, client) == (2 + 1 + 1, 1, 0, 1, 0, 1)
     page = await browser.get("/account/apps")
     assert (await browser.submit(page, f"/account/apps/{client}/revoke")).code == 303
-    await store.numbers.flush()
+    await store.app_stats.flush()
     assert (await today(store, client))[3:] == (1, 1, 0)
 
 
@@ -121,12 +121,12 @@ async def test_a_deleted_account_is_counted_off_from_what_it_had_connected(store
     other, _ = await world.register("another-app")
     for app in (world.app, other, other):
         await store.tokens.mint(world.user, app, ("profile",))
-    await store.numbers.flush()
+    await store.app_stats.flush()
     assert [(await today(store, app.client_id))[3:] for app in (world.app, other)] == [(1, 0, 1), (1, 0, 1)]
     await world.revoke_app()  # which its handler counts
-    store.numbers.disconnected(world.app.client_id)
+    store.app_stats.disconnected(world.app.client_id)
     await store.people.delete(world.user)
-    await store.numbers.flush()
+    await store.app_stats.flush()
     assert [(await today(store, app.client_id))[3:] for app in (world.app, other)] == [(1, 1, 0), (1, 1, 0)]
 
 
@@ -141,7 +141,7 @@ async def test_what_a_call_charged_is_counted(service: Service) -> None:
     answer = await send(url, "POST", body=json.dumps(body), headers=headers)
     charged = json.loads(answer.body)["credits"]["charged"]
     assert charged > 0
-    await store.numbers.flush()
+    await store.app_stats.flush()
     assert (await today(store, client))[:3] == (2, 0, charged)
 
 
@@ -173,8 +173,8 @@ async def test_counting_asks_the_store_nothing(service: Service, monkeypatch: py
 @pytest.mark.gen_test
 async def test_the_last_flush_comes_behind_the_block(store: Store) -> None:
     world = await World.make(store)
-    async with store.numbers.flushing():
-        store.numbers.called(world.app.client_id, limited=False)
+    async with store.app_stats.flushing():
+        store.app_stats.called(world.app.client_id, limited=False)
     assert (await today(store, world.app.client_id))[0] == 1
 
 
@@ -190,10 +190,10 @@ async def test_a_flush_that_finds_the_store_away_loses_its_numbers_and_says_so(
 
     with monkeypatch.context() as patch:
         patch.setattr(client, "evalsha", away)
-        async with memory_store.numbers.flushing():
-            memory_store.numbers.called(world.app.client_id, limited=False)
+        async with memory_store.app_stats.flushing():
+            memory_store.app_stats.called(world.app.client_id, limited=False)
     assert [record.name for record in caplog.records] == ["latchkey.numbers"]
-    await memory_store.numbers.flush()
+    await memory_store.app_stats.flush()
     assert (await today(memory_store, world.app.client_id))[0] == 0
 
 
@@ -246,7 +246,7 @@ async def test_a_flush_under_way_when_the_server_ends_does_not_hold_it_up(
         except asyncio.CancelledError:
             swallowed += 1
 
-    monkeypatch.setattr(memory_store.numbers, "_flush_quietly", stubborn)
-    async with memory_store.numbers.flushing():
+    monkeypatch.setattr(memory_store.app_stats, "_flush_quietly", stubborn)
+    async with memory_store.app_stats.flushing():
         await entered.wait()
     assert swallowed == 1

@@ -389,8 +389,8 @@ async def test_a_page_shows_the_numbers_of_its_app(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
     await service.tokens(app, browser, scope="profile")
-    service.store.numbers.spent(app.client_id, 1500)
-    await service.store.numbers.flush()
+    service.store.app_stats.spent(app.client_id, 1500)
+    await service.store.app_stats.flush()
     page = await browser.get(f"/developer/apps/{app.client_id}")
     text = text_of(page)
     assert "About 1 person connected" in text

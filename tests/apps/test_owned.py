@@ -21,7 +21,7 @@ from tests.accounts.test_people import everything
 from tests.support.processes.engines import Engine, FakeClock
 from tests.support.store.checked_store import broken, checked
 from tests.support.store.lost_answers import losing
-from tests.support.store.second_factors import confirm
+from tests.support.store.second_factors import reauth
 from tests.support.store.world import CALLBACK, VISITOR, World, every_key, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -103,7 +103,7 @@ async def test_who_is_signed_out_does_nothing(store: Store) -> None:
 
 async def test_a_person_has_as_many_apps_as_they_may_and_no_more_however_fast_they_ask(store: Store) -> None:
     world = await World.make(store)
-    await confirm(world)
+    await reauth(world)
     made = await asyncio.gather(*(refusal_of(register(world, f"nonce {n}", most=3)) for n in range(8)))
     assert (made.count(None), made.count("access_denied")) == (3, 5)
     assert len(await listed(world)) == 3
@@ -121,7 +121,7 @@ async def test_registering_and_deleting_in_turn_is_limited(memory_store: Store) 
 
 async def test_of_two_rotations_at_once_one_is_made(store: Store) -> None:
     world = await World.make(store)
-    await confirm(world)
+    await reauth(world)
     made = await register(world)
     client = made.registration.client_id
     results = await asyncio.gather(
@@ -137,7 +137,7 @@ async def test_of_two_rotations_at_once_one_is_made(store: Store) -> None:
 
 async def test_either_of_two_secrets_can_be_ended_but_not_the_last(store: Store) -> None:
     world = await World.make(store)
-    await confirm(world)
+    await reauth(world)
     made = await register(world)
     client = made.registration.client_id
     app, second = await store.owned.rotate(world.session, client, VISITOR)
@@ -155,7 +155,7 @@ async def test_either_of_two_secrets_can_be_ended_but_not_the_last(store: Store)
 
 async def test_a_change_that_may_not_be_is_not_noted_either(store: Store) -> None:
     world = await World.make(store)
-    await confirm(world)
+    await reauth(world)
     client = (await register(world)).registration.client_id
     before = await world.events()
     with pytest.raises(ValueError, match="scope"):
@@ -168,7 +168,7 @@ async def test_a_change_that_may_not_be_is_not_noted_either(store: Store) -> Non
 @pytest.mark.trap(35)
 async def test_what_the_owner_changes_counts_at_once(store: Store) -> None:
     world = await World.make(store)
-    await confirm(world)
+    await reauth(world)
     client = (await register(world)).registration.client_id
     assert await store.apps.active(client)
     await store.owned.update(world.session, client, "app_disabled", VISITOR, status="off")
@@ -192,7 +192,7 @@ async def test_a_deleted_app_counts_as_long_as_documents_of_its_people_are_kept(
     monkeypatch.setattr(spell, "SHARDS", (world.user[:3],))
     own = (await register(world, most=1)).registration
     await world.tokens(("profile",), own)
-    await confirm(world)
+    await reauth(world)
     await memory_store.owned.delete(world.session, own.client_id, VISITOR)
     await memory_store.apps.finish_deletion(own.client_id)
     assert await refusal_of(register(world, "one more", most=1)) == "access_denied"
@@ -334,7 +334,7 @@ async def test_the_operator_gives_an_app_to_a_person_and_to_another(store: Store
 
 async def test_what_the_operator_has_disabled_its_owner_does_not_switch_on(store: Store) -> None:
     world = await World.make(store)
-    await confirm(world)
+    await reauth(world)
     client = (await register(world)).registration.client_id
     await store.apps.update(client, status="disabled")
     for status in ("active", "off"):

@@ -20,7 +20,7 @@ from tests.support.store.checked_store import broken, checked
 from tests.support.store.document_app import Keeper
 from tests.support.store.lost_answers import losing
 from tests.support.store.many_documents import rotated
-from tests.support.store.second_factors import confirm
+from tests.support.store.second_factors import reauth
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -68,10 +68,10 @@ async def test_a_deleted_apps_documents_are_seen_and_exported_for_30_days_and_th
     app = await store.apps.remembered(world.app.client_id)
     assert app is not None
     assert app.name == "An App"
-    pages = [page async for page in store.holdings.export(world.session, world.app.client_id, VISITOR)]
+    pages = [page async for page in store.person_documents.export(world.session, world.app.client_id, VISITOR)]
     assert [content for page in pages for _, content in page] == [b'"kept"']
     clock.advance(61)
-    assert await refusal_of(store.holdings.list(world.session, world.app.client_id)) == "not_found"
+    assert await refusal_of(store.person_documents.list(world.session, world.app.client_id)) == "not_found"
 
 
 async def test_each_persons_activity_and_the_webhook_say_how_it_ended(
@@ -91,7 +91,7 @@ async def test_each_persons_activity_and_the_webhook_say_how_it_ended(
 async def test_an_owners_deletion_says_who_it_was(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     world, _ = await keeping(memory_store, monkeypatch)
     await memory_store.apps.update(world.app.client_id, owner=world.user)
-    await confirm(world)
+    await reauth(world)
     await memory_store.owned.delete(world.session, world.app.client_id, VISITOR)
     await memory_store.apps.finish_deletion(world.app.client_id)
     assert (await world.events())[-2:] == ["app_deleted", "app_ended_by_owner"]

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from handlers.core.format import ago, day, exact, initial, iso, web_link
-from handlers.core.person_posts import Confirm
+from handlers.core.person_posts import ReauthRule
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.routes import POSTS, ROUTES
 from tests.support.browser.pages import NOW, ROOT, pages, render
@@ -143,7 +143,7 @@ def test_no_stolen_click_gives_anything_away() -> None:
             action = urlsplit(form.get("action")).path
             route = next(name for name, path in paths.items() if re.fullmatch(path, action))
             typed = [field for field in page.inside(form, "input", "textarea") if "required" in field.attributes]
-            if typed or POSTS[route].confirm is not Confirm.NONE or not POSTS[route].session:
+            if typed or POSTS[route].reauth is not ReauthRule.NONE or not POSTS[route].session:
                 continue
             seen.add(route)
             if any("data-unhurried" in button.attributes for button in page.inside(form, "button")):

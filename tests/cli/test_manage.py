@@ -304,9 +304,9 @@ def test_show_tells_the_numbers_of_an_app(home: Home) -> None:
     home.app("web")
 
     async def count(store: Store) -> None:
-        store.numbers.called("web", limited=True)
-        store.numbers.connected("web")
-        await store.numbers.flush()
+        store.app_stats.called("web", limited=True)
+        store.app_stats.connected("web")
+        await store.app_stats.flush()
 
     home.with_store(count)
     shown = home.json("app", "show", "web")
@@ -326,7 +326,7 @@ def test_the_operator_takes_away_what_a_person_lost(home: Home) -> None:
         assert credentials is not None
         session = store.sessions.open((await store.sessions.start(credentials, Visitor())).cookie)
         assert session is not None
-        session = store.sessions.open(await store.confirming.with_password(session, password, "", Visitor()))
+        session = store.sessions.open(await store.reauth.with_password(session, password, "", Visitor()))
         assert session is not None
         sealed = store.factors.new_secret(session.user)
         secret = store.factors.open_secret(session.user, sealed)

@@ -12,7 +12,7 @@ from store import keys
 from store.engine.embedded import running_socket
 from store.fsck.invariants import INVARIANTS
 from store.wiring import Store
-from tests.support.processes.operator_commands import Home, Said, child
+from tests.support.processes.operator_commands import CommandOutput, Home, child
 from tests.support.processes.processes import QUICK, Server, wait_until
 from tests.support.store.many_documents import connect_app, numbered, stock
 
@@ -32,14 +32,14 @@ def put(home: Home) -> str:
     return user
 
 
-def found(said: Said) -> dict[str, tuple[int, int]]:
+def found(said: CommandOutput) -> dict[str, tuple[int, int]]:
     """What was found and mended by invariant."""
     return {row["invariant"]: (row["found"], row["mended"]) for row in told(said)["invariants"] if row["found"]}
 
 
-def told(said: Said) -> Any:
+def told(said: CommandOutput) -> Any:
     """The object, whatever the exit status."""
-    return Said(0, said.out, said.err).json
+    return CommandOutput(0, said.out, said.err).json
 
 
 def test_a_sound_store(home: Home) -> None:

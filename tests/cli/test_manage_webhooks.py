@@ -13,7 +13,7 @@ from store import keys
 from store.apps.webhooks import new_webhook_secret
 from store.errors import StartupError
 from store.seed import seed
-from store.webhooks.deliveries import Event, new_event_id
+from store.webhooks.deliveries import WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.processes.operator_commands import Home, everything
 
@@ -79,7 +79,9 @@ def test_deliveries_are_listed_and_sent_again(home: Home) -> None:
 
     async def fail(store: Store) -> str:
         for _ in range(2):
-            event = Event(new_event_id(), "grant.revoked", "web", "0" * 32, 1_700_000_000_000, {"reason": "because"})
+            event = WebhookEvent(
+                new_event_id(), "grant.revoked", "web", "0" * 32, 1_700_000_000_000, {"reason": "because"}
+            )
             await store.deliveries.enqueue(event)
         for one in await store.deliveries.claim(2, 60):
             await store.deliveries.settle(one.id, 1, delivered=False, status=500, error="The answer was 500.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.terminal.outcome import Outcome
+from cli.terminal.outcome import CommandResult
 from cli.terminal.tables import in_words, show
 from tests.support.processes.operator_commands import ROOT, Home, at_terminal
 
@@ -18,7 +18,7 @@ ROWS: list[dict[str, Any]] = [
     {"email": "ada@example.com", "sub": SUB, "status": "active", "name": "Ada King, Countess of Lovelace"},
     {"email": "bob@example.com", "sub": SUB[::-1], "status": "disabled", "name": "Bob \x1b[31m"},
 ]
-PEOPLE = Outcome({"users": ROWS}, COLUMNS)
+PEOPLE = CommandResult({"users": ROWS}, COLUMNS)
 PLAIN = f"""\
 email            sub                               status    name
 ada@example.com  {SUB}  active    Ada King, Countess of Lovelace
@@ -32,7 +32,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(outcome: Outcome, columns: int, monkeypatch: pytest.MonkeyPatch, **environ: str) -> str:
+def shown(outcome: CommandResult, columns: int, monkeypatch: pytest.MonkeyPatch, **environ: str) -> str:
     for name, value in {"COLUMNS": str(columns), "TERM": "xterm-256color", **environ}.items():
         monkeypatch.setenv(name, value)
     terminal = Terminal()
@@ -77,7 +77,7 @@ def test_no_color_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fields_rows_and_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Outcome({"id": "x" * 90, "empty": "", "on": True, "entries": []}, ("at",), note="Keep it.")
+    whole = CommandResult({"id": "x" * 90, "empty": "", "on": True, "entries": []}, ("at",), note="Keep it.")
     said = COLOUR.sub("", shown(whole, 40, monkeypatch))
     # In one piece, which the terminal breaks, so that it can be copied.
     assert said == f"id     {'x' * 90}\non     yes\n\nno entries\n\nKeep it.\n"
@@ -86,7 +86,7 @@ def test_fields_rows_and_note(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_numbers_stand_at_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"day": "2026-11-22", "calls": 7}, {"day": "2026-11-21", "calls": 12345}]
-    said = COLOUR.sub("", shown(Outcome({"days": rows}, ("day", "calls")), 80, monkeypatch))
+    said = COLOUR.sub("", shown(CommandResult({"days": rows}, ("day", "calls")), 80, monkeypatch))
     assert [line.rstrip() for line in said.splitlines()] == [
         "day         calls",
         "2026-11-22      7",
@@ -96,7 +96,7 @@ def test_numbers_stand_at_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_column_with_nothing_in_it_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"at": "now", "client_id": "", "reason": "a gift"}]
-    gift = Outcome({"entries": rows}, ("at", "client_id", "reason"))
+    gift = CommandResult({"entries": rows}, ("at", "client_id", "reason"))
     said = COLOUR.sub("", shown(gift, 80, monkeypatch))
     assert [line.split() for line in said.splitlines()] == [["at", "reason"], ["now", "a", "gift"]]
     assert in_words(gift).split("\n")[0] == "at   client_id  reason"
@@ -104,7 +104,7 @@ def test_a_column_with_nothing_in_it_takes_no_room(monkeypatch: pytest.MonkeyPat
 
 def test_markup_of_somebody_else_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"name": "[bold]x[/] :smile: `y`"}]
-    assert "[bold]x[/] :smile: `y`" in shown(Outcome({"apps": rows}, ("name",), note="[red]"), 80, monkeypatch)
+    assert "[bold]x[/] :smile: `y`" in shown(CommandResult({"apps": rows}, ("name",), note="[red]"), 80, monkeypatch)
 
 
 def test_a_command_at_a_terminal(home: Home) -> None:

@@ -12,7 +12,7 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.core.format import MINUS
 from store import keys
-from store.credits.calls import Asked, Hold, Price
+from store.credits.calls import CallEstimate, Hold, Price
 from store.oauth.grants import Grant
 from store.results import Caller
 from store.wiring import Store
@@ -48,13 +48,13 @@ async def confirmed(service: Service, browser: Browser) -> None:
     """She has shown again who she is, as a change of a limit takes."""
     ada = Person(service, browser)
     if not await ada.proved():
-        await ada.confirm()
+        await ada.reauth()
 
 
 async def hold(store: Store, caller: Caller, output: int = 1000) -> Hold:
     """A call of a thousand tokens in that may cost 3,000 micro-dollars and 15 more for each token out."""
     await store.client.delete(keys.limit(caller.user, "ai"))
-    asked = Asked("latchkey-echo", PRICE, 1000, output, 1, lasts=600_000)
+    asked = CallEstimate("latchkey-echo", PRICE, 1000, output, 1, lasts=600_000)
     held = await store.calls.hold(caller, "credits:spend", asked)
     assert isinstance(held, Hold)
     return held

@@ -12,7 +12,7 @@ import pytest
 
 from store import keys
 from store.credits import calls, credits
-from store.credits.calls import Charge, Hold, Replayed
+from store.credits.calls import Charge, Hold, ReplayedCall
 from store.lifetimes import AI, CREDITS_READ, Group
 from store.refused import Refused
 from store.wiring import Store
@@ -44,9 +44,9 @@ def everywhere(app: Spender, stores: list[Store]) -> list[Spender]:
     return [Spender(store, app.caller) for store in stores]
 
 
-async def place(app: Spender, amount: int, **fields: Any) -> Hold | Replayed | str:
+async def place(app: Spender, amount: int, **fields: Any) -> Hold | ReplayedCall | str:
     """A hold, straight on, or the code of its refusal."""
-    found: list[Hold | Replayed] = []
+    found: list[Hold | ReplayedCall] = []
 
     async def ask() -> None:
         found.append(await app.store.calls.hold(app.caller, "credits:spend", app.asked(amount, **fields)))
@@ -117,8 +117,8 @@ async def test_100_calls_with_one_key_are_one_call(stores: list[Store]) -> None:
     settled = await at_once(stores[n % 4].calls.settle(hold, 5, 0, REPLY) for n in range(CROWD))
     assert set(settled) == {Charge(5, 995)}
     again = await at_once(place(apps[n % 4], 5, key="k") for n in range(CROWD))
-    assert {(one.kept, one.charge) for one in again if isinstance(one, Replayed)} == {(REPLY, Charge(5, 995))}
-    assert outcomes(again) == {"replayed": CROWD}
+    assert {(one.stored, one.charge) for one in again if isinstance(one, ReplayedCall)} == {(REPLY, Charge(5, 995))}
+    assert outcomes(again) == {"replayedcall": CROWD}
     assert (await recount(stores[0], world.user)).amounts == (1000, -5)
 
 
@@ -273,10 +273,10 @@ async def test_no_call_gets_in_after_the_revocation_answered(stores: list[Store]
     await stores[0].credits.grant(world.user, 10_000)
     revoked = False
 
-    async def later(lane: int) -> list[tuple[bool, str]]:
+    async def later(row: int) -> list[tuple[bool, str]]:
         found = []
         for _ in range(10):
-            after, answer = revoked, await place(apps[lane % 4], 1)
+            after, answer = revoked, await place(apps[row % 4], 1)
             found.append((after, answer if isinstance(answer, str) else "held"))
         return found
 
@@ -286,6 +286,6 @@ async def test_no_call_gets_in_after_the_revocation_answered(stores: list[Store]
         revoked = True
         return []
 
-    found = [each for lane in await at_once(revoke() if n == 4 else later(n) for n in range(12)) for each in lane]
+    found = [each for row in await at_once(revoke() if n == 4 else later(n) for n in range(12)) for each in row]
     assert {word for after, word in found if after} <= {"invalid_token"}
     assert (await recount(stores[0], world.user)).held == sum(word == "held" for _, word in found)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from store import keys
-from store.credits.calls import Charge, Price, Replayed
+from store.credits.calls import Charge, Price, ReplayedCall
 from store.credits.credits import Balance
 from store.lifetimes import AI, AI_MODELS
 from store.refused import Refused
@@ -306,7 +306,7 @@ async def test_a_person_has_a_number_of_calls_under_way_over_all_apps(store: Sto
     assert (await recount(store, world.user)).held == 3
     await apps[0].settle(holds[0], 1, 0, REPLY)
     last = await apps[1].hold(0, price=FREE, key="free")
-    assert isinstance(await apps[0].ask(1, key="k0"), Replayed), "who asks again has nothing under way"
+    assert isinstance(await apps[0].ask(1, key="k0"), ReplayedCall), "who asks again has nothing under way"
     assert await refusal_of(apps[0].ask(1)) == "rate_limited"
     await store.calls.release(last)
     assert (await apps[0].hold(1)).amount == 1

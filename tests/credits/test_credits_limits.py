@@ -22,7 +22,7 @@ from store.refused import Unproved
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
 from tests.support.store.credit_spender import DOLLAR, FREE, SPENDING, Spender, a_world, recount
-from tests.support.store.second_factors import confirm
+from tests.support.store.second_factors import reauth
 from tests.support.store.world import VISITOR, World, every_key, refusal_of
 
 within_a_minute = pytest.mark.gen_test(timeout=60)
@@ -45,11 +45,11 @@ async def test_the_script_changes_no_limit_without_a_recent_confirmation(memory_
     world.session = await world.sign_in()
     for confirmed in (False, True):
         if confirmed:
-            await confirm(world)
+            await reauth(world)
             clock.advance(PROOF / 1000 + 1)
         with pytest.raises(Unproved):
             await memory_store.credits.set_spend_limit(world.session, client, None, VISITOR)
-    await confirm(world)
+    await reauth(world)
     assert await memory_store.credits.set_spend_limit(world.session, client, None, VISITOR)
 
 

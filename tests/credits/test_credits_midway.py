@@ -129,7 +129,7 @@ async def test_a_person_who_is_being_deleted_gets_no_rows_back(store: Store) -> 
         "prefix": keys.prefix(world.user),
         "shard": keys.shard_prefix(world.user),
     }
-    assert (await store.scripts.run("delete_user", keys.leaving(world.user), steps=1, **step)).word == "more"
+    assert (await store.scripts.run("delete_user", keys.account_deletion(world.user), steps=1, **step)).word == "more"
     names = keys.credits(world.user).values()
     before = [await store.client.dump(name) for name in names]
     assert await store.calls.settle(hold, 10, 0, REPLY) is None

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from store.credits.calls import Charge, Hold, Kept, Price, Replayed
+from store.credits.calls import Charge, Hold, Price, ReplayedCall, StoredReply
 from store.credits.credits import AppLimit, Balance, Bookkeeping
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
@@ -69,7 +69,7 @@ class Record:
     hold: str
     ends: int
     charge: Charge | None = None
-    reply: Kept | None = None
+    reply: StoredReply | None = None
 
 
 @dataclass
@@ -236,8 +236,8 @@ class Credits(RuleBasedStateMachine):
             return
         answer = self.run(call)
         if record:
-            assert isinstance(answer, Replayed)
-            assert (answer.kept, answer.charge) == (record.reply, record.charge)
+            assert isinstance(answer, ReplayedCall)
+            assert (answer.stored, answer.charge) == (record.reply, record.charge)
             return
         assert isinstance(answer, Hold)
         assert output is not None
@@ -270,7 +270,7 @@ class Credits(RuleBasedStateMachine):
         if one is None:
             return
         side, _, purse, now = self.of(one.pair)
-        reply = Kept("text/plain", one.hold.hold_id.encode(), b"!") if replied else None
+        reply = StoredReply("text/plain", one.hold.hold_id.encode(), b"!") if replied else None
         charge = self.run(self.store.calls.settle(one.hold, *used, reply))
         if one.ends <= now or one.state == "released":
             assert charge is None

@@ -10,7 +10,7 @@ import pytest
 
 from store import keys
 from store.credits import calls
-from store.credits.calls import MAX_REPLIES_BYTES, MAX_REPLY_BYTES, Charge, Hold, Kept, Replayed
+from store.credits.calls import MAX_REPLIES_BYTES, MAX_REPLY_BYTES, Charge, Hold, ReplayedCall, StoredReply
 from store.crypto.seal import fingerprint
 from store.errors import StoreError
 from store.lifetimes import AI_REPLY, DAY
@@ -29,22 +29,22 @@ async def a_spender(store: Store, paid: int = 1000) -> tuple[World, Spender]:
     return world, await Spender.make(world)
 
 
-async def keep(app: Spender, key: str, reply: Kept = REPLY) -> None:
+async def keep(app: Spender, key: str, reply: StoredReply = REPLY) -> None:
     """A whole call of one micro-dollar, with a reply that is kept under the key."""
     await app.settle(await app.hold(1, key=key), 1, 0, reply)
 
 
-async def replay(app: Spender, key: str, **fields: Any) -> Replayed:
+async def replay(app: Spender, key: str, **fields: Any) -> ReplayedCall:
     """What the same key answers."""
     again = await app.ask(1, key=key, **fields)
-    assert isinstance(again, Replayed)
+    assert isinstance(again, ReplayedCall)
     return again
 
 
-def sized(length: int) -> Kept:
+def sized(length: int) -> StoredReply:
     """A reply that has so many bytes before it is sealed."""
     more = len(msgpack.packb(["text/plain", bytes(length), b""])) - length
-    return Kept("text/plain", os.urandom(length - more), b"")
+    return StoredReply("text/plain", os.urandom(length - more), b"")
 
 
 @pytest.mark.trap(30)
@@ -55,8 +55,8 @@ async def test_the_same_key_answers_with_the_same_reply_and_charge(store: Store)
     await app.spend(75)
     for _ in range(3):
         again = await app.ask(40, key="k")
-        assert isinstance(again, Replayed)
-        assert (again.kept, again.charge) == (REPLY, Charge(25, 975)), "what was told then"
+        assert isinstance(again, ReplayedCall)
+        assert (again.stored, again.charge) == (REPLY, Charge(25, 975)), "what was told then"
         assert (again.window.limit, again.window.remaining) == (20, 19)
     counted = await recount(store, world.user)
     assert (counted.amounts, counted.held) == ((1000, -25, -75), 0)
@@ -97,7 +97,7 @@ async def test_a_release_after_the_settlement_leaves_the_reply(store: Store) -> 
     hold = await app.hold(40, key="k")
     await app.settle(hold, 7, 0, REPLY)
     await store.calls.release(hold)
-    assert (await replay(app, "k")).kept == REPLY
+    assert (await replay(app, "k")).stored == REPLY
 
 
 async def test_a_refused_call_leaves_its_key_free(store: Store) -> None:
@@ -120,7 +120,7 @@ async def test_any_text_is_a_key(store: Store) -> None:
     _, app = await a_spender(store)
     for key in ("", " ", "ü", "a:b", "\ud800", "x" * 5000):
         await keep(app, key)
-        assert (await replay(app, key)).kept == REPLY
+        assert (await replay(app, key)).stored == REPLY
 
 
 async def test_a_key_is_the_apps_and_the_persons_own(store: Store) -> None:
@@ -132,9 +132,9 @@ async def test_a_key_is_the_apps_and_the_persons_own(store: Store) -> None:
     for other in (beside, elsewhere):
         held = await other.ask(3, key="k", body=b"another")
         assert isinstance(held, Hold)
-        await other.settle(held, 3, 0, Kept("text/plain", b"another reply", b""))
-    assert (await replay(app, "k")).kept == REPLY
-    assert (await replay(beside, "k", body=b"another")).kept.head == b"another reply"
+        await other.settle(held, 3, 0, StoredReply("text/plain", b"another reply", b""))
+    assert (await replay(app, "k")).stored == REPLY
+    assert (await replay(beside, "k", body=b"another")).stored.head == b"another reply"
     assert (await recount(store, world.user)).amounts == (1000, -1, 5, -3)
     assert (await recount(store, stranger.user)).amounts == (1000, -3)
 
@@ -231,18 +231,18 @@ async def test_a_key_that_is_used_again_a_day_later_counts_once(
     latest = sized(length)
     await keep(app, "k229", latest)
     await recount(store, world.user)
-    assert (await replay(app, "k229")).kept == latest
+    assert (await replay(app, "k229")).stored == latest
     monkeypatch.setattr(calls, "MAX_REPLIES_BYTES", 2 * 400)
     await keep(app, "last", sized(300))
     await recount(store, world.user)
-    assert (await replay(app, "k229")).kept == latest, "what ended makes way, and takes no newer reply with it"
+    assert (await replay(app, "k229")).stored == latest, "what ended makes way, and takes no newer reply with it"
 
 
 async def test_a_reply_that_is_too_large_is_not_kept_and_never_charged_again(store: Store) -> None:
     world, app = await a_spender(store)
     await keep(app, "fits", sized(MAX_REPLY_BYTES))
     await keep(app, "too large", sized(MAX_REPLY_BYTES + 1))
-    assert len((await replay(app, "fits")).kept.head) > 10**6
+    assert len((await replay(app, "fits")).stored.head) > 10**6
     for _ in range(2):
         assert await refusal_of(app.ask(1, key="too large")) == "idempotency_reply_gone"
     assert await refusal_of(app.ask(1, key="too large", body=b"another")) == "idempotency_mismatch"
@@ -292,12 +292,14 @@ async def test_at_most_200_make_way_for_one(store: Store, monkeypatch: pytest.Mo
 async def test_a_reply_is_encrypted_in_the_store(store: Store) -> None:
     _, app = await a_spender(store)
     secret, key = b"nobody may read this but the app", "an idempotency key of the app"
-    await app.settle(await app.hold(1, key=key, body=b"the body of the call"), 1, 0, Kept("text/plain", secret, secret))
+    await app.settle(
+        await app.hold(1, key=key, body=b"the body of the call"), 1, 0, StoredReply("text/plain", secret, secret)
+    )
     values = await all_values(store)
     assert any(len(value) > 2 * len(secret) for value in values)
     for text in (secret, key.encode(), b"the body of the call", b"text/plain"):
         assert not [value for value in values if text in value]
-    assert (await replay(app, key, body=b"the body of the call")).kept.tail == secret
+    assert (await replay(app, key, body=b"the body of the call")).stored.tail == secret
 
 
 async def all_values(store: Store) -> list[bytes]:
@@ -344,10 +346,12 @@ async def test_a_deletion_frees_many_replies_in_steps(store: Store) -> None:
     }
     words = []
     while words[-1:] != ["done"]:
-        words.append((await store.scripts.run("delete_user", keys.leaving(world.user), steps=100, **step)).word)
+        words.append(
+            (await store.scripts.run("delete_user", keys.account_deletion(world.user), steps=100, **step)).word
+        )
         left = await every_key(store.client, f"{keys.reply_prefix(world.user)}*")
         assert len(left) == max(0, 250 - 100 * len(words))
     assert words == ["more", "more", "done"]
     assert not await store.client.exists(*keys.credits(world.user).values())
-    assert (await replay(elsewhere, "k")).kept == REPLY
+    assert (await replay(elsewhere, "k")).stored == REPLY
     assert len((await recount(store, other.user)).replies) == 1

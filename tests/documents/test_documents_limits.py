@@ -12,7 +12,7 @@ from tornado.httpclient import HTTPResponse
 from tornado.ioloop import IOLoop
 
 from store.crypto.keyring import KeyRing, Keys
-from store.crypto.seal import Kind, Token, new_id
+from store.crypto.seal import Token, TokenKind, new_id
 from tests.support.http.driver import App, Service, json_of, send
 from tests.support.processes.engines import FakeClock, valkey
 from tests.support.processes.processes import QUICK, opened, shared
@@ -149,7 +149,7 @@ async def test_what_counts_and_what_does_not(service: Service, clock: FakeClock)
     read_only = await Caller.make(service, None, "", "data:read")
     await Caller.make(service)
     clock.stop()
-    stale = Token(Kind.ACCESS, service.ada, service.web.client_id, new_id(), 0)
+    stale = Token(TokenKind.ACCESS, service.ada, service.web.client_id, new_id(), 0)
     dead = Caller(service, service.store.sealer.seal(stale))
     assert await caller.left(PUT) == 59
     # A request that the store decided on took its place, whatever the answer.

@@ -204,11 +204,11 @@ async def test_no_write_gets_in_after_the_revocation_answered(stores: tuple[Stor
         await world.revoke_app()
         revoked = True
 
-    async def one_after_another(lane: int) -> list[tuple[bool, str]]:
-        return [await later(lane * 25 + n) for n in range(25)]
+    async def one_after_another(row: int) -> list[tuple[bool, str]]:
+        return [await later(row * 25 + n) for n in range(25)]
 
-    *ended, _ = await asyncio.gather(*(one_after_another(lane) for lane in range(8)), revoke())
-    flat = [each for lane in ended if lane is not None for each in lane]
+    *ended, _ = await asyncio.gather(*(one_after_another(row) for row in range(8)), revoke())
+    flat = [each for row in ended if row is not None for each in row]
     assert {word for after, word in flat if after} == {"invalid_token"}
     assert {word for _, word in flat} <= {"created", "invalid_token"}
     usage = await keeper.recount()

@@ -13,7 +13,7 @@ from store.refused import Refused, SignedOut, Unproved
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
 from tests.support.store.many_documents import check_usage, connect_app, numbered, stock, write
-from tests.support.store.second_factors import confirm, confirm_if_needed
+from tests.support.store.second_factors import reauth, reauth_if_needed
 from tests.support.store.world import VISITOR, World
 
 DOCUMENTS = {
@@ -33,14 +33,14 @@ async def prepared(store: Store, documents: dict[str, bytes] = DOCUMENTS) -> Wor
 
 
 async def names(world: World, **options: Any) -> tuple[list[str], bool]:
-    page = await world.store.holdings.list(world.session, world.app.client_id, **options)
+    page = await world.store.person_documents.list(world.session, world.app.client_id, **options)
     return [item.name for item in page.items], page.more
 
 
 @pytest.mark.gen_test
 async def test_a_listing_goes_through_all_collections_in_order(store: Store) -> None:
     world = await prepared(store)
-    page = await store.holdings.list(world.session, world.app.client_id)
+    page = await store.person_documents.list(world.session, world.app.client_id)
     assert [item.name for item in page.items] == list(DOCUMENTS)
     assert [item.size for item in page.items] == [len(content) for content in DOCUMENTS.values()]
     assert (page.profile.email, page.data_until, page.more) == (world.email, None, False)
@@ -58,8 +58,8 @@ async def test_pages_follow_each_other_and_stay_in_a_collection_that_is_named(st
     inside = await names(world, collection="settings", most=2)
     assert await names(world, collection="settings", most=2, after="notes/b") == inside, "a cursor of elsewhere"
     assert await names(world, collection="note") == ([], False)
-    await confirm_if_needed(world)
-    await store.holdings.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
+    await reauth_if_needed(world)
+    await store.person_documents.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
     assert await names(world, most=1, after="notes/b") == (["notes/zz"], True), "a cursor outlives its document"
 
 
@@ -67,10 +67,10 @@ async def test_pages_follow_each_other_and_stay_in_a_collection_that_is_named(st
 async def test_one_is_read_byte_for_byte(store: Store) -> None:
     world = await prepared(store)
     for name, content in DOCUMENTS.items():
-        profile, found, read = await store.holdings.read(world.session, world.app.client_id, *name.split("/"))
+        profile, found, read = await store.person_documents.read(world.session, world.app.client_id, *name.split("/"))
         assert (profile.email, found.name, read, found.size) == (world.email, name, content, len(content))
     with pytest.raises(Refused, match="not_found"):
-        await store.holdings.read(world.session, world.app.client_id, "notes", "c")
+        await store.person_documents.read(world.session, world.app.client_id, "notes", "c")
 
 
 @pytest.mark.gen_test
@@ -79,23 +79,23 @@ async def test_the_script_deletes_nothing_without_a_recent_confirmation(memory_s
     client = world.app.client_id
     for confirmed in (False, True):
         if confirmed:
-            await confirm(world)
+            await reauth(world)
             clock.advance(PROOF / 1000 + 1)
         with pytest.raises(Unproved):
-            await memory_store.holdings.delete(world.session, client, "notes", "b", VISITOR)
+            await memory_store.person_documents.delete(world.session, client, "notes", "b", VISITOR)
         with pytest.raises(Unproved):
-            await memory_store.holdings.delete_all(world.session, client, VISITOR)
+            await memory_store.person_documents.delete_all(world.session, client, VISITOR)
     assert await check_usage(memory_store, world.user, client) == 5
 
 
 @pytest.mark.gen_test
 async def test_one_is_deleted_and_usage_says_so(store: Store) -> None:
     world = await prepared(store)
-    await confirm_if_needed(world)
-    await store.holdings.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
+    await reauth_if_needed(world)
+    await store.person_documents.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
     assert await check_usage(store, world.user, world.app.client_id) == 4
     with pytest.raises(Refused, match="not_found"):
-        await store.holdings.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
+        await store.person_documents.delete(world.session, world.app.client_id, "notes", "b", VISITOR)
     assert (await world.events())[-1] == "document_deleted"
 
 
@@ -105,9 +105,9 @@ async def test_all_are_deleted_in_steps_and_usage_is_right_after_each(store: Sto
     client = world.app.client_id
     caller = await connect_app(store, world.user, world.app)
     await stock(store, world.user, client, numbered(45, 30, collections=4))
-    await confirm(world)
+    await reauth(world)
     bound = {**world.session.keys(), **keys.hosted(world.user, client), "grant": keys.grant(world.user, client)}
-    bound |= keys.telling(world.user[:3])
+    bound |= keys.outbox_keys(world.user[:3])
     told = {"member": keys.member(world.user), "proof": PROOF, **VISITOR.fields()}
     left, word, begun = 45, "more", ""
     while word == "more":
@@ -128,9 +128,9 @@ async def test_all_are_deleted_in_steps_and_usage_is_right_after_each(store: Sto
 async def test_deleting_all_says_how_many_there_were(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     world = await prepared(store)
     monkeypatch.setattr(person_documents, "DELETED_AT_ONCE", 2)
-    await confirm_if_needed(world)
-    assert await store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 5
-    assert await store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 0
+    await reauth_if_needed(world)
+    assert await store.person_documents.delete_all(world.session, world.app.client_id, VISITOR) == 5
+    assert await store.person_documents.delete_all(world.session, world.app.client_id, VISITOR) == 0
     assert await check_usage(store, world.user, world.app.client_id) == 0
     assert (await world.events()).count("documents_deleted") == 1
 
@@ -143,25 +143,25 @@ async def test_in_the_grace_window_everything_works_and_no_key_lives_longer(stor
     await world.revoke_app()
     hosted = keys.hosted(world.user, client)
     before = {noun: await store.client.pexpiretime(key) for noun, key in hosted.items()}
-    page = await store.holdings.list(world.session, client)
+    page = await store.person_documents.list(world.session, client)
     assert page.data_until is not None
     # The clock of fakeredis goes on while a script runs.
     assert abs(page.data_until.timestamp() * 1000 - before["docs"]) < 100
     assert [item.name for item in page.items] == list(DOCUMENTS)
-    assert (await store.holdings.read(world.session, client, "notes", "b"))[2] == b'"second"'
-    await confirm_if_needed(world)
-    await store.holdings.delete(world.session, client, "notes", "b", VISITOR)
+    assert (await store.person_documents.read(world.session, client, "notes", "b"))[2] == b'"second"'
+    await reauth_if_needed(world)
+    await store.person_documents.delete(world.session, client, "notes", "b", VISITOR)
     assert {noun: await store.client.pexpiretime(key) for noun, key in hosted.items()} == before
     assert 0 < before["docs"] - (await store.client.time())[0] * 1000 <= GRACE + 1000
-    assert await store.holdings.delete_all(world.session, client, VISITOR) == 4
+    assert await store.person_documents.delete_all(world.session, client, VISITOR) == 4
     assert await store.client.pexpiretime(hosted["usage"]) == before["usage"]
 
 
 @pytest.mark.gen_test
 async def test_what_is_not_there_is_not_found(store: Store) -> None:
     world = await prepared(store)
-    await confirm(world)
-    calls = store.holdings
+    await reauth(world)
+    calls = store.person_documents
     for attempt in (
         calls.list(world.session, "never-connected"),
         calls.read(world.session, "never-connected", "notes", "a"),
@@ -179,7 +179,7 @@ async def test_a_session_that_ended_sees_nothing_and_deletes_nothing(store: Stor
     world = await prepared(store)
     client = world.app.client_id
     await store.operator.set_status(world.email, "disabled")
-    calls = store.holdings
+    calls = store.person_documents
     for attempt in (
         calls.list(world.session, client),
         calls.read(world.session, client, "notes", "a"),
@@ -196,12 +196,12 @@ async def test_a_session_that_ended_sees_nothing_and_deletes_nothing(store: Stor
 async def test_people_and_apps_see_their_own_only(store: Store) -> None:
     world, other = await prepared(store), await prepared(store, {"notes/a": b'"hers"'})
     with pytest.raises(Refused, match="not_found"):
-        await store.holdings.list(world.session, other.app.client_id)
+        await store.person_documents.list(world.session, other.app.client_id)
     await connect_app(store, world.user, other.app)
-    assert (await store.holdings.list(world.session, other.app.client_id)).items == ()
-    await confirm_if_needed(world)
-    await store.holdings.delete_all(world.session, other.app.client_id, VISITOR)
-    assert (await store.holdings.read(other.session, other.app.client_id, "notes", "a"))[2] == b'"hers"'
+    assert (await store.person_documents.list(world.session, other.app.client_id)).items == ()
+    await reauth_if_needed(world)
+    await store.person_documents.delete_all(world.session, other.app.client_id, VISITOR)
+    assert (await store.person_documents.read(other.session, other.app.client_id, "notes", "a"))[2] == b'"hers"'
 
 
 @pytest.mark.gen_test(timeout=30)
@@ -211,18 +211,18 @@ async def test_an_export_comes_in_pages_of_bounded_bytes_and_leaves_none_out(sto
     await connect_app(store, world.user, world.app)
     documents = numbered(12, 100_000)
     await stock(store, world.user, client, documents)
-    pages = [page async for page in store.holdings.export(world.session, client, VISITOR)]
+    pages = [page async for page in store.person_documents.export(world.session, client, VISITOR)]
     assert [(found.name, content) for page in pages for found, content in page] == list(documents.items())
     assert all(sum(found.size for found, _ in page[:-1]) <= person_documents.EXPORT_BYTES for page in pages)
     assert len(pages) == 4
-    assert [page async for page in store.holdings.copy(world.user, client)] == pages
+    assert [page async for page in store.person_documents.copy(world.user, client)] == pages
     assert (await world.events()).count("documents_downloaded") == 1
 
 
 @pytest.mark.gen_test
 async def test_an_app_that_keeps_nothing_exports_one_empty_page(store: Store) -> None:
     world = await prepared(store, {})
-    assert [page async for page in store.holdings.export(world.session, world.app.client_id, VISITOR)] == [()]
+    assert [page async for page in store.person_documents.export(world.session, world.app.client_id, VISITOR)] == [()]
 
 
 @pytest.mark.gen_test

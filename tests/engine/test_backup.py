@@ -17,7 +17,7 @@ import pytest
 from dev.lab.ports import HOST
 from store import keys as spell
 from store.crypto.keyring import KeyFile, KeyRing, Keys
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from store.documents.documents import Conditions
 from store.engine import backup
 from store.engine.connect import connect, unix_url
@@ -27,7 +27,7 @@ from store.wiring import Store
 from tests.support.http.driver import send
 from tests.support.processes.clusters import Cluster
 from tests.support.processes.engines import redis_server, valkey
-from tests.support.processes.operator_commands import Said, child
+from tests.support.processes.operator_commands import CommandOutput, child
 from tests.support.processes.processes import QUICK, Server, opened, wait_until
 from tests.support.store.lost_answers import store_on
 from tests.support.store.many_documents import check_usage
@@ -137,7 +137,7 @@ async def check_tokens(store: Store, writers: list[Writer]) -> None:
         row = world.rows(newest)["family"]
         # Redis-py types both clients at once.
         generation = int(await store.client.hget(row, "generation"))  # type: ignore[misc, arg-type]
-        presented = world.opened(Kind.REFRESH, newest).generation
+        presented = world.opened(TokenKind.REFRESH, newest).generation
         assert presented >= generation, "the copy is not younger than what came after it"
         if place % 2 == 0:
             tokens = await store.tokens.refresh(app, newest, ())
@@ -209,7 +209,7 @@ def running(data_dir: Path) -> Iterator[Path]:
     store.stop()
 
 
-def refusal(said: Said) -> str:
+def refusal(said: CommandOutput) -> str:
     assert said.status == 1
     assert said.out == ""
     return said.err

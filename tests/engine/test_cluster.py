@@ -70,7 +70,7 @@ async def test_a_call_goes_to_the_node_that_owns_its_slot(cluster: Cluster) -> N
             assert await client.eval(COUNT, 1, key) == 1
             assert await client.get(key) == b"1"
             assert node.run("GET", key) == b"1"
-        assert {*client._lanes} == {f"{HOST}:{node.port}" for node in cluster.primaries}
+        assert {*client._pipelined} == {f"{HOST}:{node.port}" for node in cluster.primaries}
 
 
 async def test_what_was_sent_to_the_wrong_node_runs_once_at_the_right_one(cluster: Cluster) -> None:
@@ -100,7 +100,7 @@ async def test_nodes_that_refer_to_each_other_without_end_are_unavailable(
                 answer.set_exception(MovedError(f"1 {HOST}:{cluster.primaries[len(sent) % 3].port}"))
                 return answer
 
-        monkeypatch.setattr(client, "_lane", lambda node: Referring())
+        monkeypatch.setattr(client, "_pipelined_to", lambda node: Referring())
         with pytest.raises(StoreUnavailable), wrapped():
             await client.eval(COUNT, 1, "{x}")
         assert len(sent) == 4
@@ -152,7 +152,7 @@ async def test_a_command_follows_to_a_node_that_owns_nothing_yet_and_its_connect
         for _ in lone.move_slot(key, lone.primaries[0]):
             pass
         assert await client.eval(COUNT, 1, key) == 3
-        await until(lambda: name not in client._lanes)
+        await until(lambda: name not in client._pipelined)
 
 
 async def test_a_slot_without_an_owner_is_unavailable_and_no_other(

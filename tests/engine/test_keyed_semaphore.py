@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from store.keyed_semaphore import Fair, Turns
+from store.keyed_semaphore import FairSemaphore, KeyedSemaphore
 
 pytestmark = pytest.mark.gen_test
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.gen_test
 class Crowd:
     """Tasks that each take a place, and hold it until they are let go."""
 
-    def __init__(self, places: Fair) -> None:
+    def __init__(self, places: FairSemaphore) -> None:
         self.places = places
         self.held: Counter[str] = Counter()
         self.order: list[str] = []
@@ -55,7 +55,7 @@ async def settle() -> None:
 
 
 async def test_many_who_want_everything_leave_places_for_others() -> None:
-    crowd = Crowd(Fair(64))
+    crowd = Crowd(FairSemaphore(64))
     for greedy in range(20):
         await crowd.ask(f"greedy-{greedy}", 100)
     assert crowd.held["greedy-0"] == 16, "of free places one key gets a quarter"
@@ -72,7 +72,7 @@ async def test_many_who_want_everything_leave_places_for_others() -> None:
 
 
 async def test_the_next_place_goes_to_whoever_holds_the_fewest_and_then_waits_longest() -> None:
-    crowd = Crowd(Fair(4, 1))
+    crowd = Crowd(FairSemaphore(4, 1))
     await crowd.ask("greedy", 10)
     await crowd.ask("second", 2)
     await crowd.ask("third", 2)
@@ -84,7 +84,7 @@ async def test_the_next_place_goes_to_whoever_holds_the_fewest_and_then_waits_lo
 
 @pytest.mark.parametrize("order", ["cancelled, then its turn", "its turn, then cancelled", "long before"])
 async def test_one_who_no_longer_waits_takes_no_place(order: str) -> None:
-    places = Fair(1)
+    places = FairSemaphore(1)
     await places.acquire("first")
     gone, last = (asyncio.ensure_future(places.acquire(key)) for key in ("gone", "last"))
     await settle()
@@ -100,11 +100,11 @@ async def test_one_who_no_longer_waits_takes_no_place(order: str) -> None:
     assert gone.cancelled()
     assert last.done()
     places.release("last")
-    assert (places._taken, dict(places._waiting), dict(places._held)) == (0, {}, {})
+    assert (places._taken, dict(places._waiting), dict(places._taken_by)) == (0, {}, {})
 
 
 async def test_each_key_has_places_of_its_own_and_an_idle_one_takes_no_memory() -> None:
-    turns = Turns(2)
+    turns = KeyedSemaphore(2)
     async with turns.place("a"), turns.place("a"), turns.place("b"):
         third = asyncio.ensure_future(turns.place("a").__aenter__())
         await settle()

@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from store.engine import pipeline
 from store.engine.connect import connect
-from store.engine.pipeline import Lane
+from store.engine.pipeline import PipelinedConnection
 from tests.support.processes.engines import DroppingProxy, Engine, valkey
 
 ECHO = "return ARGV[1]"
@@ -30,13 +30,13 @@ def mortal() -> Iterator[Engine]:
 
 
 @contextlib.asynccontextmanager
-async def lane_to(url: str, timeout: float = 5.0) -> AsyncIterator[Lane]:
+async def connection_to(url: str, timeout: float = 5.0) -> AsyncIterator[PipelinedConnection]:
     client = await connect(url)
-    lane = Lane(client.connection_pool.make_connection, timeout)
+    connection = PipelinedConnection(client.connection_pool.make_connection, timeout)
     try:
-        yield lane
+        yield connection
     finally:
-        await lane.close()
+        await connection.close()
         await client.aclose()
 
 
@@ -48,8 +48,8 @@ async def connections(engine: Engine) -> int:
 
 @pytest.mark.gen_test
 async def test_each_call_gets_its_own_answer(valkey_engine: Engine) -> None:
-    async with lane_to(valkey_engine.url) as lane:
-        answers = await asyncio.gather(*(lane.call(b"EVAL", ECHO, 0, f"{n}") for n in range(500)))
+    async with connection_to(valkey_engine.url) as connection:
+        answers = await asyncio.gather(*(connection.call(b"EVAL", ECHO, 0, f"{n}") for n in range(500)))
         assert answers == [b"%d" % n for n in range(500)]
         assert await connections(valkey_engine) == 1
 
@@ -73,62 +73,70 @@ class Noted:
 
 @pytest.mark.gen_test
 async def test_the_calls_of_one_turn_are_one_write(valkey_engine: Engine) -> None:
-    async with lane_to(valkey_engine.url) as lane:
-        await lane.call(b"PING")
-        noted: Any = Noted(lane._transport)
-        lane._transport = noted
-        await asyncio.gather(*(lane.call(b"EVAL", ECHO, 0, "x") for _ in range(50)))
+    async with connection_to(valkey_engine.url) as connection:
+        await connection.call(b"PING")
+        noted: Any = Noted(connection._transport)
+        connection._transport = noted
+        await asyncio.gather(*(connection.call(b"EVAL", ECHO, 0, "x") for _ in range(50)))
         assert len(noted.written) == 1
 
 
 @pytest.mark.gen_test
 async def test_an_answer_larger_than_one_read_is_put_together(valkey_engine: Engine) -> None:
-    async with lane_to(valkey_engine.url) as lane:
+    async with connection_to(valkey_engine.url) as connection:
         large = b"\x00\xff" * 2**20
-        assert await asyncio.gather(lane.call(b"EVAL", ECHO, 0, large), lane.call(b"PING")) == [large, b"PONG"]
+        assert await asyncio.gather(connection.call(b"EVAL", ECHO, 0, large), connection.call(b"PING")) == [
+            large,
+            b"PONG",
+        ]
 
 
 @pytest.mark.gen_test
 async def test_what_the_server_refuses_is_told_to_the_call_alone(valkey_engine: Engine) -> None:
-    async with lane_to(valkey_engine.url) as lane:
+    async with connection_to(valkey_engine.url) as connection:
         found = await asyncio.gather(
-            lane.call(b"EVALSHA", "0" * 40, 0), lane.call(b"NONSENSE"), lane.call(b"PING"), return_exceptions=True
+            connection.call(b"EVALSHA", "0" * 40, 0),
+            connection.call(b"NONSENSE"),
+            connection.call(b"PING"),
+            return_exceptions=True,
         )
         assert [type(answer) for answer in found] == [NoScriptError, ResponseError, bytes]
 
 
 @pytest.mark.gen_test
 async def test_a_call_that_went_away_takes_no_other_answer(valkey_engine: Engine) -> None:
-    async with lane_to(valkey_engine.url) as lane:
-        waiting = [asyncio.ensure_future(lane.call(b"EVAL", ECHO, 0, f"{n}")) for n in range(10)]
+    async with connection_to(valkey_engine.url) as connection:
+        waiting = [asyncio.ensure_future(connection.call(b"EVAL", ECHO, 0, f"{n}")) for n in range(10)]
         for gone in waiting[::2]:
             gone.cancel()
         assert await asyncio.gather(*waiting[1::2]) == [b"%d" % n for n in range(1, 10, 2)]
-        assert await lane.call(b"PING") == b"PONG"
+        assert await connection.call(b"PING") == b"PONG"
 
 
 @pytest.mark.gen_test
 async def test_what_was_sent_on_a_connection_that_broke_fails_and_is_not_sent_again(valkey_engine: Engine) -> None:
     with valkey_engine.client() as direct, DroppingProxy(valkey_engine) as proxy:
         direct.flushall()
-        async with lane_to(proxy.url) as lane:
-            await lane.call(b"PING")
+        async with connection_to(proxy.url) as connection:
+            await connection.call(b"PING")
             proxy.drop_reply("EVAL")
             with pytest.raises(RedisConnectionError):
-                await lane.call(b"EVAL", COUNT, 1, "n")
+                await connection.call(b"EVAL", COUNT, 1, "n")
             assert direct.get("n") == b"1"
-            assert await lane.call(b"EVAL", COUNT, 1, "n") == 2
+            assert await connection.call(b"EVAL", COUNT, 1, "n") == 2
 
 
 @pytest.mark.gen_test
 async def test_a_call_made_while_the_connection_breaks_goes_over_the_next(valkey_engine: Engine) -> None:
     with DroppingProxy(valkey_engine) as proxy:
-        async with lane_to(proxy.url) as lane:
-            await lane.call(b"PING")
+        async with connection_to(proxy.url) as connection:
+            await connection.call(b"PING")
             proxy.drop_request("EVAL")
-            lost = asyncio.ensure_future(lane.call(b"EVAL", ECHO, 0, "lost"))
+            lost = asyncio.ensure_future(connection.call(b"EVAL", ECHO, 0, "lost"))
             made: list[asyncio.Future[bytes]] = []
-            lost.add_done_callback(lambda _: made.append(asyncio.ensure_future(lane.call(b"EVAL", ECHO, 0, "made"))))
+            lost.add_done_callback(
+                lambda _: made.append(asyncio.ensure_future(connection.call(b"EVAL", ECHO, 0, "made")))
+            )
             with pytest.raises(RedisConnectionError):
                 await lost
             assert await made[0] == b"made"
@@ -136,12 +144,12 @@ async def test_a_call_made_while_the_connection_breaks_goes_over_the_next(valkey
 
 @pytest.mark.gen_test
 async def test_a_call_that_was_not_sent_yet_goes_over_the_next_connection(valkey_engine: Engine) -> None:
-    async with lane_to(valkey_engine.url) as lane:
-        await lane.call(b"PING")
-        sent = lane.call(b"EVAL", ECHO, 0, "sent")
+    async with connection_to(valkey_engine.url) as connection:
+        await connection.call(b"PING")
+        sent = connection.call(b"EVAL", ECHO, 0, "sent")
         await asyncio.sleep(0)
-        gathered = lane.call(b"EVAL", ECHO, 0, "gathered")
-        lane.drop("another server is the primary")
+        gathered = connection.call(b"EVAL", ECHO, 0, "gathered")
+        connection.drop("another server is the primary")
         with pytest.raises(RedisConnectionError):
             await sent
         assert await asyncio.wait_for(gathered, 5) == b"gathered"
@@ -150,67 +158,69 @@ async def test_a_call_that_was_not_sent_yet_goes_over_the_next_connection(valkey
 @pytest.mark.gen_test
 async def test_calls_lost_with_a_connection_leave_nothing_overdue_on_the_next(valkey_engine: Engine) -> None:
     with DroppingProxy(valkey_engine) as proxy:
-        async with lane_to(proxy.url) as lane:
-            await lane.call(b"PING")
+        async with connection_to(proxy.url) as connection:
+            await connection.call(b"PING")
             proxy.drop_reply("EVAL")
-            lost = [lane.call(b"EVAL", ECHO, 0, "lost") for _ in range(5)]
+            lost = [connection.call(b"EVAL", ECHO, 0, "lost") for _ in range(5)]
             found = await asyncio.gather(*lost, return_exceptions=True)
             assert [type(error) for error in found] == [RedisConnectionError] * 5
-            assert await lane.call(b"PING") == b"PONG"
-            assert lane._watch is not None
-            lane._watch.cancel()
-            lane._look()  # as its timer would
-            assert lane._watch is None, "it would wait for answers of the connection that is gone, and cut this one"
+            assert await connection.call(b"PING") == b"PONG"
+            assert connection._watch is not None
+            connection._watch.cancel()
+            connection._look()  # as its timer would
+            assert connection._watch is None, (
+                "it would wait for answers of the connection that is gone, and cut this one"
+            )
 
 
 @pytest.mark.gen_test
 async def test_a_restart_of_an_idle_store_costs_no_call(mortal: Engine) -> None:
-    async with lane_to(mortal.url) as lane:
-        await lane.call(b"PING")
+    async with connection_to(mortal.url) as connection:
+        await connection.call(b"PING")
         mortal.restart()
-        assert await lane.call(b"PING") == b"PONG"
+        assert await connection.call(b"PING") == b"PONG"
 
 
 @pytest.mark.gen_test
 async def test_while_the_store_is_away_calls_fail_at_once_and_work_when_it_is_back(mortal: Engine) -> None:
-    async with lane_to(mortal.url) as lane:
+    async with connection_to(mortal.url) as connection:
         mortal.stop()
         for _ in range(3):
             with pytest.raises((RedisConnectionError, OSError)):
-                await lane.call(b"PING")
+                await connection.call(b"PING")
         mortal.start()
-        assert await lane.call(b"PING") == b"PONG"
+        assert await connection.call(b"PING") == b"PONG"
 
 
 @pytest.mark.gen_test
 async def test_a_store_that_does_not_answer_fails_every_call_in_time(mortal: Engine) -> None:
-    async with lane_to(mortal.url, timeout=0.2) as lane:
-        await lane.call(b"PING")
+    async with connection_to(mortal.url, timeout=0.2) as connection:
+        await connection.call(b"PING")
         mortal.pause()
-        calls = [lane.call(b"PING") for _ in range(5)]
+        calls = [connection.call(b"PING") for _ in range(5)]
         found = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(error) for error in found] == [RedisTimeoutError] * 5
         # The kernel takes the next connection; nobody behind it answers.
         with pytest.raises(RedisTimeoutError):
-            await lane.call(b"PING")
+            await connection.call(b"PING")
         mortal.resume()
-        assert await lane.call(b"PING") == b"PONG"
+        assert await connection.call(b"PING") == b"PONG"
 
 
 @pytest.mark.gen_test
 async def test_a_steady_stream_of_answers_is_never_cut_off(valkey_engine: Engine) -> None:
-    async with lane_to(valkey_engine.url, timeout=0.15) as lane:
+    async with connection_to(valkey_engine.url, timeout=0.15) as connection:
         ends = asyncio.get_running_loop().time() + 0.5
         while asyncio.get_running_loop().time() < ends:
-            assert await lane.call(b"PING") == b"PONG"
+            assert await connection.call(b"PING") == b"PONG"
         assert await connections(valkey_engine) == 1
 
 
 @pytest.mark.gen_test
 async def test_a_connection_takes_so_many_calls_and_no_more(mortal: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "MOST_CALLS", 3)
-    async with lane_to(mortal.url) as lane:
-        found = await asyncio.gather(*(lane.call(b"PING") for _ in range(5)), return_exceptions=True)
+    async with connection_to(mortal.url) as connection:
+        found = await asyncio.gather(*(connection.call(b"PING") for _ in range(5)), return_exceptions=True)
         assert found[:3] == [b"PONG"] * 3
         assert [type(error) for error in found[3:]] == [RedisConnectionError] * 2
 
@@ -227,9 +237,9 @@ async def test_what_is_no_answer_ends_the_connection() -> None:
         ended.set()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with lane_to(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=1) as lane:
+    async with connection_to(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=1) as connection:
         with pytest.raises((RedisConnectionError, InvalidResponse)):
-            await lane.call(b"PING")
+            await connection.call(b"PING")
     await ended.wait()
     server.close()
     await server.wait_closed()
@@ -249,9 +259,9 @@ async def test_a_server_that_hangs_up_after_the_greeting_fails_the_call() -> Non
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with lane_to(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=1) as lane:
+    async with connection_to(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=1) as connection:
         with pytest.raises((RedisConnectionError, InvalidResponse)):
-            await asyncio.wait_for(lane.call(b"PING"), 2)
+            await asyncio.wait_for(connection.call(b"PING"), 2)
     assert greeted == 1
     server.close()
     await server.wait_closed()
@@ -260,12 +270,12 @@ async def test_a_server_that_hangs_up_after_the_greeting_fails_the_call() -> Non
 @pytest.mark.gen_test
 async def test_closing_fails_what_still_waits(mortal: Engine) -> None:
     client: Redis = await connect(mortal.url)
-    lane = Lane(client.connection_pool.make_connection, 5.0)
-    await lane.call(b"PING")
+    connection = PipelinedConnection(client.connection_pool.make_connection, 5.0)
+    await connection.call(b"PING")
     mortal.pause()
-    waiting = lane.call(b"PING")
+    waiting = connection.call(b"PING")
     await asyncio.sleep(0)
-    await lane.close()
+    await connection.close()
     with pytest.raises(RedisConnectionError):
         await waiting
     mortal.resume()

@@ -56,11 +56,11 @@ async def test_apps_and_people_are_created_with_everything_the_file_says(memory_
         "refreshRetrySeconds": 10,
         "homepage": "https://native.example",
     }
-    told: list[tuple[int, ...]] = []
+    progress: list[tuple[int, ...]] = []
     path = write({"apps": [WEB, native], "users": [ADA]})
-    report = await seed(memory_store, path, told=lambda *done: told.append(done))
+    report = await seed(memory_store, path, progress=lambda *done: progress.append(done))
     assert report == SeedReport(("web", "native"), ("ada@example.com",))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert progress == [(1, 3), (2, 3), (3, 3)]
 
     web = await memory_store.apps.find("web")
     assert web is not None
@@ -197,8 +197,10 @@ async def test_a_confidential_app_without_a_secret_has_one_that_nobody_knows(mem
         pytest.param({"users": [{"email": "a@b.example", "name": "A"}]}, "users[0].password: is missing", id="missing"),
         pytest.param({"users": [{**ADA, "password": "short"}]}, "users[0].password: Choose", id="a bad password"),
         *(
-            pytest.param({"users": [{**ADA, "credits": amount}]}, f"users[0].credits: must be {told}", id=f"{amount!r}")
-            for amount, told in [
+            pytest.param(
+                {"users": [{**ADA, "credits": amount}]}, f"users[0].credits: must be {progress}", id=f"{amount!r}"
+            )
+            for amount, progress in [
                 (0, "1 to 1000000000000 micro-dollars"),
                 (-5, "1 to"),
                 (10**12 + 1, "1 to"),

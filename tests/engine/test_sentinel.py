@@ -162,14 +162,14 @@ async def test_a_primary_that_was_replaced_is_left_though_it_goes_on_taking_writ
         # What it inherits has no types.
         pool = sentinel._PrimaryPool(SERVICE, telling, **pool_options(5.0, 4))  # type: ignore[no-untyped-call]
         client = sentinel._PrimaryClient.on(pool, 5.0)
-        waits = client.confirmed(Wait(0, 0.1))
+        waits = client.acknowledged(Wait(0, 0.1))
         for _ in range(2):
             await asyncio.gather(client.eval(INCR, 1, "n"), waits.eval(INCR, 1, "m"))
         assert (old.seen["EVAL"], new.seen["EVAL"]) == (4, 0)
         telling.primary = new.url
         if told:
             telling.say.set()
-        await until(lambda: not any(lane.is_open for lane in client.lanes))
+        await until(lambda: not any(pipelined.is_open for pipelined in client.pipelined_connections))
         await asyncio.gather(client.eval(INCR, 1, "n"), waits.eval(INCR, 1, "m"))
         assert (old.seen["EVAL"], new.seen["EVAL"]) == (4, 2)
         await client.aclose()
@@ -179,7 +179,7 @@ async def test_a_replica_refuses_a_write_and_its_connection_is_left(watched: Rep
     client = await connect(watched.replica().url)
     with pytest.raises(StoreUnavailable), wrapped():
         await client.eval(INCR, 1, "n")
-    assert not client.lane.is_open  # type: ignore[attr-defined]  # a client that pipelines
+    assert not client.pipelined.is_open  # type: ignore[attr-defined]  # a client that pipelines
     await client.aclose()
 
 

@@ -10,7 +10,7 @@ import pytest
 from tornado.httpclient import HTTPResponse
 
 from store.crypto.keyring import KeyFile, KeyRing, Keys
-from store.crypto.seal import Kind, Sealer
+from store.crypto.seal import Sealer, TokenKind
 from store.engine.connect import unix_url
 from store.engine.embedded import running_socket
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of, send
@@ -144,12 +144,12 @@ async def test_a_new_secret_key_is_taken_up_while_the_server_runs(rotating: Serv
         file.write(KeyRing.parse(f"{KeyRing.generate(7)},{old.render()}"))
         sealed_before, sealed_now = Sealer(Keys(old)), Sealer(Keys(file.ring))
         latest, began = tokens, asyncio.get_running_loop().time()
-        while sealed_before.open(Kind.REFRESH, latest["refresh_token"]) is not None:
+        while sealed_before.open(TokenKind.REFRESH, latest["refresh_token"]) is not None:
             # Tokens of before go on working until the new key is taken up, and after that.
             latest = json_of(await service.web.refresh(latest["refresh_token"]))
             assert asyncio.get_running_loop().time() - began < 10
             await asyncio.sleep(0.1)
-        assert sealed_now.open(Kind.REFRESH, latest["refresh_token"])
+        assert sealed_now.open(TokenKind.REFRESH, latest["refresh_token"])
         assert (await service.web.userinfo(tokens["access_token"])).code == 200
         assert (await service.web.userinfo(latest["access_token"])).code == 200
         assert (await browser.get("/account")).code == 200

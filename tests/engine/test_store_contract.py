@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.crypto.seal import Kind, Token
+from store.crypto.seal import Token, TokenKind
 from store.lifetimes import ACCESS_TOKEN, CODE, OAUTH, REFRESH_TOKEN
 from store.wiring import Store
 from tests.support.store.world import SCOPES, World, every_key, refusal_of
@@ -29,7 +29,7 @@ async def test_an_exchange_gives_tokens_of_their_lifetimes(store: Store) -> None
     rows = world.rows(tokens.refresh_token)
     assert ACCESS_TOKEN - 5000 < await store.client.pttl(rows["access"]) <= ACCESS_TOKEN
     assert REFRESH_TOKEN - 5000 < await store.client.pttl(rows["family"]) <= REFRESH_TOKEN
-    token = world.opened(Kind.CODE, code)
+    token = world.opened(TokenKind.CODE, code)
     assert not await store.client.exists(keys.code(token.user, token.id))
     profile, _ = await store.identity.read(world.caller(tokens.access_token), "profile")
     assert (profile.user, profile.email) == (world.user, world.email)
@@ -77,7 +77,7 @@ def flat(value: Any) -> Iterator[bytes]:
 @pytest.mark.spec("3.2")
 async def test_a_code_lives_a_minute(store: Store) -> None:
     world = await World.make(store)
-    token = world.opened(Kind.CODE, await world.code())
+    token = world.opened(TokenKind.CODE, await world.code())
     assert CODE - 5000 < await store.client.pttl(keys.code(token.user, token.id)) <= CODE
 
 
@@ -245,7 +245,7 @@ async def test_revocation_tells_nothing_of_what_became_of_the_token(store: Store
     world = await World.make(store)
     live, gone = await world.tokens(), await world.tokens()
     await store.tokens.revoke(None, gone.refresh_token)
-    never = store.sealer.seal(Token(Kind.REFRESH, world.user, world.app.client_id, secrets.token_urlsafe(16), 3))
+    never = store.sealer.seal(Token(TokenKind.REFRESH, world.user, world.app.client_id, secrets.token_urlsafe(16), 3))
     answers = []
     for presented in (live.refresh_token, live.access_token, gone.access_token, never, "lk_rt_nonsense", ""):
         answers.append([(await store.tokens.revoke(None, presented)).remaining for _ in range(3)])
@@ -262,5 +262,5 @@ async def test_a_generation_newer_than_the_rows_rotates_normally(store: Store) -
     await store.client.restore(world.rows(first.refresh_token)["family"], REFRESH_TOKEN, copy, replace=True)
     fourth = await world.refresh(third.refresh_token)
     assert await world.lives(fourth.access_token)
-    assert world.opened(Kind.REFRESH, fourth.refresh_token).generation == 3
+    assert world.opened(TokenKind.REFRESH, fourth.refresh_token).generation == 3
     assert await refusal_of(world.refresh(third.refresh_token)) == "invalid_grant"

@@ -16,9 +16,9 @@ from redis.exceptions import NoScriptError
 from handlers.core.site import Site
 from store.crypto.keyring import Keys
 from store.engine import pipeline
-from store.engine.connect import check_store, confirmed, connect
-from store.engine.replicas import LANES, Wait, WaitingLanes
-from store.errors import StartupError, StoreUnavailable, Unconfirmed
+from store.engine.connect import acknowledged, check_store, connect
+from store.engine.replicas import CONNECTIONS, Wait, WaitingConnections
+from store.errors import StartupError, StoreUnavailable, Unacknowledged
 from tests.conftest import OpenStore
 from tests.engine.test_cluster import RIGHTS
 from tests.engine.test_pipeline import Noted
@@ -62,9 +62,9 @@ def followed(pair: Followed) -> Iterator[Followed]:
 
 
 @contextlib.asynccontextmanager
-async def waiting_on(url: str, wait: Wait = PATIENT, timeout: float = 5.0) -> AsyncIterator[WaitingLanes]:
+async def waiting_on(url: str, wait: Wait = PATIENT, timeout: float = 5.0) -> AsyncIterator[WaitingConnections]:
     client = await connect(url)
-    made = WaitingLanes(client.connection_pool.make_connection, timeout, wait)
+    made = WaitingConnections(client.connection_pool.make_connection, timeout, wait)
     try:
         yield made
     finally:
@@ -75,8 +75,8 @@ async def waiting_on(url: str, wait: Wait = PATIENT, timeout: float = 5.0) -> As
 async def test_the_calls_of_one_turn_and_one_wait_behind_them_are_one_write(followed: Followed) -> None:
     async with waiting_on(followed.url) as waiting:
         await waiting.call(b"PING")
-        noted: Any = Noted(waiting.lanes[0]._transport)
-        waiting.lanes[0]._transport = noted
+        noted: Any = Noted(waiting.connections[0]._transport)
+        waiting.connections[0]._transport = noted
         followed.forget()
         answers = await asyncio.gather(*(waiting.call(b"EVAL", COUNT, 1, "n") for _ in range(50)))
         assert answers == list(range(1, 51))
@@ -101,7 +101,7 @@ async def test_a_silent_replica_is_told_in_time_and_holds_up_nothing_else(follow
         followed.replica.pause()
         followed.forget()
         began, calls = clock(), []
-        for _ in range(3 * LANES):
+        for _ in range(3 * CONNECTIONS):
             calls.append(waiting.call(b"EVAL", COUNT, 1, "n"))
             await asyncio.sleep(0)  # a turn for each, and so a connection for each of the first
         for _ in range(20):
@@ -109,11 +109,11 @@ async def test_a_silent_replica_is_told_in_time_and_holds_up_nothing_else(follow
             assert await client.eval(READ, 1, "other") == b"1"
             assert clock() - asked < SHORT.seconds / 2
         found = await asyncio.gather(*calls, return_exceptions=True)
-        assert [type(answer) for answer in found] == [Unconfirmed] * len(calls)
+        assert [type(answer) for answer in found] == [Unacknowledged] * len(calls)
         assert str(found[0]) == "0 of 1 replicas confirmed it within 0.3 s"
         # Two rounds: a group on each connection, and then all that gathered meanwhile, with one WAIT.
         assert clock() - began < 4 * SHORT.seconds
-        assert followed.asked("wait") == LANES + 1
+        assert followed.asked("wait") == CONNECTIONS + 1
         assert await client.eval(READ, 1, "n") == b"%d" % len(calls)
         followed.replica.resume()
         followed.wait_for_replica()
@@ -123,7 +123,7 @@ async def test_a_silent_replica_is_told_in_time_and_holds_up_nothing_else(follow
 
 async def test_one_replica_is_not_enough_where_two_must_confirm(followed: Followed) -> None:
     async with waiting_on(followed.url, Wait(2, 0.05)) as waiting:
-        with pytest.raises(Unconfirmed, match=r"^1 of 2 replicas confirmed it within 0\.05 s$"):
+        with pytest.raises(Unacknowledged, match=r"^1 of 2 replicas confirmed it within 0\.05 s$"):
             await waiting.call(b"EVAL", COUNT, 1, "n")
 
 
@@ -152,7 +152,7 @@ async def test_a_server_that_is_made_a_replica_confirms_nothing(mortal: Followed
             while client.info("clients")["blocked_clients"] == 0:
                 await asyncio.sleep(0.01)
             client.execute_command("REPLICAOF", "127.0.0.1", 1)
-        with pytest.raises((Unconfirmed, RedisConnectionError)):
+        with pytest.raises((Unacknowledged, RedisConnectionError)):
             await call
 
 
@@ -187,7 +187,7 @@ async def outcome_of(call: Awaitable[Any]) -> str:
     """How a call ended: done, not confirmed, or refused with a code."""
     try:
         return await refusal_of(call) or "done"
-    except Unconfirmed:
+    except Unacknowledged:
         return "unconfirmed"
 
 
@@ -197,7 +197,9 @@ async def test_a_rotation_that_was_not_confirmed_has_happened(followed: Followed
     first, second = await strict.tokens(), await lenient.tokens()
     followed.replica.pause()
     for world, tokens in ((strict, first), (lenient, second)):
-        with pytest.raises(Unconfirmed, match=r"^rotate_refresh ran, but 0 of 1 replicas confirmed it within 0.3 s$"):
+        with pytest.raises(
+            Unacknowledged, match=r"^rotate_refresh ran, but 0 of 1 replicas confirmed it within 0.3 s$"
+        ):
             await world.refresh(tokens.refresh_token)
         assert await store.client.hget(world.rows(tokens.refresh_token)["family"], "generation") == b"1"
     followed.replica.resume()
@@ -372,5 +374,5 @@ async def test_a_store_with_too_few_replicas_is_told_of_and_one_that_bars_waitin
 async def test_a_store_in_memory_has_none() -> None:
     client: Redis = await connect("memory")
     with pytest.raises(StartupError, match="has no replicas"):
-        confirmed(client, PATIENT)
+        acknowledged(client, PATIENT)
     await client.aclose()

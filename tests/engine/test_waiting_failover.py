@@ -14,7 +14,7 @@ from store import keys as spell
 from store.crypto.keyring import Keys
 from store.engine.connect import connect
 from store.engine.replicas import Wait
-from store.errors import StoreUnavailable, Unconfirmed
+from store.errors import StoreUnavailable, Unacknowledged
 from store.oauth.tokens import TokenResponse
 from store.wiring import Store
 from tests.conftest import OpenStore
@@ -141,7 +141,7 @@ async def test_with_waiting_nothing_is_answered_while_the_replica_is_behind(foll
     clients = [await Client.make(store) for _ in range(2)]
     followed.cut()
     ends = await asyncio.gather(*(client.work() for client in clients), return_exceptions=True)
-    assert [type(end) for end in ends] == [Unconfirmed] * 2
+    assert [type(end) for end in ends] == [Unacknowledged] * 2
     assert sum(client.answered for client in clients) == 0
     await store.close()
 
@@ -187,14 +187,14 @@ def reads_on(replica: Node, key: str) -> Any:
 class TestInACluster:
     async def test_each_node_waits_for_its_own_replica(self, doubled: Cluster) -> None:
         client = await connect(doubled.url)
-        waiting = client.confirmed(Wait(1, 0.3))  # type: ignore[attr-defined]  # a cluster
+        waiting = client.acknowledged(Wait(1, 0.3))  # type: ignore[attr-defined]  # a cluster
         one, other = doubled.primaries[:2]
         replica = doubled.replica_of(one)
         for node in (one, other):
             assert await waiting.eval(COUNT, 1, key_at(doubled, node)) == 1
         assert reads_on(replica, key_at(doubled, one)) == b"1"
         replica.engine.pause()
-        with pytest.raises(Unconfirmed, match="0 of 1"):
+        with pytest.raises(Unacknowledged, match="0 of 1"):
             await waiting.eval(COUNT, 1, key_at(doubled, one))
         assert await waiting.eval(COUNT, 1, key_at(doubled, other)) == 2
         replica.engine.resume()
@@ -202,7 +202,7 @@ class TestInACluster:
 
     async def test_a_call_that_was_referred_to_another_node_waits_for_that_ones(self, doubled: Cluster) -> None:
         client = await connect(doubled.url)
-        waiting = client.confirmed(Wait(1, 0.3))  # type: ignore[attr-defined]  # a cluster
+        waiting = client.acknowledged(Wait(1, 0.3))  # type: ignore[attr-defined]  # a cluster
         await client.ping()
         right, wrong = doubled.primaries[:2]
         key = key_at(doubled, right).replace(":n", ":referred")

@@ -15,7 +15,7 @@ from tornado.ioloop import IOLoop
 
 from store import keys
 from store.crypto.keyring import KeyRing, Keys
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from store.lifetimes import OAUTH
 from tests.support.http.driver import App, Browser, Service, answer_of, fields_of, json_of
 from tests.support.processes.engines import valkey
@@ -102,7 +102,7 @@ async def test_within_the_retry_time_100_refreshes_are_one_rotation(service: Ser
     pairs = {(json_of(one)["access_token"], json_of(one)["refresh_token"]) for one in responses}
     assert len(pairs) == 1
     [(access, successor)] = pairs
-    latest = service.store.sealer.open(Kind.REFRESH, successor)
+    latest = service.store.sealer.open(TokenKind.REFRESH, successor)
     assert latest
     assert latest.generation == 1
     assert service.store.tokens.open_access(access)

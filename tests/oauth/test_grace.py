@@ -198,14 +198,16 @@ async def test_deleting_an_account_is_dead_at_the_first_write_and_freed_in_steps
         "prefix": keys.prefix(world.user),
         "shard": keys.shard_prefix(world.user),
     }
-    words = [(await store.scripts.run("delete_user", keys.leaving(world.user), steps=1, **one_step)).word]
+    words = [(await store.scripts.run("delete_user", keys.account_deletion(world.user), steps=1, **one_step)).word]
     for keeper in keepers:
         assert await refusal_of(keeper.get("notes/n1")) == "invalid_token"
     left = [keeper for keeper in keepers if await store.client.exists(*keeper.keys().values())]
     assert len(left) == len(keepers) - 1, "one step frees one app"
     # The process was killed here: whoever deletes again goes on.
     while words[-1] == "more":
-        words.append((await store.scripts.run("delete_user", keys.leaving(world.user), steps=2, **one_step)).word)
+        words.append(
+            (await store.scripts.run("delete_user", keys.account_deletion(world.user), steps=2, **one_step)).word
+        )
     assert words == ["more", "more", "done"]
     # The address is released by whoever deletes, and until then it is noted which one it is.
     leaving = keys.person(world.user)["leaving"]
@@ -245,7 +247,10 @@ async def test_a_step_of_a_deletion_ends_after_some_megabytes(store: Store) -> N
         "prefix": keys.prefix(world.user),
         "shard": keys.shard_prefix(world.user),
     }
-    words = [(await store.scripts.run("delete_user", keys.leaving(world.user), steps=100, **step)).word for _ in "12"]
+    words = [
+        (await store.scripts.run("delete_user", keys.account_deletion(world.user), steps=100, **step)).word
+        for _ in "12"
+    ]
     assert words == ["more", "done"], "two apps each"
     # The same of an app, where one person has much: the script goes on in the shard until nobody is left.
     other = await World.make(store)

@@ -8,7 +8,7 @@ import pytest
 
 from store import keys
 from store.apps.registration import InvalidRegistration, Registration
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
 from tests.support.store.world import CALLBACK, World, refusal_of
@@ -93,7 +93,7 @@ async def test_without_a_lifetime_nothing_ends_and_the_row_says_nothing_of_it(
     for _ in range(60):
         clock.advance(29 * 86_400)
         tokens = await world.refresh(tokens.refresh_token)
-    found = memory_store.sealer.open(Kind.REFRESH, tokens.refresh_token)
+    found = memory_store.sealer.open(TokenKind.REFRESH, tokens.refresh_token)
     assert found is not None
     row: Any = await memory_store.client.hgetall(keys.token(found.user, found.client, found.id, 0)["family"])
     assert set(row) == {b"generation", b"scope", b"epoch"}

@@ -13,7 +13,7 @@ from tornado.ioloop import IOLoop
 
 from store import keys
 from store.crypto.keyring import KeyRing
-from store.engine.background import beside
+from store.engine.background import background
 from store.wiring import Store
 from tests.support.http.driver import App, Service, json_of, send
 from tests.support.processes.engines import DroppingProxy, valkey
@@ -163,7 +163,7 @@ async def cut_subscriptions(store: Store, *, spare: set[str]) -> AsyncIterator[N
                 await store.client.client_kill_filter(_id=one)
             await asyncio.sleep(0.01)
 
-    async with beside(cut()):
+    async with background(cut()):
         yield
 
 

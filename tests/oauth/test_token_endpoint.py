@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from store.crypto.seal import Kind, Token
+from store.crypto.seal import Token, TokenKind
 from tests.oauth.test_client_authentication import code_fields, error_of
 from tests.support.http.driver import CALLBACK, EMAIL, VERIFIER, Service, answer_of, challenge, json_of, send
 from tests.support.processes.engines import FakeClock
@@ -311,9 +311,9 @@ async def test_codes_and_tokens_of_another_app_are_refused(service: Service) -> 
 async def test_a_token_one_generation_ahead_is_not_accepted_without_having_been_given(service: Service) -> None:
     tokens = await service.tokens()
     sealer = service.store.sealer
-    opened = sealer.open(Kind.ACCESS, tokens["access_token"])
+    opened = sealer.open(TokenKind.ACCESS, tokens["access_token"])
     assert opened
-    ahead = sealer.seal(Token(Kind.ACCESS, opened.user, opened.client, opened.id, opened.generation + 1))
+    ahead = sealer.seal(Token(TokenKind.ACCESS, opened.user, opened.client, opened.id, opened.generation + 1))
     assert error_of(await service.web.userinfo(ahead)) == (401, "invalid_token")
 
 

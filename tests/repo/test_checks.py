@@ -23,7 +23,7 @@ from dev.checks import audit, lock, secret_scan
 from store.apps.registration import new_secret
 from store.apps.webhooks import new_webhook_secret
 from store.crypto.keyring import KeyRing, Keys
-from store.crypto.seal import Kind, Sealer, Token, new_id, new_user_id
+from store.crypto.seal import Sealer, Token, TokenKind, new_id, new_user_id
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HASH = "    --hash=sha256:" + "0" * 64
@@ -238,7 +238,7 @@ def test_npm_is_believed_when_it_knows_what_everybody_knows(
 def planted() -> dict[str, str]:
     """Secrets of all kinds, made anew so that this file holds none."""
     sealer = Sealer(Keys(KeyRing.parse(KeyRing.generate(1))))
-    found = {kind.name.lower(): sealer.seal(Token(kind, new_user_id(), "an-app", new_id(), 3)) for kind in Kind}
+    found = {kind.name.lower(): sealer.seal(Token(kind, new_user_id(), "an-app", new_id(), 3)) for kind in TokenKind}
     key = "-----BEGIN " + "PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg\n"
     return {
         **found,

@@ -27,7 +27,7 @@ from handlers.ops.metrics import METRICS_ROUTES
 from handlers.routes import ROUTES
 from manage import build_parser
 from outbound.ai.config import load_models
-from outbound.ai.models import Limits
+from outbound.ai.models import Timeouts
 from runtime.arguments import load
 from runtime.demo import CREDITS, EMAIL, NAME, PASSWORD
 from settings.declared import SETTINGS
@@ -275,8 +275,8 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
     spelt = {
         keys.APPS,
         keys.KEYRING,
-        keys.LEAVING,
-        *keys.numbers(client).values(),
+        keys.DELETIONS,
+        *keys.app_stats(client).values(),
         keys.email("<address>"),
         keys.invite("<address>"),
         keys.window("<group>", "<what>"),
@@ -290,7 +290,7 @@ def test_the_table_of_keys_is_that_of_the_code() -> None:
         keys.presented(user, "<fingerprint>"),
         keys.shard_users(shard),
         keys.shard_app_users(shard, client),
-        *keys.telling(shard).values(),
+        *keys.outbox_keys(shard).values(),
         keys.RELAYED,
         keys.APPS_SWEPT,
         *keys.SECURITY_EVENTS.values(),
@@ -335,7 +335,7 @@ def test_the_file_of_models_loads_as_it_is_documented(tmp_path: Path) -> None:
     models = load_models(file, {"EXAMPLE_API_KEY": "a-key"})
     assert [model.model_id for model in models.all()] == ["latchkey-echo", "claude-sonnet"]
     # What it says are the defaults are those of the code.
-    assert models.all()[1].upstream.limits == Limits()
+    assert models.all()[1].upstream.limits == Timeouts()
 
 
 def test_the_configuration_file_for_operators_loads(tmp_path: Path) -> None:

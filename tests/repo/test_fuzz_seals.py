@@ -10,7 +10,7 @@ from dev.fuzz.seals import flipped, one_of_each, openers, presented, rewritten, 
 from dev.fuzz.target import Target
 from dev.fuzz.tokens import Cast
 from dev.fuzz.wire import Wrong
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from tests.support.http import http_servers
 
 WAYS = (
@@ -39,16 +39,16 @@ def stage() -> Iterator[Stage]:
 
 
 def test_every_kind_is_tried(stage: Stage) -> None:
-    assert set(stage.tokens) == set(stage.openers) == set(Kind)
+    assert set(stage.tokens) == set(stage.openers) == set(TokenKind)
     assert tuple(stage.ways) == WAYS
     # A challenge comes with the answer of a passkey: what is wrong with it is seen behind a window of the address.
     # The cookie of a known device comes with a password: tests/runtime/test_same_work.py has it.
-    assert {kind for kind, _ in stage.ways.values()} == set(Kind) - {Kind.CHALLENGE, Kind.DEVICE}
+    assert {kind for kind, _ in stage.ways.values()} == set(TokenKind) - {TokenKind.CHALLENGE, TokenKind.DEVICE}
 
 
 @pytest.mark.trap(5)
-@pytest.mark.parametrize("kind", Kind)
-def test_what_was_tampered_with_opens_nowhere_and_costs_no_call(stage: Stage, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", TokenKind)
+def test_what_was_tampered_with_opens_nowhere_and_costs_no_call(stage: Stage, kind: TokenKind) -> None:
     text, opens = stage.tokens[kind], stage.openers[kind]
     variants = tampered(text)
     assert len(list(flipped(text))) >= 8 * (1 + 16 + 36)
@@ -89,6 +89,6 @@ def test_a_token_that_is_taken_is_seen(stage: Stage) -> None:
     _, way = stage.ways["as bearer"]
     other = stage.ways["session"][1]
     with pytest.raises(Wrong, match="answered otherwise"):
-        try_way(stage.target, type(way)(way.sent, other.status), stage.tokens[Kind.ACCESS])
+        try_way(stage.target, type(way)(way.sent, other.status), stage.tokens[TokenKind.ACCESS])
     with pytest.raises(Wrong, match="calls of scripts"):
-        try_way(stage.target, type(way)(way.sent, way.status, 1), stage.tokens[Kind.ACCESS])
+        try_way(stage.target, type(way)(way.sent, way.status, 1), stage.tokens[TokenKind.ACCESS])

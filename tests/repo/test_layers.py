@@ -23,7 +23,7 @@ from handlers.ops.credits import OPS_ROUTES, OpsHandler, make_ops_application
 from handlers.ops.metrics import METRICS_ROUTES, make_metrics_application
 from handlers.routes import POLICIES, ROUTES, make_application
 from observability.metrics.exposition import Exposition
-from observability.metrics.memory import Memory
+from observability.metrics.memory import MetricsMemory
 from store import lifetimes
 from store.apps.registration import Registration
 from store.wiring import Store
@@ -222,7 +222,7 @@ def test_the_application_serves_the_map_and_nothing_else(memory_store: Store) ->
     app = make_ops_application(Site(memory_store, "http://localhost:8080"), ())
     served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
     assert served == patterns_of(OPS_ROUTES)
-    app = make_metrics_application(Site(memory_store, "http://localhost:8080"), Exposition(Memory(), {}))
+    app = make_metrics_application(Site(memory_store, "http://localhost:8080"), Exposition(MetricsMemory(), {}))
     served = {rule.regex.pattern.rstrip("$") for rule in app.wildcard_router.rules if isinstance(rule, URLSpec)}
     assert served == patterns_of(METRICS_ROUTES)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.core.image_upload import Studio
+from handlers.core.image_upload import ImageUpload
 from store.refused import Refused
 
 HERE = Path(__file__).resolve().parent.parent.parent
@@ -76,8 +76,8 @@ def test_what_is_named_as_its_test_exists() -> None:
 
 
 def test_a_person_has_one_picture_at_work() -> None:
-    studio = Studio()
-    studio.enter("ada")
+    image_upload = ImageUpload()
+    image_upload.enter("ada")
     with pytest.raises(Refused):
-        studio.enter("ada")
-    studio.enter("bea")
+        image_upload.enter("ada")
+    image_upload.enter("bea")

@@ -141,9 +141,9 @@ def test_who_waits_to_be_accepted_is_served_before_the_socket_is_closed(shape: t
 
 
 @pytest.mark.parametrize("http", ["fast", "tornado"])
-def test_more_that_wait_than_are_accepted_at_once_are_served_before_the_socket_is_closed(front: str) -> None:
+def test_more_that_wait_than_are_accepted_at_once_are_served_before_the_socket_is_closed(http: str) -> None:
     async def leave() -> None:
-        async with running(Application([("/", Served)], log_function=lambda handler: None), front) as server:
+        async with running(Application([("/", Served)], log_function=lambda handler: None), http) as server:
             listening: Any = Listening(cast(Any, None), server.server, [server.socket])
             waiting = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(ACCEPTED_AT_ONCE + 36)]
             await listening.leave(shared=False)

@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from handlers.core.application import Latchkey
-from handlers.core.concurrency import Places
+from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.site import Site
 from handlers.routes import make_application
 from observability.metrics.exposition import Exposition
 from observability.metrics.measures import Measures
-from observability.metrics.memory import Memory
+from observability.metrics.memory import MetricsMemory
 from outbound.mail import mailer as mail_module
 from outbound.mail.mailer import Undelivered
 from tests.conftest import OpenStore
-from tests.support.browser.mailbox import LETTER, Kept, mailer
+from tests.support.browser.mailbox import MAIL, Kept, mailer
 from tests.support.http.driver import Service, send
 from tests.support.http.scraped_metrics import Samples, parsed
 from tests.support.http.upstream import Plan, ScriptedUpstream, error, events_of, message
@@ -42,13 +42,13 @@ def ai_store(open_store: OpenStore, engine: Engine) -> object:
 
 
 @pytest.fixture
-def memory() -> Memory:
+def memory() -> MetricsMemory:
     """Where it is counted."""
-    return Memory()
+    return MetricsMemory()
 
 
 @pytest.fixture
-def site(ai_site: Site, memory: Memory) -> Site:
+def site(ai_site: Site, memory: MetricsMemory) -> Site:
     """One that is measured, with a model on the scripted upstream."""
     return replace(ai_site, measures=Measures(memory.place(0)))
 
@@ -58,7 +58,7 @@ def app(site: Site) -> Latchkey:
     """One that counts."""
     made = make_application(site)
     made.measures = site.measures
-    site.store.watched_by(site.measures.took)
+    site.store.observed_by(site.measures.took)
     site.measures.scripts = site.store.answers
     return made
 
@@ -66,7 +66,7 @@ def app(site: Site) -> Latchkey:
 class Seen:
     """What is told, since the last look."""
 
-    def __init__(self, memory: Memory, measures: Measures) -> None:
+    def __init__(self, memory: MetricsMemory, measures: Measures) -> None:
         self._told, self._measures = Exposition(memory, {}), measures
         self._before: Samples = {}
 
@@ -83,7 +83,7 @@ class Seen:
 
 
 @pytest.fixture
-def seen(memory: Memory, site: Site) -> Seen:
+def seen(memory: MetricsMemory, site: Site) -> Seen:
     """What is told."""
     return Seen(memory, site.measures)
 
@@ -135,7 +135,7 @@ async def test_a_hasher_that_takes_no_more_is_a_cause(service: Service, seen: Se
 
 async def test_places_that_are_taken_are_a_cause(service: Service, app: Latchkey, seen: Seen) -> None:
     spender = await Spender.make(service)
-    app.site = replace(app.site, ai_calls=Places(0))
+    app.site = replace(app.site, ai_calls=ConcurrencyLimit(0))
     seen.risen()
     assert (await spender.ask(question())).code == 503
     assert seen.risen(UNAVAILABLE) == {"latchkey_unavailable_total{cause=places,route=ai-messages}": 1}
@@ -230,7 +230,7 @@ async def test_a_mail_is_counted_once_by_what_became_of_it(
     sender = mailer(transport)
     sender.watch = lambda what, became: told.append((what, became))
     monkeypatch.setattr(mail_module, "MOST_WAITING", waiting)
-    sender.post(LETTER)
+    sender.post(MAIL)
     assert sender.queue == (1 if waiting else 0)
     while sender.queue:
         await asyncio.sleep(0.001)
@@ -245,7 +245,7 @@ async def test_a_mail_that_the_end_of_the_server_cuts_is_dropped() -> None:
     told = list[tuple[str, str]]()
     sender = mailer(Hanging())
     sender.watch = lambda what, became: told.append((what, became))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await asyncio.sleep(0)
     await sender.close(0.01)
     assert told == [("reset", "dropped")]
@@ -253,7 +253,7 @@ async def test_a_mail_that_the_end_of_the_server_cuts_is_dropped() -> None:
 
 async def test_without_a_port_nothing_is_noted(service: Service, app: Latchkey, site: Site, seen: Seen) -> None:
     app.measures = None
-    site.store.watched_by(None)
+    site.store.observed_by(None)
     seen.risen()
     await service.tokens()
     assert site.measures._answers == []

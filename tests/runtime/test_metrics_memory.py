@@ -9,25 +9,25 @@ import pytest
 
 from observability.metrics import declared as of
 from observability.metrics import memory as module
-from observability.metrics.declared import KEPT, METRICS, MOST_APPS, OTHER, QUICK, Kept
+from observability.metrics.declared import KEPT, METRICS, MOST_APPS, OTHER, QUICK, RowFamily
 from observability.metrics.exposition import Exposition
 from observability.metrics.measures import Measures
-from observability.metrics.memory import Memory
+from observability.metrics.memory import MetricsMemory
 from store.engine.script_source import load_scripts
-from store.errors import StoreError, StoreUnavailable, Unconfirmed
+from store.errors import StoreError, StoreUnavailable, Unacknowledged
 from tests.support.http.scraped_metrics import Samples, parsed
 from tests.support.lists.offenders import each
 
 BUILD = {"version": "1"}
 
 
-def told(memory: Memory) -> Samples:
+def told(memory: MetricsMemory) -> Samples:
     """What a scrape of it says."""
     return parsed(Exposition(memory, BUILD).rendered("")[0].decode())
 
 
 def test_what_workers_count_is_summed() -> None:
-    memory = Memory(3)
+    memory = MetricsMemory(3)
     for number in range(3):
         measures = Measures(memory.place(number))
         for _ in range(number + 1):
@@ -51,7 +51,7 @@ def test_what_workers_count_is_summed() -> None:
     ],
 )
 def test_a_histogram_counts_up_to_its_bounds(seconds: float, least: float) -> None:
-    memory = Memory()
+    memory = MetricsMemory()
     measures = Measures(memory.place(0))
     measures.took("read_userinfo", seconds)
     samples = told(memory)
@@ -63,7 +63,7 @@ def test_a_histogram_counts_up_to_its_bounds(seconds: float, least: float) -> No
 
 
 def test_many_observations_at_once_are_those_of_each() -> None:
-    memory, drawn = Memory(2), random.Random(7)
+    memory, drawn = MetricsMemory(2), random.Random(7)
     measures = [Measures(memory.place(number)) for number in range(2)]
     seconds = [drawn.choice((*QUICK, -1.0, 0.0, 20.0, 10 ** drawn.uniform(-5, 2))) for _ in range(2000)]
     for one in seconds:
@@ -82,7 +82,7 @@ def test_many_observations_at_once_are_those_of_each() -> None:
 
 
 def test_what_scripts_answered_is_counted_once_and_goes_on_in_another_process() -> None:
-    memory, answered = Memory(), [("read_userinfo", "ok", 3)]
+    memory, answered = MetricsMemory(), [("read_userinfo", "ok", 3)]
     for expected in (7, 14):
         measures = Measures(memory.place(0))
         measures.scripts = lambda: answered
@@ -96,7 +96,7 @@ def test_what_scripts_answered_is_counted_once_and_goes_on_in_another_process() 
 
 
 def test_what_replaces_a_worker_goes_on_with_its_counts_and_not_with_its_levels() -> None:
-    memory = Memory(2)
+    memory = MetricsMemory(2)
     first, second = (Measures(memory.place(number)) for number in range(2))
     for measures in (first, second):
         measures.refused("token", "invalid_grant")
@@ -118,7 +118,7 @@ def test_what_replaces_a_worker_goes_on_with_its_counts_and_not_with_its_levels(
 
 def test_a_line_that_was_begun_is_none() -> None:
     """A writer may be killed in the middle, and another processor may see a line before it is whole."""
-    memory = Memory()
+    memory = MetricsMemory()
     Measures(memory.place(0)).mailed("reset", "sent")
     line = json.dumps([of.MAILED.name, "a very long name of a mail", "sent"]).encode()
     part = memory._parts[0]
@@ -136,7 +136,7 @@ def test_a_line_that_was_begun_is_none() -> None:
 
 
 def test_apps_beyond_the_bound_are_counted_together() -> None:
-    memory = Memory()
+    memory = MetricsMemory()
     measures = Measures(memory.place(0))
     for _ in range(2):
         for number in range(MOST_APPS + 50):
@@ -150,7 +150,7 @@ def test_apps_beyond_the_bound_are_counted_together() -> None:
 
 
 def test_apps_stay_bounded_however_many_workers_die() -> None:
-    memory = Memory()
+    memory = MetricsMemory()
     for death in range(4):
         measures = Measures(memory.place(0))
         for number in range(MOST_APPS):
@@ -165,7 +165,7 @@ def test_apps_stay_bounded_however_many_workers_die() -> None:
 
 
 def test_methods_that_clients_invent_are_counted_together() -> None:
-    memory = Memory()
+    memory = MetricsMemory()
     measures = Measures(memory.place(0))
     for number in range(100):
         measures.answered(("userinfo", f"M{number}", 405, False, 0.001, ""))
@@ -176,7 +176,7 @@ def test_methods_that_clients_invent_are_counted_together() -> None:
 def test_there_is_room_for_everything_at_once_and_what_is_beyond_it_harms_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    memory = Memory()
+    memory = MetricsMemory()
     measures = Measures(memory.place(0))
     for name, script in load_scripts().items():
         for word in (*script.replies, "unavailable", "unconfirmed", "failed"):
@@ -200,10 +200,10 @@ def test_there_is_room_for_everything_at_once_and_what_is_beyond_it_harms_nothin
 
 
 def test_every_row_is_told_and_every_metric_has_labels_of_its_rows() -> None:
-    assert set(KEPT.values()) == {kept for metric in METRICS for kept in metric.kept}
+    assert set(KEPT.values()) == {kept for metric in METRICS for kept in metric.families}
     assert len({metric.name for metric in METRICS}) == len(METRICS)
     for metric in METRICS:
-        kinds = {(kept.labels, kept.level) for kept in metric.kept}
+        kinds = {(kept.labels, kept.level) for kept in metric.families}
         assert len(kinds) == 1, metric.name
         labels, level = kinds.pop()
         if not metric.only:
@@ -215,19 +215,19 @@ def test_every_row_is_told_and_every_metric_has_labels_of_its_rows() -> None:
 
 def test_what_is_told_of_scripts_are_answers_that_they_give() -> None:
     scripts = load_scripts()
-    named = [(metric, *key) for metric in METRICS if metric.kept == (of.SCRIPTS,) for key in metric.only]
+    named = [(metric, *key) for metric in METRICS if metric.families == (of.SCRIPTS,) for key in metric.only]
     assert len(named) > 6
     for metric, script, word in named:
         assert word in scripts[script].replies, metric.name
     # The words that stand for no answer are nobody's answer.
-    words = {error.word for error in (StoreError, StoreUnavailable, Unconfirmed)}
+    words = {error.word for error in (StoreError, StoreUnavailable, Unacknowledged)}
     assert len(words) == 3
     assert not [script.name for script in scripts.values() if words & set(script.replies)]
 
 
 def test_a_metric_of_which_nothing_happened_is_there_all_the_same() -> None:
     """An alert on the rise of a count misses the first event of one that was not there."""
-    samples = told(Memory())
+    samples = told(MetricsMemory())
     assert samples["latchkey_rotations_total"] == 0
     assert samples["latchkey_replays_total{kind=code}"] == samples["latchkey_replays_total{kind=refresh_token}"] == 0
     assert samples["latchkey_holds_total{event=expired}"] == 0
@@ -235,7 +235,7 @@ def test_a_metric_of_which_nothing_happened_is_there_all_the_same() -> None:
 
 
 @each("kept", KEPT.values(), ids=lambda kept: kept.name)
-def test_a_row_is_as_wide_as_its_figures(kept: Kept) -> None:
+def test_a_row_is_as_wide_as_its_figures(kept: RowFamily) -> None:
     row = [1.0] * kept.width
     assert kept.count(row) == (kept.width - 1 if kept.bounds else 1)
     assert list(kept.bounds) == sorted(kept.bounds)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handlers.core.application import Latchkey
-from handlers.core.concurrency import Places
+from handlers.core.concurrency import ConcurrencyLimit
 from handlers.core.site import Site
 from handlers.routes import POLICIES
 from tests.conftest import OpenStore
@@ -40,7 +40,7 @@ def engine() -> Iterator[Engine]:
 @pytest.fixture
 def site(open_store: OpenStore, engine: Engine, base_url: str) -> Site:
     engine.empty()
-    return Site(open_store(engine.url, timeout=20), base_url, downloads=Places(3, 2))
+    return Site(open_store(engine.url, timeout=20), base_url, downloads=ConcurrencyLimit(3, 2))
 
 
 @contextmanager
@@ -78,11 +78,11 @@ def assert_empty(app: Latchkey, most: int) -> None:
 
 @both
 async def test_what_is_beyond_the_bound_is_sent_away_and_the_rest_is_answered(
-    front: str, service: Service, app: Latchkey, engine: Engine, caplog: pytest.LogCaptureFixture
+    http: str, service: Service, app: Latchkey, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     call = await userinfo(service)
     app.admit(3)
-    async with running(app, front) as server, AsyncExitStack() as stack:
+    async with running(app, http) as server, AsyncExitStack() as stack:
         taken = [await stack.enter_async_context(await server.connect()) for _ in range(3)]
         others = [await stack.enter_async_context(await server.connect()) for _ in range(20)]
         with frozen(engine):
@@ -106,10 +106,10 @@ async def test_what_is_beyond_the_bound_is_sent_away_and_the_rest_is_answered(
 
 @both
 async def test_who_comes_with_a_long_body_is_told_before_it_has_arrived(
-    front: str, service: Service, app: Latchkey
+    http: str, service: Service, app: Latchkey
 ) -> None:
     app.bound = 0
-    async with running(app, front) as server:
+    async with running(app, http) as server:
         for fields in (("Content-Length: 200000",), ("Transfer-Encoding: chunked",)):
             async with await server.connect() as client:
                 client.write(request("PUT", "/api/v1/data/notes/n1", *fields))
@@ -172,11 +172,11 @@ async def test_what_is_not_plain_is_read_as_ever(
     ],
 )
 async def test_what_came_while_a_body_was_on_its_way_counts_too(
-    head: bytes, front: str, service: Service, app: Latchkey, engine: Engine
+    head: bytes, http: str, service: Service, app: Latchkey, engine: Engine
 ) -> None:
     call = await userinfo(service)
     app.admit(1)
-    async with running(app, front) as server, await server.connect() as slow, await server.connect() as quick:
+    async with running(app, http) as server, await server.connect() as slow, await server.connect() as quick:
         slow.write(head + b"1")
         slow.write(b"")
         async with await server.connect() as other:  # the head of the slow one is read by then
@@ -191,9 +191,9 @@ async def test_what_came_while_a_body_was_on_its_way_counts_too(
 
 
 @both
-async def test_health_is_always_told(front: str, service: Service, app: Latchkey) -> None:
+async def test_health_is_always_told(http: str, service: Service, app: Latchkey) -> None:
     app.bound = 0
-    async with running(app, front) as server, await server.connect() as client:
+    async with running(app, http) as server, await server.connect() as client:
         for path in ("/healthz", "/readyz"):
             client.write(request("GET", path))
             answer = await client.answer()

@@ -22,10 +22,10 @@ from settings.types import SettingsError
 from store.crypto.keyring import KeyRing, KeyRingError, Keys
 from store.errors import StartupError
 from tests.ai.test_ai_processes import CONFIG
-from tests.support.browser.mailbox import LETTER, Mailbox, mailer, until
+from tests.support.browser.mailbox import MAIL, Mailbox, mailer, until
 from tests.support.http.driver import Service, send
 from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream
-from tests.support.processes.reloaded_service import NEW_RING, OLD_RING, Reloading, front_limits, sends_to
+from tests.support.processes.reloaded_service import NEW_RING, OLD_RING, Reloading, http_limits, sends_to
 from tests.support.store.ai_spender import MODEL, OpenStream, Spender, text_of
 
 LIVE = {item.name for item in SETTINGS if item.live}
@@ -57,16 +57,16 @@ def reloading(
 PROBES: dict[str, tuple[Any, Callable[[Reloading], Any]]] = {
     "trusted_proxies": ((ip_network("10.0.0.0/8"),), lambda r: r.site.trusted_proxies),
     "hsts_include_subdomains": (True, lambda r: r.site.hsts_subdomains),
-    "connections": (77, lambda r: vars(r.main.server)["_most"] if front_limits(r) else 77),
+    "connections": (77, lambda r: vars(r.main.server)["_most"] if http_limits(r) else 77),
     "drain_timeout": (3.0, lambda r: r.runtime.settings.drain_timeout),
     "drain_delay": (3.0, lambda r: r.runtime.settings.drain_delay),
     "max_head": (5000, lambda r: r.main.server.conn_params.max_header_size),
     "max_body": (2**21, lambda r: r.site.max_body),
-    "idle_timeout": (33.0, lambda r: front_limits(r).idle_seconds if front_limits(r) else 33.0),
-    "head_timeout": (3.5, lambda r: front_limits(r).head_seconds if front_limits(r) else 3.5),
+    "idle_timeout": (33.0, lambda r: http_limits(r).idle_seconds if http_limits(r) else 33.0),
+    "head_timeout": (3.5, lambda r: http_limits(r).head_seconds if http_limits(r) else 3.5),
     "body_timeout": (4.5, lambda r: r.main.server.conn_params.body_timeout),
-    "write_timeout": (5.5, lambda r: front_limits(r).stall_seconds if front_limits(r) else 5.5),
-    "slow_memory": (2**21, lambda r: r.main.server.slow.most if front_limits(r) else 2**21),  # type: ignore[attr-defined]  # of the fast one
+    "write_timeout": (5.5, lambda r: http_limits(r).stall_seconds if http_limits(r) else 5.5),
+    "slow_memory": (2**21, lambda r: r.main.server.slow.most if http_limits(r) else 2**21),  # type: ignore[attr-defined]  # of the fast one
     "requests": (9, lambda r: r.main.application.bound),
     "ai_calls": (8, lambda r: vars(r.site.ai_calls)["_most"]),
     "ai_calls_per_person": (6, lambda r: min(vars(r.site.ai_calls)["_each"] or 0, r.store.calls.most_each)),
@@ -133,12 +133,12 @@ async def test_a_mail_that_waits_for_a_server_that_is_away_goes_to_the_one_that_
     mailbox = await Mailbox.open()
     away = mailer(SmtpServer("smtp://127.0.0.1:1"), retries=(1.0,))
     reloading.main.application.site = replace(reloading.site, mail=away)
-    away.post(LETTER)
+    away.post(MAIL)
     await until(lambda: away.queue == 1)
     await asyncio.sleep(0.2)  # it was tried once
     await reloading.take(smtp_url=mailbox.url, mail_from="me@example.org")
-    assert (await mailbox.mail())["Subject"] == LETTER.subject
-    reloading.site.mail.post(LETTER)
+    assert (await mailbox.mail())["Subject"] == MAIL.subject
+    reloading.site.mail.post(MAIL)
     assert (await mailbox.mail(1))["From"].addresses[0].addr_spec == "me@example.org"
     await reloading.site.mail.close(5)
     await mailbox.close()

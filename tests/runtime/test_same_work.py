@@ -14,7 +14,7 @@ from handlers.core.site import Site
 from outbound.mail.mailer import Mailer, Spool
 from store.apps.registration import secret_digest, secret_matches
 from store.crypto.passwords import PasswordHasher
-from store.crypto.seal import Kind, Token, new_id
+from store.crypto.seal import Token, TokenKind, new_id
 from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.http.driver import EMAIL, Service
@@ -113,9 +113,9 @@ async def test_what_is_done_beside_begins_at_a_time_of_chance(memory_store: Stor
     async def work_of(number: int) -> None:
         begun.append(number)
 
-    site.beside(work_of(0))
+    site.in_background(work_of(0))
     for number in range(1, 9):
-        site.beside(work_of(number), within=0.2)
+        site.in_background(work_of(number), within=0.2)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert begun == [0]
@@ -123,7 +123,7 @@ async def test_what_is_done_beside_begins_at_a_time_of_chance(memory_store: Stor
         await asyncio.wait(site.tasks)
     assert sorted(begun) == list(range(9))
     assert begun != list(range(9)), "once in forty thousand times they would begin in order"
-    site.beside(work_of(9), within=60)
+    site.in_background(work_of(9), within=60)
     await asyncio.sleep(0)
     for task in tuple(site.tasks):
         task.cancel()  # and nothing complains of a coroutine that was never awaited
@@ -152,14 +152,14 @@ def test_no_secret_is_that_of_an_app_that_does_not_exist() -> None:
 async def test_a_token_that_was_revoked_and_one_that_never_lived(service: Service, valkey_engine: Engine) -> None:
     revoked = (await service.tokens())["access_token"]
     assert (await service.web.revoke(revoked)).code == 200
-    rowless = service.store.sealer.seal(Token(Kind.ACCESS, service.ada, "web-app", new_id(), 0))
+    rowless = service.store.sealer.seal(Token(TokenKind.ACCESS, service.ada, "web-app", new_id(), 0))
     was = await work(valkey_engine, lambda: service.web.userinfo(revoked))
     assert was == await work(valkey_engine, lambda: service.web.userinfo(rowless))
     assert (was[0], was[2]["evalsha"]) == (401, 1)
 
 
 async def test_revoking_a_dead_token_and_an_invented_one(service: Service, valkey_engine: Engine) -> None:
-    rowless = service.store.sealer.seal(Token(Kind.ACCESS, service.ada, "web-app", new_id(), 0))
+    rowless = service.store.sealer.seal(Token(TokenKind.ACCESS, service.ada, "web-app", new_id(), 0))
     dead = await work(valkey_engine, lambda: service.web.revoke(rowless))
     invented = await work(valkey_engine, lambda: service.web.revoke("lk_at_" + "A" * 80))
     assert dead[:2] == invented[:2] == (200, 2)

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 from tornado.web import Application, RequestHandler
 
-from runtime.http import server as front_server
+from runtime.http import server as server_module
 from runtime.http import slow as slow_module
 from runtime.http.outgoing import LEAST_TAKEN, Outgoing
-from runtime.http.server import FrontServer
+from runtime.http.server import HttpServer
 from runtime.http.slow import Slow
 from tests.support.http.http_servers import Client, Running, request, running, until
 
@@ -52,8 +52,8 @@ class Held:
         self.cut = True
 
 
-def server_of(server: Running) -> FrontServer:
-    assert isinstance(server.server, FrontServer)
+def server_of(server: Running) -> HttpServer:
+    assert isinstance(server.server, HttpServer)
     return server.server
 
 
@@ -65,23 +65,23 @@ def alive(clients: list[Client]) -> list[Client]:
 async def test_at_the_bound_those_go_that_have_been_slow_for_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow(asyncio.get_running_loop(), 100)
     first, second, third = Held(), Held(), Held()
-    slow.holds(first, 40)
-    slow.holds(second, 40)
-    slow.holds(first, 50)  # it was slow before, and is no later for that
+    slow.buffers(first, 40)
+    slow.buffers(second, 40)
+    slow.buffers(first, 50)  # it was slow before, and is no later for that
     assert (slow.total, len(slow)) == (90, 2)
-    slow.holds(third, 11)
+    slow.buffers(third, 11)
     assert (first.cut, second.cut, third.cut) == (True, False, False)
     assert slow.total == 51
-    slow.holds(second, 0)
-    slow.holds(first, 0)
+    slow.buffers(second, 0)
+    slow.buffers(first, 0)
     assert (slow.total, len(slow)) == (11, 1)
-    slow.holds(third, 1000)
+    slow.buffers(third, 1000)
     assert (third.cut, slow.total, len(slow)) == (True, 0, 0)
 
 
 async def test_who_has_just_begun_to_be_slow_makes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     slow, one = Slow(asyncio.get_running_loop(), 100), Held()
-    slow.holds(one, 1)
+    slow.buffers(one, 1)
     slow.make_room(5)
     assert not one.cut
     monkeypatch.setattr(slow_module, "PATIENCE", 0.0)
@@ -228,7 +228,7 @@ async def test_who_takes_enough_is_not_cut(site: Application) -> None:
 async def test_slow_clients_give_their_connections_up(site: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an idle one among them, those that have been slow for a while make room for new ones."""
     monkeypatch.setattr(slow_module, "PATIENCE", 0.1)
-    monkeypatch.setattr(front_server, "RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(server_module, "RETRY_SECONDS", 0.02)
     async with running(site, connections=4) as server, AsyncExitStack() as stack:
         for _ in range(4):
             slow = await stack.enter_async_context(await server.connect())

@@ -39,10 +39,10 @@ ASKED = (
     ],
 )
 async def test_every_answer_under_an_https_base_url_keeps_browsers_on_https(
-    front: str, service: Service, app: Latchkey, base_url: str, subdomains: bool, said: str | None
+    http: str, service: Service, app: Latchkey, base_url: str, subdomains: bool, said: str | None
 ) -> None:
     app.site = replace(app.site, base_url=base_url, hsts_subdomains=subdomains)
-    async with running(app, front) as server:
+    async with running(app, http) as server:
         for method, path, status in ASKED:
             async with await server.connect() as client:
                 client.write(request(method, path, "Connection: close", body=b""))
@@ -78,11 +78,11 @@ async def test_what_cannot_be_read_is_refused_with_it_too(
 
 @both
 async def test_every_answer_has_a_content_security_policy_and_is_not_sniffed_at(
-    front: str, service: Service, app: Latchkey
+    http: str, service: Service, app: Latchkey
 ) -> None:
     picture = str((await service.web.userinfo((await service.tokens())["access_token"])).body).partition("/picture/")[2]
     asked = [*ASKED, ("GET", f"/picture/{picture.partition(chr(34))[0]}", 200)]
-    async with running(app, front) as server:
+    async with running(app, http) as server:
         for full in (False, True):
             app.bound = 0 if full else app.most
             for method, path, status in asked:

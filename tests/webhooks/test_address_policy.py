@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from outbound.address_policy import Reach, Resolver, Unreachable, asking
+from outbound.address_policy import AddressPolicy, Resolver, Unreachable, asking
 from outbound.guarded_http import NO_ADDRESS
 from outbound.webhooks.posting import Poster
 from tests.support.http.receiver import Receiver
@@ -40,34 +40,34 @@ REFUSED = {
 
 @each("address", PUBLIC)
 def test_a_public_address_is_reached(address: str) -> None:
-    assert Reach().allows(address)
+    assert AddressPolicy().allows(address)
 
 
 @each("address", [pytest.param(one, id=f"{kind} {one}") for kind, some in REFUSED.items() for one in some])
 def test_any_other_is_refused(address: str) -> None:
-    assert not Reach().allows(address)
+    assert not AddressPolicy().allows(address)
 
 
 def test_the_operator_opens_networks_and_nothing_beside() -> None:
-    reach = Reach((ip_network("10.1.0.0/16"), ip_network("fd00:1::/32"), ip_network("64:ff9b::/96")))
+    policy = AddressPolicy((ip_network("10.1.0.0/16"), ip_network("fd00:1::/32"), ip_network("64:ff9b::/96")))
     for allowed in ("10.1.2.3", "::ffff:10.1.2.3", "fd00:1::5", "64:ff9b::808:808", "64:ff9b::a01:203", "1.1.1.1"):
-        assert reach.allows(allowed), allowed
+        assert policy.allows(allowed), allowed
     for refused in ("10.2.0.1", "::ffff:10.2.0.1", "fd00:2::5", "64:ff9b::7f00:1", "127.0.0.1", "169.254.169.254"):
-        assert not reach.allows(refused), refused
+        assert not policy.allows(refused), refused
 
 
 def test_loopback_is_reached_where_the_server_is_a_developers_own() -> None:
-    reach = Reach(loopback=True)
-    assert all(map(reach.allows, ("127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1")))
-    assert not any(map(reach.allows, ("10.0.0.1", "0.0.0.0", "169.254.169.254", "::")))
+    policy = AddressPolicy(loopback=True)
+    assert all(map(policy.allows, ("127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1")))
+    assert not any(map(policy.allows, ("10.0.0.1", "0.0.0.0", "169.254.169.254", "::")))
 
 
 def test_no_socket_is_made_for_a_refused_address() -> None:
     info = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", 80))
     with pytest.raises(Unreachable) as refused:
-        Reach().socket(info)
+        AddressPolicy().socket(info)
     assert "127" not in str(refused.value)
-    with Reach(loopback=True).socket(info) as made:
+    with AddressPolicy(loopback=True).socket(info) as made:
         assert made.family == socket.AF_INET
 
 
@@ -90,8 +90,8 @@ class Names(AbstractResolver):
     async def close(self) -> None: ...
 
 
-async def come_of(url: str, reach: Reach | None = None, names: Names | None = None) -> str:
-    poster = Poster(reach or Reach(), 4, connect=2, whole=4, resolver=names)
+async def come_of(url: str, policy: AddressPolicy | None = None, names: Names | None = None) -> str:
+    poster = Poster(policy or AddressPolicy(), 4, connect=2, whole=4, resolver=names)
     try:
         return (await poster.post(url, {}, b"{}")).error
     finally:
@@ -130,7 +130,7 @@ async def test_a_name_that_leads_elsewhere_at_the_second_look_is_judged_by_what_
     receiver = Receiver()
     await receiver.start()
     names = Names(["192.0.2.1", "127.0.0.1"], ["127.0.0.1"])
-    poster = Poster(Reach(), 4, connect=2, whole=4, resolver=names)
+    poster = Poster(AddressPolicy(), 4, connect=2, whole=4, resolver=names)
     for _ in range(2):
         assert (await poster.post(f"http://app.example:{receiver.port}/", {}, b"{}")).status is None
     assert receiver.posted == []
@@ -143,7 +143,7 @@ async def test_of_several_addresses_only_those_that_may_be_are_tried() -> None:
     receiver = Receiver()
     await receiver.start()
     names = Names(["10.0.0.1", "127.0.0.1"])
-    poster = Poster(Reach(loopback=True), 4, connect=2, whole=4, resolver=names)
+    poster = Poster(AddressPolicy(loopback=True), 4, connect=2, whole=4, resolver=names)
     answer = await poster.post(f"http://app.example:{receiver.port}/", {}, b"{}")
     assert answer.delivered
     assert receiver.posted[0].headers["host"] == f"app.example:{receiver.port}"
@@ -158,7 +158,7 @@ async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.Monkey
     await proxy.start()
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-    assert await come_of("http://app.example/", Reach(loopback=True), Names(["10.0.0.1"])) == NO_ADDRESS
+    assert await come_of("http://app.example/", AddressPolicy(loopback=True), Names(["10.0.0.1"])) == NO_ADDRESS
     assert proxy.posted == []
     await proxy.close()
 
@@ -167,12 +167,12 @@ def test_a_name_server_that_does_not_answer_keeps_no_process_from_its_end() -> N
     program = """
 import asyncio, socket, time
 from outbound.webhooks.posting import Poster
-from outbound.address_policy import Reach
+from outbound.address_policy import AddressPolicy
 
 socket.getaddrinfo = lambda *what, **how: time.sleep(60)
 
 async def main():
-    poster = Poster(Reach(), 4, connect=0.2)
+    poster = Poster(AddressPolicy(), 4, connect=0.2)
     print((await poster.post("https://app.example.com/", {}, b"")).error)
     await poster.close()
 

@@ -14,7 +14,7 @@ from store.crypto.keyring import Keys
 from store.crypto.seal import new_id
 from store.keys import DELIVERIES_DUE, deliveries
 from store.lifetimes import DAY
-from store.webhooks.deliveries import LARGEST, MOST, SHOWN, Delivery, Event, event_id_of, new_event_id
+from store.webhooks.deliveries import LARGEST, MOST, SHOWN, Delivery, WebhookEvent, event_id_of, new_event_id
 from store.wiring import Store
 from testkit.clock import LATEST
 from tests.support.processes.engines import Engine, FakeClock
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 APP = "an-app"
 
 
-def event(client: str = APP) -> Event:
-    return Event(
+def event(client: str = APP) -> WebhookEvent:
+    return WebhookEvent(
         new_event_id(), "grant.revoked", client, "a" * 32, 1_700_000_000_000, {"reason": "disconnected_by_person"}
     )
 

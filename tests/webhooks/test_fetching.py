@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from outbound.address_policy import Reach
+from outbound.address_policy import AddressPolicy
 from outbound.guarded_http import NO_ADDRESS
 from tests.support.http.receiver import Reply, answering
 from tests.support.lists.offenders import each
@@ -64,7 +64,7 @@ async def test_a_plain_text_is_read_whole_with_no_more_than_the_request_needs(tm
 
 
 async def test_addresses_within_are_not_reached_and_another_certificate_does_not_count(tmp_path: Path) -> None:
-    domain = await Domain.make(tmp_path, Reach())
+    domain = await Domain.make(tmp_path, AddressPolicy())
     assert (await domain.fetcher.fetch(URL, 100)).error == NO_ADDRESS
     await domain.receiver.close()
     domain = await Domain.make(tmp_path)

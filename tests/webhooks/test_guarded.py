@@ -18,7 +18,7 @@ from tests.support.browser.second_factors import SECURITY, Person, says
 from tests.support.calls.every import CALLS
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
 from tests.support.processes.engines import FakeClock
-from tests.support.store.second_factors import App, confirm
+from tests.support.store.second_factors import App, reauth
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -144,7 +144,7 @@ async def test_switching_off_takes_no_confirmation_and_switching_on_does(clock: 
 
 async def test_the_owner_is_told_what_changed_from_where_and_what_to_do(post: Post) -> None:
     ada = await Person.arrive(post.service)
-    await ada.confirm()
+    await ada.reauth()
     await post.service.add_app("mine", owner=post.service.ada)
     await sends(ada.browser)
     await post.settled()
@@ -175,7 +175,7 @@ async def test_no_change_of_an_app_passes_once_the_confirmation_has_ended(memory
     with pytest.raises(Unproved):
         await change()
     assert await memory_store.client.get(keys.app(client)) == before
-    await confirm(world)
+    await reauth(world)
     await change()
     assert await memory_store.client.get(keys.app(client)) != before
 
@@ -200,7 +200,7 @@ async def test_no_change_of_an_app_passes_once_its_owner_made_so_many_in_an_hour
     assert await memory_store.client.get(keys.app(client)) == before
     assert await world.events() == noted
     clock.advance(CHANGE_APP.period // 1000)
-    await confirm(world)
+    await reauth(world)
     await change()
     assert await memory_store.client.get(keys.app(client)) != before
 

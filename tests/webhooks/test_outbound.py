@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from outbound.ai.config import ConfigError, load_models
 from outbound.ai.echo import ECHO, PRICE, echo_model
-from outbound.ai.events import MAX_EVENT_BYTES, BrokenStream, Event, EventReader
+from outbound.ai.events import MAX_EVENT_BYTES, BrokenStream, EventReader, StreamEvent
 from outbound.ai.messages import IMAGE_TOKENS, OVERHEAD_TOKENS, MessagesUpstream
 from outbound.ai.meter import Meter
-from outbound.ai.models import Limits, Model, Models
+from outbound.ai.models import Model, Models, Timeouts
 from outbound.ai.tokens import count, pieces, texts_of
 from store.credits.calls import Price
 from tests.support.lists.offenders import each
@@ -139,9 +139,9 @@ def test_every_text_of_a_value_is_found() -> None:
 
 
 EVENTS = [
-    Event("message_start", {"type": "message_start", "message": {"id": "ä"}}),
-    Event("ping", {"type": "ping"}),
-    Event("content_block_delta", {"type": "content_block_delta", "delta": {"text": 'a "quoted"\nline'}}),
+    StreamEvent("message_start", {"type": "message_start", "message": {"id": "ä"}}),
+    StreamEvent("ping", {"type": "ping"}),
+    StreamEvent("content_block_delta", {"type": "content_block_delta", "delta": {"text": 'a "quoted"\nline'}}),
 ]
 
 
@@ -190,7 +190,7 @@ def asked(content: Any, max_tokens: int = 100) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": content}], "max_tokens": max_tokens}
 
 
-async def streamed(model: Model, request: dict[str, Any]) -> list[Event]:
+async def streamed(model: Model, request: dict[str, Any]) -> list[StreamEvent]:
     return [event async for event in model.upstream.stream(model, request)]
 
 
@@ -222,7 +222,7 @@ def test_the_built_in_model_says_what_it_was_told(content: Any, max_tokens: int,
 
 
 def test_the_input_of_another_server_is_bounded_by_its_bytes() -> None:
-    upstream = MessagesUpstream("a", "https://models.example.com", "", Limits(), 1)
+    upstream = MessagesUpstream("a", "https://models.example.com", "", Timeouts(), 1)
     always = ((datetime(2026, 1, 1, tzinfo=UTC), PRICE),)
     model = Model("m", "M", upstream, "m", 20_000, 100, always)
     assert upstream.most_input(model, asked("x"), 50) == 50 + OVERHEAD_TOKENS

@@ -11,7 +11,7 @@ from store import keys
 from store.crypto.keyring import Keys
 from store.errors import StoreUnavailable
 from store.webhooks.outbox import Outbox
-from store.webhooks.relay_wakeup import Hints
+from store.webhooks.relay_wakeup import RelayWakeup
 from store.wiring import Store
 from tests.support.calls.webhooks import wanted
 from tests.support.processes.engines import Engine
@@ -129,12 +129,12 @@ async def test_a_store_is_not_emptied_while_something_is_moved(memory_store: Sto
 
 
 async def test_what_was_hinted_of_a_store_that_is_emptied_is_forgotten(memory_store: Store) -> None:
-    hints = Hints()
-    outbox = Outbox(memory_store.client, memory_store.scripts, memory_store.deliveries, hints)
-    hints.add("0" * 32)
+    wakeup = RelayWakeup()
+    outbox = Outbox(memory_store.client, memory_store.scripts, memory_store.deliveries, wakeup)
+    wakeup.add("0" * 32)
     async with outbox.still():
         await memory_store.client.flushall()
-    assert await hints.take(0) == frozenset()
+    assert await wakeup.take(0) == frozenset()
 
 
 async def test_a_relay_goes_on_when_the_store_was_away_and_whatever_an_app_is(
@@ -174,10 +174,10 @@ async def test_a_shard_in_which_something_else_lies_holds_up_no_other(
     while (world := await keeping(store)).user[:3] == bad.user[:3]:
         pass
     shards = [bad.user[:3], world.user[:3]]
-    await store.client.zadd(keys.telling(shards[1])["due"], {f"{keys.member(world.user)}:gone": 1})
+    await store.client.zadd(keys.outbox_keys(shards[1])["due"], {f"{keys.member(world.user)}:gone": 1})
     for one in (bad, world):
         await one.revoke_app()
-    await store.client.set(keys.telling(shards[0])[place], "nonsense")
+    await store.client.set(keys.outbox_keys(shards[0])[place], "nonsense")
     assert await store.outbox.sweep(wanted, shards) == (3 if place == "due" else 2)
     assert f"in {shards[0]} waits: store: ResponseError, WRONGTYPE" in caplog.text
     assert [one.type for one in await store.deliveries.list("gone")] == ["data.deleted"]

@@ -13,7 +13,7 @@ from tests.accounts.test_undo_address import undo_of
 from tests.support.store.app_events import (
     DELETED,
     REVOKED,
-    Told,
+    Events,
     delete_all,
     delete_the_account,
     disconnect,
@@ -25,7 +25,7 @@ from tests.support.store.app_events import (
     told,
 )
 from tests.support.store.document_app import Keeper
-from tests.support.store.second_factors import confirm_if_needed
+from tests.support.store.second_factors import reauth_if_needed
 from tests.support.store.world import PASSWORD, VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -97,8 +97,8 @@ async def delete_one_of_two_and_the_other(world: World) -> None:
     await (await Keeper.make(world)).put("notes/n2")
     for one in ("n1", "n2"):
         assert await told(world) == []
-        await confirm_if_needed(world)
-        await world.store.holdings.delete(world.session, world.app.client_id, "notes", one, VISITOR)
+        await reauth_if_needed(world)
+        await world.store.person_documents.delete(world.session, world.app.client_id, "notes", one, VISITOR)
 
 
 async def disable_and_enable(world: World) -> None:
@@ -110,7 +110,7 @@ async def consent_to_less(world: World) -> None:
     await world.tokens(("profile",))
 
 
-CASES: list[tuple[Callable[[World], Awaitable[None]], Told]] = [
+CASES: list[tuple[Callable[[World], Awaitable[None]], Events]] = [
     (disconnect, [REVOKED]),
     (replay, [("tokens.revoked", "refresh_token_replayed")]),
     (replay_a_code, [("tokens.revoked", "code_replayed")]),
@@ -136,7 +136,7 @@ CASES: list[tuple[Callable[[World], Awaitable[None]], Told]] = [
 
 @pytest.mark.parametrize(("does", "expected"), [pytest.param(*case, id=case[0].__name__) for case in CASES])
 async def test_the_app_is_told_what_it_cannot_know(
-    store: Store, does: Callable[[World], Awaitable[None]], expected: Told
+    store: Store, does: Callable[[World], Awaitable[None]], expected: Events
 ) -> None:
     world = await keeping(store)
     await does(world)

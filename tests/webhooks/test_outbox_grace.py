@@ -11,9 +11,9 @@ from store.lifetimes import GRACE
 from store.wiring import Store
 from tests.support.calls.webhooks import wanted
 from tests.support.processes.engines import FakeClock
-from tests.support.store.app_events import DELETED, OVER, REVOKED, SECONDS, Told, due, ids_told, keeping, told
+from tests.support.store.app_events import DELETED, OVER, REVOKED, SECONDS, Events, due, ids_told, keeping, told
 from tests.support.store.document_app import Keeper
-from tests.support.store.second_factors import confirm_if_needed
+from tests.support.store.second_factors import reauth_if_needed
 from tests.support.store.world import VISITOR, World, refusal_of
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -34,7 +34,7 @@ async def test_30_days_later_the_app_is_told_that_the_data_is_gone(clock: FakeCl
     newest = (await memory_store.deliveries.list(world.app.client_id))[0]
     assert (newest.type, newest.occurred_at) == ("data.deleted", ends)
     assert await due(world) == {}
-    assert not await memory_store.client.exists(*keys.telling(world.user[:3]).values())
+    assert not await memory_store.client.exists(*keys.outbox_keys(world.user[:3]).values())
 
 
 @pytest.mark.spec("3.1.grace-kept")
@@ -90,7 +90,7 @@ async def test_a_sweep_finds_every_shard_and_more_than_one_step_of_pairs(
         await world.revoke_app()
     # Of five that are long gone, in one shard.
     gone = {f"{number:029x}:an-app": 1 for number in range(5)}
-    await memory_store.client.zadd(keys.telling(shard)["due"], gone)
+    await memory_store.client.zadd(keys.outbox_keys(shard)["due"], gone)
     clock.advance(SECONDS + 1)
     assert await memory_store.outbox.sweep(wanted) == 6 + 6 + 5
     for world in worlds:
@@ -106,7 +106,7 @@ async def test_in_every_order_the_app_is_told_each_thing_once(
             continue  # to who is connected, another consent does nothing
         world = await keeping(memory_store)
         monkeypatch.setattr(keys, "SHARDS", (world.user[:3],))  # a sweep over all of them takes fakeredis its time
-        expected: Told = []
+        expected: Events = []
         found: list[tuple[str, tuple[str, str]]] = []
         connected, kept, listed, over = True, True, False, False
         for step in order:
@@ -130,9 +130,9 @@ async def test_in_every_order_the_app_is_told_each_thing_once(
                 listed = listed and not over
             else:
                 there = connected or not over
-                await confirm_if_needed(world)
+                await reauth_if_needed(world)
                 refused = await refusal_of(
-                    memory_store.holdings.delete_all(world.session, world.app.client_id, VISITOR)
+                    memory_store.person_documents.delete_all(world.session, world.app.client_id, VISITOR)
                 )
                 assert refused == (None if there else "not_found"), order
                 if there and kept:

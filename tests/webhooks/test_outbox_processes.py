@@ -17,7 +17,7 @@ import pytest
 from store import keys as spell
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.seal import new_id
-from store.webhooks.deliveries import Event
+from store.webhooks.deliveries import WebhookEvent
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.store.relay_process import READY
@@ -118,7 +118,7 @@ async def test_a_relay_that_is_killed_loses_nothing_and_nothing_comes_twice(
 async def test_no_delivery_is_claimed_by_two(shared: Store, url: str) -> None:
     ids = [new_id() for _ in range(100)]
     for one in ids:  # of several apps
-        await shared.deliveries.enqueue(Event(one, "grant.revoked", f"app-{one[0]}", "a" * 32, 1))
+        await shared.deliveries.enqueue(WebhookEvent(one, "grant.revoked", f"app-{one[0]}", "a" * 32, 1))
     with processes(url, *["claim"] * 3) as several:
         firsts = [await asyncio.to_thread(pipe_of(process).readline) for process in several]
         for process in several:

@@ -16,7 +16,7 @@ import pytest
 
 from dev.lab.ports import free_port
 from handlers.developer.webhooks import TEST, WHAT_IS_TOLD
-from outbound.address_policy import Reach
+from outbound.address_policy import AddressPolicy
 from outbound.webhooks.poster import EACH_APP
 from outbound.webhooks.posting import WHOLE_SECONDS, Poster
 from outbound.webhooks.retries import ATTEMPTS, PAUSES
@@ -78,7 +78,7 @@ async def test_the_receiver_acts_once_on_what_is_signed_and_on_nothing_else(lang
     file = tmp_path / ("receiver.py" if language == "python" else "receiver.mjs")
     file.write_text(blocks(language)[-1])
     secret, older, now = new_webhook_secret(), new_webhook_secret(), int(time.time())
-    poster = Poster(Reach(loopback=True), 4)
+    poster = Poster(AddressPolicy(loopback=True), 4)
     async with running(program, file, secret) as (url, printed):
 
         async def post(headers: dict[str, str], body: bytes = BODY) -> int | None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tornado.ioloop import IOLoop
 
-from outbound.address_policy import Reach, Resolver, asking
-from outbound.webhooks.poster import Webhooks
+from outbound.address_policy import AddressPolicy, Resolver, asking
+from outbound.webhooks.poster import WebhookSender
 from outbound.webhooks.posting import Poster
 from settings.declared import Settings
 from store.wiring import Store
@@ -40,7 +40,7 @@ def slow(io_loop: IOLoop) -> Iterator[Receiver]:
 
 
 @contextlib.asynccontextmanager
-async def posting(store: Store, most: int, **limits: float) -> AsyncIterator[Webhooks]:
+async def posting(store: Store, most: int, **limits: float) -> AsyncIterator[WebhookSender]:
     engine = engine_on(store, most=most, **limits)
     engine.start()
     try:
@@ -157,7 +157,7 @@ async def test_a_look_up_that_nobody_waits_for_takes_no_thread(names: NameServer
     receiver = Receiver()
     await receiver.start()
     resolver = Resolver(4, waits=0.5)
-    poster = Poster(Reach(loopback=True), 16, connect=0.5, resolver=resolver)
+    poster = Poster(AddressPolicy(loopback=True), 16, connect=0.5, resolver=resolver)
     asking.set("evil")
     url = f"http://{{}}.example:{receiver.port}/"
     gave_up = await asyncio.gather(*(poster.post(url.format(f"dead-{n}"), {}, b"") for n in range(5)))
@@ -177,8 +177,8 @@ async def test_the_engine_looks_names_up_for_the_owner_of_the_app(memory_store: 
             found.append(asking.get())
             raise OSError("no name")
 
-    poster = Poster(Reach(), 4, resolver=Noting())
-    engine = Webhooks(memory_store.deliveries, memory_store.webhooks.target, poster, 4)
+    poster = Poster(AddressPolicy(), 4, resolver=Noting())
+    engine = WebhookSender(memory_store.deliveries, memory_store.webhooks.target, poster, 4)
     for owner in ("ada", "bea"):
         app = await Hooked.make(memory_store, owner=owner, client_id=owner)
         await memory_store.apps.update(owner, webhook_url=f"https://{owner}.example/")

@@ -14,10 +14,10 @@ from tornado.ioloop import IOLoop
 
 from handlers.core.site import Site
 from handlers.developer.webhooks import PAGE
-from outbound.webhooks.poster import Webhooks
+from outbound.webhooks.poster import WebhookSender
 from store.crypto.seal import new_id
 from store.lifetimes import WEBHOOK_SENT
-from store.webhooks.deliveries import Event, new_event_id
+from store.webhooks.deliveries import WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.http.driver import Browser, Service, fields_of
 from tests.support.http.receiver import Receiver, answering
@@ -29,14 +29,14 @@ URL = "https://own.example/hook"
 
 
 @pytest.fixture
-def engine(io_loop: IOLoop, memory_store: Store) -> Iterator[Webhooks]:
+def engine(io_loop: IOLoop, memory_store: Store) -> Iterator[WebhookSender]:
     made = engine_on(memory_store)
     yield made
     io_loop.run_sync(lambda: made.close(1))
 
 
 @pytest.fixture
-def site(memory_store: Store, base_url: str, engine: Webhooks) -> Site:
+def site(memory_store: Store, base_url: str, engine: WebhookSender) -> Site:
     return Site(memory_store, base_url, wake_webhooks=engine.wake)
 
 
@@ -193,7 +193,7 @@ async def test_without_a_url_there_is_nothing_to_rotate_and_nothing_to_send(serv
 
 @pytest.mark.gen_test
 async def test_a_test_event_goes_all_the_way_and_is_looked_at(
-    service: Service, receiver: Receiver, engine: Webhooks
+    service: Service, receiver: Receiver, engine: WebhookSender
 ) -> None:
     engine.start()
     browser = await owner(service)
@@ -247,7 +247,7 @@ async def test_the_newest_stand_on_the_page_and_older_ones_behind_it(service: Se
     now = await service.store.apps.now()
     ids = [new_id() for _ in range(PAGE + 3)]
     for number, one in enumerate(ids):
-        await service.store.deliveries.enqueue(Event(one, "user.deleted", "own", USER, now - 1000 * number))
+        await service.store.deliveries.enqueue(WebhookEvent(one, "user.deleted", "own", USER, now - 1000 * number))
     seen: list[str] = []
     path: str | None = HOOKS
     while path:
@@ -264,7 +264,7 @@ async def test_the_newest_stand_on_the_page_and_older_ones_behind_it(service: Se
 async def test_somebody_else_sees_and_changes_nothing(service: Service) -> None:
     browser = await owner(service)
     await name_url(browser, URL)
-    event = Event(new_event_id(), "user.deleted", "own", USER, await service.store.apps.now())
+    event = WebhookEvent(new_event_id(), "user.deleted", "own", USER, await service.store.apps.now())
     await service.store.deliveries.enqueue(event)
     await service.add_person("eve@example.com")
     await service.add_app("hers", owner=(await service.store.operator.find("eve@example.com")).user)
@@ -295,7 +295,7 @@ async def test_somebody_else_sees_and_changes_nothing(service: Service) -> None:
 async def test_each_form_needs_its_token_and_its_origin(service: Service) -> None:
     browser = await owner(service)
     await name_url(browser, URL)
-    event = Event(new_event_id(), "user.deleted", "own", USER, await service.store.apps.now())
+    event = WebhookEvent(new_event_id(), "user.deleted", "own", USER, await service.store.apps.now())
     await service.store.deliveries.enqueue(event)
     page = await browser.get(HOOKS)
     xsrf = re.search(r'name="_xsrf" value="([^"]+)"', page.body.decode())

@@ -14,8 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from outbound.address_policy import Reach
-from outbound.webhooks.posting import Answer, Poster
+from outbound.address_policy import AddressPolicy
+from outbound.webhooks.posting import Poster, PostResult
 from outbound.webhooks.retries import ATTEMPTS, MOST_ASKED, PAUSES, pause_after
 from tests.support.http.receiver import Receiver, answering
 from tests.support.lists.offenders import each
@@ -24,9 +24,9 @@ from tests.support.lists.offenders import each
 NO_DATES = ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 2027 00:00:00 +99999999999999")
 
 
-async def posted(receiver: Receiver, **limits: float) -> Answer:
+async def posted(receiver: Receiver, **limits: float) -> PostResult:
     await receiver.start()
-    poster = Poster(Reach(loopback=True), 4, **{"connect": 2, "whole": 2, **limits})
+    poster = Poster(AddressPolicy(loopback=True), 4, **{"connect": 2, "whole": 2, **limits})
     try:
         return await poster.post(receiver.url, {"webhook-id": "an-id"}, b'{"a":1}')
     finally:
@@ -37,7 +37,7 @@ async def posted(receiver: Receiver, **limits: float) -> Answer:
 @pytest.mark.gen_test
 async def test_what_is_posted_arrives_as_it_is() -> None:
     receiver = Receiver()
-    assert await posted(receiver) == Answer(204)
+    assert await posted(receiver) == PostResult(204)
     [one] = receiver.posted
     assert one.line == "POST /hook HTTP/1.1"
     assert one.body == b'{"a":1}'
@@ -111,7 +111,7 @@ async def test_who_does_not_answer_is_left_in_time() -> None:
 
     began = time.monotonic()
     answer = await posted(Receiver(silent), whole=0.5)
-    assert answer == Answer(None, "No answer within 0.5 seconds.")
+    assert answer == PostResult(None, "No answer within 0.5 seconds.")
     assert time.monotonic() - began < 2
 
 
@@ -162,14 +162,14 @@ async def test_a_status_in_time_counts_when_time_is_over_before_the_body_ends() 
         await writer.drain()
         await asyncio.sleep(30)
 
-    assert await posted(Receiver(late), whole=0.8) == Answer(200)
+    assert await posted(Receiver(late), whole=0.8) == PostResult(200)
 
 
 @pytest.mark.gen_test
 async def test_interim_answers_are_read_and_not_without_end() -> None:
     sent = 0
 
-    async def hints(writer: asyncio.StreamWriter) -> None:
+    async def wakeup(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 3)
         await answering(200)(writer)
 
@@ -180,9 +180,9 @@ async def test_interim_answers_are_read_and_not_without_end() -> None:
             await writer.drain()
             sent += 100
 
-    assert await posted(Receiver(hints)) == Answer(200)
+    assert await posted(Receiver(wakeup)) == PostResult(200)
     began = time.monotonic()
-    assert await posted(Receiver(endless), whole=5) == Answer(None, "The answer was not HTTP.")
+    assert await posted(Receiver(endless), whole=5) == PostResult(None, "The answer was not HTTP.")
     assert time.monotonic() - began < 3
     assert sent > 0
 
@@ -216,7 +216,7 @@ async def test_nobody_there_is_said_without_the_url() -> None:
     receiver = Receiver()
     await receiver.start()
     await receiver.close()
-    poster = Poster(Reach(loopback=True), 4, connect=2, whole=2)
+    poster = Poster(AddressPolicy(loopback=True), 4, connect=2, whole=2)
     assert (await poster.post(receiver.url + "?token=secret", {}, b"")).error == "No connection could be made."
     await poster.close()
 
@@ -229,7 +229,7 @@ async def test_without_tls_or_a_certificate_that_is_valid_nothing_is_posted(tmp_
         writer.close()
 
     server = await asyncio.start_server(plain, "127.0.0.1", 0)
-    poster = Poster(Reach(loopback=True), 4, connect=5, whole=5)
+    poster = Poster(AddressPolicy(loopback=True), 4, connect=5, whole=5)
     port = server.sockets[0].getsockname()[1]
     assert (await poster.post(f"https://127.0.0.1:{port}/", {}, b"")).error == "No TLS connection could be made."
     server.close()

@@ -15,7 +15,7 @@ from store import keys
 from store.crypto.keyring import KeyRing
 from store.errors import StoreUnavailable
 from store.lifetimes import GRACE
-from store.webhooks.deliveries import Event, new_event_id
+from store.webhooks.deliveries import WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.http.driver import App, Service, send
 from tests.support.http.receiver import Receiver, answering
@@ -73,7 +73,7 @@ async def beside(engine: Engine, ring: str, server: Server) -> AsyncIterator[Ser
 
 
 async def ping(store: Store, client_id: str) -> str:
-    event = Event(new_event_id(), "ping", client_id, "", await store.apps.now())
+    event = WebhookEvent(new_event_id(), "ping", client_id, "", await store.apps.now())
     await store.deliveries.enqueue(event)
     return event.id
 
@@ -115,7 +115,7 @@ async def test_documents_that_have_ended_are_told_of_when_they_are_gone(
     assert kept.code == 201
     await disconnect(service, service.web, two.email)
     await receiver.count(1)
-    due = keys.telling(service.ada[:3])["due"]
+    due = keys.outbox_keys(service.ada[:3])["due"]
     [(entry, ends)] = await service.store.client.zrange(due, 0, -1, withscores=True)
     await service.store.client.zadd(due, {entry: ends - GRACE})
     for key in keys.hosted(service.ada, service.web.client_id).values():
@@ -234,7 +234,7 @@ async def test_a_server_that_posts_nothing_leaves_it_to_another(io_loop: IOLoop,
             secret = await hook(service.store, service.web, receiver)
             await service.tokens(browser=await service.signed_in("ada-1@example.com"))
             await disconnect(service, service.web, "ada-1@example.com")
-            assert await service.store.client.exists(keys.telling(service.ada[:3])["outbox"]) == 1
+            assert await service.store.client.exists(keys.outbox_keys(service.ada[:3])["outbox"]) == 1
             with shared(ring, "--redis-url", engine.url, *QUICK) as other:
                 other.ready()
                 [one] = await receiver.count(1)

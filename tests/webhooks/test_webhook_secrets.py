@@ -9,7 +9,7 @@ import pytest
 
 from store import keys
 from store.apps.registration import Registration
-from store.apps.webhooks import Changed, WebhookSecrets, newest_mark
+from store.apps.webhooks import WebhookChange, WebhookSecrets, newest_mark
 from store.crypto.keyring import Keys
 from store.errors import StoreError
 from store.lifetimes import WEBHOOK_OVERLAP
@@ -97,7 +97,7 @@ async def test_with_a_mark_one_secret_is_made_however_often_it_is_asked_for(stor
     assert mark not in first
     asked = [store.webhooks.rotate("web", mark=mark, ends="older") for _ in range(5)]
     made = await asyncio.gather(*asked, return_exceptions=True)
-    [changed] = [one for one in made if isinstance(one, Changed)]
+    [changed] = [one for one in made if isinstance(one, WebhookChange)]
     assert {str(one) for one in made if one is not changed} == {"invalid_request"}
     assert await signing(store) == (changed.secret, first)
 

@@ -13,7 +13,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from tornado.ioloop import IOLoop
 
 from outbound.guarded_http import NO_ADDRESS
-from outbound.webhooks.poster import EACH_APP, LEASE_SECONDS, NO_TARGET, NOT_SIGNED, OWN_ERROR, Webhooks
+from outbound.webhooks.poster import EACH_APP, LEASE_SECONDS, NO_TARGET, NOT_SIGNED, OWN_ERROR, WebhookSender
 from outbound.webhooks.retries import ATTEMPTS, PAUSES
 from runtime.wiring import open_webhooks
 from settings.declared import Settings
@@ -35,7 +35,7 @@ def hooked(io_loop: IOLoop, memory_store: Store) -> Iterator[Hooked]:
 
 
 @pytest.fixture
-def engine(io_loop: IOLoop, memory_store: Store) -> Iterator[Webhooks]:
+def engine(io_loop: IOLoop, memory_store: Store) -> Iterator[WebhookSender]:
     """Posts while the test runs."""
     made = engine_on(memory_store)
 
@@ -48,7 +48,7 @@ def engine(io_loop: IOLoop, memory_store: Store) -> Iterator[Webhooks]:
 
 
 @pytest.mark.gen_test
-async def test_an_event_is_posted_signed_and_settled(hooked: Hooked, engine: Webhooks) -> None:
+async def test_an_event_is_posted_signed_and_settled(hooked: Hooked, engine: WebhookSender) -> None:
     told = await hooked.tell()
     engine.wake()
     [one] = await hooked.receiver.count(1)
@@ -61,14 +61,14 @@ async def test_an_event_is_posted_signed_and_settled(hooked: Hooked, engine: Web
 
 
 @pytest.mark.gen_test
-async def test_nobody_has_to_wake_it(hooked: Hooked, engine: Webhooks) -> None:
+async def test_nobody_has_to_wake_it(hooked: Hooked, engine: WebhookSender) -> None:
     await hooked.tell()
     await hooked.receiver.count(1)
 
 
 @pytest.mark.gen_test(timeout=60)
 async def test_what_is_not_taken_comes_again_for_three_days_and_then_when_it_is_sent_by_hand(
-    hooked: Hooked, engine: Webhooks, clock: FakeClock
+    hooked: Hooked, engine: WebhookSender, clock: FakeClock
 ) -> None:
     clock.stop()
     hooked.receiver.reply = answering(500)
@@ -99,7 +99,7 @@ async def test_what_is_not_taken_comes_again_for_three_days_and_then_when_it_is_
 
 
 @pytest.mark.gen_test
-async def test_410_ends_it_at_once(hooked: Hooked, engine: Webhooks) -> None:
+async def test_410_ends_it_at_once(hooked: Hooked, engine: WebhookSender) -> None:
     hooked.receiver.reply = answering(410)
     failed = await hooked.settled(await hooked.tell(), 1, engine)
     assert (failed.state, failed.last_status) == ("failed", 410)
@@ -107,7 +107,9 @@ async def test_410_ends_it_at_once(hooked: Hooked, engine: Webhooks) -> None:
 
 
 @pytest.mark.gen_test
-async def test_each_attempt_is_told_of_by_type_and_outcome(hooked: Hooked, engine: Webhooks, clock: FakeClock) -> None:
+async def test_each_attempt_is_told_of_by_type_and_outcome(
+    hooked: Hooked, engine: WebhookSender, clock: FakeClock
+) -> None:
     seen: list[tuple[str, str]] = []
     engine.watch = lambda *attempt: seen.append(attempt)
     hooked.receiver.script = [answering(500), answering(204), answering(410)]
@@ -122,7 +124,7 @@ async def test_each_attempt_is_told_of_by_type_and_outcome(hooked: Hooked, engin
 
 
 @pytest.mark.gen_test
-async def test_a_receiver_says_when(hooked: Hooked, engine: Webhooks, clock: FakeClock) -> None:
+async def test_a_receiver_says_when(hooked: Hooked, engine: WebhookSender, clock: FakeClock) -> None:
     clock.stop()
     hooked.receiver.reply = answering(429, "Retry-After: 600")
     found = await hooked.settled(await hooked.tell(), 1, engine)
@@ -132,7 +134,7 @@ async def test_a_receiver_says_when(hooked: Hooked, engine: Webhooks, clock: Fak
 @pytest.mark.gen_test
 @pytest.mark.parametrize("change", [{"status": "disabled"}, {"status": "off"}, {"webhook_url": ""}])
 async def test_an_app_that_may_hear_nothing_is_posted_nothing(
-    hooked: Hooked, engine: Webhooks, change: dict[str, Any]
+    hooked: Hooked, engine: WebhookSender, change: dict[str, Any]
 ) -> None:
     await hooked.store.apps.update("web", **change)
     assert not await hooked.store.webhooks.wants("web")
@@ -142,7 +144,9 @@ async def test_an_app_that_may_hear_nothing_is_posted_nothing(
 
 
 @pytest.mark.gen_test
-async def test_for_a_day_after_a_rotation_both_secrets_sign(hooked: Hooked, engine: Webhooks, clock: FakeClock) -> None:
+async def test_for_a_day_after_a_rotation_both_secrets_sign(
+    hooked: Hooked, engine: WebhookSender, clock: FakeClock
+) -> None:
     _, newer = await hooked.store.webhooks.rotate("web")
     assert newer
     await hooked.tell()
@@ -160,7 +164,7 @@ async def test_for_a_day_after_a_rotation_both_secrets_sign(hooked: Hooked, engi
 
 
 @pytest.mark.gen_test
-async def test_a_slow_receiver_holds_up_its_own_events_alone(hooked: Hooked, engine: Webhooks) -> None:
+async def test_a_slow_receiver_holds_up_its_own_events_alone(hooked: Hooked, engine: WebhookSender) -> None:
     async def hangs(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
 
@@ -185,7 +189,9 @@ async def test_a_slow_receiver_holds_up_its_own_events_alone(hooked: Hooked, eng
 
 
 @pytest.mark.gen_test
-async def test_one_receiver_of_many_events_gets_all_of_them(hooked: Hooked, engine: Webhooks, clock: FakeClock) -> None:
+async def test_one_receiver_of_many_events_gets_all_of_them(
+    hooked: Hooked, engine: WebhookSender, clock: FakeClock
+) -> None:
     await hooked.tell(90)
     engine.wake()
     await hooked.receiver.count(64)
@@ -236,7 +242,7 @@ async def test_an_error_of_ours_ends_the_attempt_and_is_not_met_for_ever(hooked:
 
 @pytest.mark.gen_test
 async def test_what_cannot_be_signed_is_said_and_tried_again(
-    hooked: Hooked, engine: Webhooks, caplog: pytest.LogCaptureFixture
+    hooked: Hooked, engine: WebhookSender, caplog: pytest.LogCaptureFixture
 ) -> None:
     await hooked.store.apps.update("web", webhook_secrets=(b"\xff" * 60,))
     found = await hooked.settled(await hooked.tell(), 1, engine)
@@ -246,7 +252,9 @@ async def test_what_cannot_be_signed_is_said_and_tried_again(
 
 
 @pytest.mark.gen_test
-async def test_nothing_secret_is_logged(hooked: Hooked, engine: Webhooks, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_secret_is_logged(
+    hooked: Hooked, engine: WebhookSender, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     hooked.receiver.script = [answering(500, body=b"inner secret")]
     await hooked.settled(await hooked.tell(), 1, engine)

@@ -12,7 +12,7 @@ import sys
 
 import server
 from handlers.core.site import Site
-from outbound.webhooks.poster import Webhooks
+from outbound.webhooks.poster import WebhookSender
 from runtime import measuring, processes
 from runtime.listening import Listening
 from runtime.memory_watch import RoomWatch
@@ -22,7 +22,7 @@ OFF, ON = signal.SIGUSR1, signal.SIGUSR2
 
 
 def measured(
-    runtime: Runtime, site: Site, webhooks: Webhooks, listening: list[Listening], max_body: int, room: RoomWatch
+    runtime: Runtime, site: Site, webhooks: WebhookSender, listening: list[Listening], max_body: int, room: RoomWatch
 ) -> asyncio.Future[None]:
     """As of runtime/measuring.py, with the signals."""
     applications = [one.application for one in listening]
@@ -30,7 +30,7 @@ def measured(
     def count(on: bool) -> None:
         for application in applications:
             application.measures = site.measures if on else None
-        site.store.watched_by(site.measures.took if on else None)
+        site.store.observed_by(site.measures.took if on else None)
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(OFF, count, False)

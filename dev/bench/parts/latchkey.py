@@ -65,12 +65,18 @@ class Latchkey:
         directory: Path,
         people: int,
         cores: Cores,
-        front: str = "",
+        http: str = "",
         beside: Filling = _NOTHING,
         system: str = SYSTEM,
     ) -> None:
         directory.mkdir()
-        self._stack, self._directory, self._cores, self._front, self._system = stack, directory, cores, front, system
+        self._stack, self._directory, self._cores, self._http_server, self._system = (
+            stack,
+            directory,
+            cores,
+            http,
+            system,
+        )
         self.filled = stack.enter_context(FilledStore.started(directory / "store"))
         self.socket_path: str = self.filled.client.get_connection_kwargs()["path"]
         self.crowd = Crowd.gather(self.socket_path, self.filled.ring)
@@ -120,7 +126,7 @@ class Latchkey:
 
     def _http(self) -> list[str]:
         known = any(setting.name == "http" for setting in SETTINGS)
-        return ["--http", self._front] if known and self._front else []
+        return ["--http", self._http_server] if known and self._http_server else []
 
     def _start(self, command: Sequence[str], port: int, log: str, **environment: str) -> Process:
         return self._stack.enter_context(

@@ -17,7 +17,7 @@ from store.credits.credits import Bookkeeping
 from store.crypto.cipher import Cipher
 from store.crypto.keyring import KeyRing, Keys
 from store.crypto.passwords import PasswordHasher
-from store.crypto.seal import Kind, Sealer, Token, fingerprint, fresh_epoch, new_id, new_user_id
+from store.crypto.seal import Sealer, Token, TokenKind, fingerprint, fresh_epoch, new_id, new_user_id
 from store.engine.connect import unix_url
 from store.lifetimes import CREDIT_KEY, DAY, REFRESH_TOKEN
 from store.oauth.tokens import s256
@@ -82,7 +82,7 @@ class Crowd:
         made = [(user, new_id()) for user in users]
         with Pipe(self._socket_path) as pipe:
             pipe.run("start_session", (_session(user, session) for user, session in made))
-        return [self._sealer.seal(Token(Kind.SESSION, user, "", session, 0)) for user, session in made]
+        return [self._sealer.seal(Token(TokenKind.SESSION, user, "", session, 0)) for user, session in made]
 
     def pay(self, users: Iterable[str], amount: int) -> None:
         """Credits for each, in micro-dollars."""
@@ -95,7 +95,8 @@ class Crowd:
         with Pipe(self._socket_path) as pipe:
             pipe.run("begin_authorization", (self._code(session, code) for session, code in made), ("remembered",))
         return [
-            self._sealer.seal(Token(Kind.CODE, session.user, self.app.client_id, code, 0)) for session, code in made
+            self._sealer.seal(Token(TokenKind.CODE, session.user, self.app.client_id, code, 0))
+            for session, code in made
         ]
 
     def write(self, lineages: Iterable[Lineage], documents: int, size: int, *, beside: int = 0) -> None:
@@ -107,22 +108,22 @@ class Crowd:
 
     def access(self, lineage: Lineage) -> str:
         """The first access token of a family."""
-        return self._seal(Kind.ACCESS, lineage)
+        return self._seal(TokenKind.ACCESS, lineage)
 
     def refresh(self, lineage: Lineage) -> str:
         """The first refresh token of a family."""
-        return self._seal(Kind.REFRESH, lineage)
+        return self._seal(TokenKind.REFRESH, lineage)
 
     @staticmethod
     def address(user: str) -> str:
         """The e-mail address of a person: 23 bytes, as addresses are on average."""
         return f"{user[:11]}@example.com"
 
-    def _seal(self, kind: Kind, lineage: Lineage) -> str:
+    def _seal(self, kind: TokenKind, lineage: Lineage) -> str:
         return self._sealer.seal(Token(kind, lineage.user, self.app.client_id, lineage.family, 0))
 
     def _opened(self, cookie: str) -> Token:
-        token = self._sealer.open(Kind.SESSION, cookie)
+        token = self._sealer.open(TokenKind.SESSION, cookie)
         assert token is not None
         return token
 
@@ -131,7 +132,7 @@ class Crowd:
         return {
             **keys.person(user),
             **keys.hosted(user, client),
-            **keys.telling(user[:3]),
+            **keys.outbox_keys(user[:3]),
             **keys.token(user, client, lineage.family, 0),
             "app_users": keys.shard_app_users(user[:3], client),
         }, {

@@ -54,9 +54,9 @@ def started(stage: Stage, names: Sequence[str]) -> tuple[list[Row], dict[str, st
     return rows, missing
 
 
-def ours(stage: Stage, directory: Path, people: int, front: str) -> list[Row]:
+def ours(stage: Stage, directory: Path, people: int, http: str) -> list[Row]:
     """The ceilings, and Latchkey's rows; its AI calls go to the stub."""
-    latchkey = Latchkey(stage.stack, directory, people, stage.cores, front)
+    latchkey = Latchkey(stage.stack, directory, people, stage.cores, http)
     flags: list[str] = []
     wanted = set(COMPARED)
     if stage.stub is None:

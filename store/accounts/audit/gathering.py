@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from store.accounts.audit.logged_event import Event
+from store.accounts.audit.logged_event import AuditEvent
 
 _SHARED: Final = ("person", "client", "address", "agent", "typed", "detail", "request_id")
 """Fields that a count keeps only where all its events have the same."""
@@ -18,7 +18,7 @@ class _Window:
     ends: float
     singles: int
     one: tuple[str, str]
-    event: Event | None = None
+    event: AuditEvent | None = None
     count: int = 0
 
 
@@ -43,7 +43,7 @@ class Gathering:
         self._told_apart: Counter[tuple[str, str]] = Counter()
         self._windows: OrderedDict[tuple[str, ...], _Window] = OrderedDict()
 
-    def take(self, event: Event, who: tuple[str, ...], now: float) -> Iterator[Event]:
+    def take(self, event: AuditEvent, who: tuple[str, ...], now: float) -> Iterator[AuditEvent]:
         """Yields what to log now: the count of a window that made way, and the event itself unless it is counted here.
         `who` is the person or network, and what else tells causes apart. `now` is in seconds and never goes back."""
         cause = (event.event, event.detail, *who)
@@ -66,7 +66,7 @@ class Gathering:
             window.count += event.count
             window.event = event if window.event is None else _both(window.event, event)
 
-    def ended(self, now: float) -> Iterator[Event]:
+    def ended(self, now: float) -> Iterator[AuditEvent]:
         """Closes the windows that are over, and gives the counts of those that have one."""
         while (end := self.next_end) is not None and end <= now:
             yield from self._end_oldest()
@@ -77,7 +77,7 @@ class Gathering:
         # Windows are all of one length, so they end in the order in which they began.
         return next((window.ends for window in self._windows.values()), None)
 
-    def _end_oldest(self) -> Iterator[Event]:
+    def _end_oldest(self) -> Iterator[AuditEvent]:
         _, window = self._windows.popitem(last=False)
         self._told_apart[window.one] -= 1
         if not self._told_apart[window.one]:
@@ -86,7 +86,7 @@ class Gathering:
             yield replace(window.event, count=window.count)
 
 
-def _both(one: Event, other: Event) -> Event:
+def _both(one: AuditEvent, other: AuditEvent) -> AuditEvent:
     """The first event, with the fields that the two share. Repetitions mostly share all fields that are left."""
     blank: dict[str, Any] = {name: "" for name in _SHARED if getattr(one, name) not in ("", getattr(other, name))}
     return replace(one, **blank) if blank else one

@@ -7,11 +7,11 @@ from typing import Final
 
 import orjson
 
-from store.security_events import Stream
+from store.security_events import EventStream
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class AuditEvent:
     """One event. `at_ms` is in epoch milliseconds; `id` tells it from all others. `typed` is a keyed fingerprint of an
     address that belongs to nobody; `count` events of the same cause are one. `stream` is where it is kept."""
 
@@ -20,7 +20,7 @@ class Event:
     severity: str
     actor: str
     id: str
-    stream: Stream = "people"
+    stream: EventStream = "people"
     at_ms: int = 0
     person: str = ""
     client: str = ""
@@ -54,13 +54,13 @@ class Event:
         }
 
 
-_PACKED: Final = tuple(field.name for field in fields(Event) if field.name not in ("stream", "at_ms"))
+_PACKED: Final = tuple(field.name for field in fields(AuditEvent) if field.name not in ("stream", "at_ms"))
 
 
-def unpacked(stream: Stream, at: bytes, packed: bytes) -> Event | None:
+def unpacked(stream: EventStream, at: bytes, packed: bytes) -> AuditEvent | None:
     """An event from the store; None for one that a later release packed differently. Unknown fields are left out."""
     try:
         found = orjson.loads(packed)
-        return Event(**{name: found[name] for name in _PACKED if name in found}, stream=stream, at_ms=int(at))
+        return AuditEvent(**{name: found[name] for name in _PACKED if name in found}, stream=stream, at_ms=int(at))
     except (TypeError, ValueError):
         return None

@@ -24,13 +24,13 @@ import orjson
 
 from store import keys
 from store.accounts.audit.gathering import Gathering
-from store.accounts.audit.logged_event import Event
+from store.accounts.audit.logged_event import AuditEvent
 from store.crypto.keyring import Keys, SecretKey
-from store.engine.background import beside
+from store.engine.background import background
 from store.engine.scripts import Reply, Scripts, Value
 from store.errors import StoreError
 from store.lifetimes import DAY, FACTOR
-from store.security_events import EVENTS, OUTCOMES, WORDS, Counted, Declared, Stream
+from store.security_events import EVENTS, OUTCOMES, WORDS, Counted, Declared, EventStream
 
 log = logging.getLogger("latchkey.security")
 
@@ -40,9 +40,9 @@ AWAY_SECONDS: Final = 5.0
 """Until a store that did not take a batch is asked again."""
 BATCH: Final = 200
 """Events that are sent at once."""
-QUEUED: Final[dict[Stream, int]] = {"strangers": 2_000, "people": 1_500, "sensitive": 1_000, "operator": 500}
+QUEUED: Final[dict[EventStream, int]] = {"strangers": 2_000, "people": 1_500, "sensitive": 1_000, "operator": 500}
 """Events of each stream that wait in a process; later ones are lost, and counted."""
-KEPT: Final[dict[Stream, int]] = {"strangers": 10_000, "people": 20_000, "sensitive": 20_000, "operator": 10_000}
+KEPT: Final[dict[EventStream, int]] = {"strangers": 10_000, "people": 20_000, "sensitive": 20_000, "operator": 10_000}
 """Events of each stream in the store."""
 KEPT_MS: Final = 90 * DAY
 """ms that an event stays in the store."""
@@ -64,7 +64,7 @@ MOST_PLACES: Final = 5
 """The same for a person's sign-ins of one kind, by network and browser."""
 MOST_APPS: Final = 5
 """The same for a person's replays of one kind, by app."""
-MOST_OF_A_PERSON: Final[dict[Stream, int]] = {"people": 200, "sensitive": 220}
+MOST_OF_A_PERSON: Final[dict[EventStream, int]] = {"people": 200, "sensitive": 220}
 """Events of one person in `LONG_SECONDS` from the first, in a process: the sum over all kinds. Each kind has its own
 bound, since with a common one somebody could hide an event behind noise of other kinds."""
 _WINDOWS: Final = {"guesses": FACTOR.name}
@@ -85,7 +85,7 @@ class Origin(NamedTuple):
 
 @dataclass(slots=True)
 class _Waiting:
-    event: Event
+    event: AuditEvent
     since: float
 
 
@@ -97,15 +97,15 @@ class SecurityLog:
         self._scripts = scripts
         self._keys = secret_keys
         self._queue: deque[_Waiting] = deque()
-        self._queued: Counter[Stream] = Counter()
-        self._lost: Counter[Stream] = Counter()
+        self._queued: Counter[EventStream] = Counter()
+        self._lost: Counter[EventStream] = Counter()
         self._gathered = _gatherings()
         self._begun = secrets.token_hex(4)
         self._number = 0
         self._something = asyncio.Event()
         self.origin: Callable[[], Origin] = Origin
         """Asked where the running request comes from."""
-        self.tell: Callable[[Event], None] = lambda event: None
+        self.tell: Callable[[AuditEvent], None] = lambda event: None
         """Hears of each event at once, for the process's log."""
         self.watch: Callable[[str, str, int], None] = lambda event, result, count: None
         """Hears of each event at once, for the metrics: name, result, count."""
@@ -149,7 +149,7 @@ class SecurityLog:
         declared = EVENTS.get(name) or Declared(name, name)
         # Made for somebody who is known, too: how long it takes must not tell.
         fingerprint = _fingerprint(self._keys.ring.front, typed) if typed else ""
-        event = Event(
+        event = AuditEvent(
             declared.name,
             declared.result,
             declared.severity,
@@ -211,7 +211,7 @@ class SecurityLog:
     async def flushing(self) -> AsyncIterator[None]:
         """Sends in the background of the block, and once more behind it."""
         try:
-            async with beside(self._keep_flushing()):
+            async with background(self._keep_flushing()):
                 yield
         finally:
             self.settle()
@@ -241,19 +241,19 @@ class SecurityLog:
             return False
         return True
 
-    def _take(self, event: Event, since: float) -> None:
+    def _take(self, event: AuditEvent, since: float) -> None:
         self.tell(event)
         if self._queued[event.stream] >= QUEUED[event.stream]:
             self._lost[event.stream] += event.count
         else:
             self._put(event, since)
 
-    def _put(self, event: Event, since: float) -> None:
+    def _put(self, event: AuditEvent, since: float) -> None:
         self._queue.append(_Waiting(event, since))
         self._queued[event.stream] += 1
         self._something.set()
 
-    def _gather(self, event: Event, declared: Declared, network: str) -> Iterable[Event]:
+    def _gather(self, event: AuditEvent, declared: Declared, network: str) -> Iterable[AuditEvent]:
         """What to log now: nothing for a repetition, which is told later with a count."""
         counted = declared.counted
         gathering = self._gathered.get((event.stream, counted))
@@ -280,9 +280,9 @@ class SecurityLog:
             client = grant.client
         self.note(event, person=keys.owner(key), client=client, detail=detail)
 
-    def _lost_event(self, stream: Stream, count: int) -> Event:
+    def _lost_event(self, stream: EventStream, count: int) -> AuditEvent:
         declared = EVENTS["events_lost"]
-        event = Event(
+        event = AuditEvent(
             declared.name,
             declared.result,
             declared.severity,
@@ -301,7 +301,7 @@ class SecurityLog:
         return f"{self._begun}{self._number:x}"
 
 
-def _gatherings() -> dict[tuple[Stream, Counted], Gathering]:
+def _gatherings() -> dict[tuple[EventStream, Counted], Gathering]:
     """The windows of each class of events. A class has a table of its own, so a flood of one ends no window of
     another."""
     people = partial(Gathering, singles=PEOPLE_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS)
@@ -316,7 +316,7 @@ def _gatherings() -> dict[tuple[Stream, Counted], Gathering]:
     }
 
 
-def _who(event: Event, counted: Counted, network: str) -> tuple[str, ...]:
+def _who(event: AuditEvent, counted: Counted, network: str) -> tuple[str, ...]:
     """What tells the causes of an event apart. A person has apps by the dozen, so most acts are told apart by person
     alone: a count for each app would let them go on."""
     if counted == "by_person":

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from store import keys
-from store.accounts.audit.logged_event import Event, unpacked
+from store.accounts.audit.logged_event import AuditEvent, unpacked
 from store.engine.scripts import Scripts
-from store.security_events import Stream
+from store.security_events import EventStream
 
 PAGE: Final = 250
 """Events of each stream that are read at once."""
@@ -18,10 +18,10 @@ POLL_SECONDS: Final = 0.5
 """How often `follow` looks for more."""
 _SEEN: Final = 5_000
 """Ids by which an event that was stored twice is told: as many as a process sends after a lost answer."""
-STREAMS: Final[tuple[Stream, ...]] = ("strangers", "people", "sensitive", "operator")
+STREAMS: Final[tuple[EventStream, ...]] = ("strangers", "people", "sensitive", "operator")
 """In the order in which the script has them."""
 
-Wanted = Callable[[Event], bool]
+EventFilter = Callable[[AuditEvent], bool]
 
 
 class SecurityEvents:
@@ -35,11 +35,11 @@ class SecurityEvents:
         self._scripts = scripts
 
     async def newest(
-        self, most: int | None, since: int = 0, wanted: Wanted = lambda event: True, until: str = "+"
-    ) -> list[Event]:
+        self, most: int | None, since: int = 0, wanted: EventFilter = lambda event: True, until: str = "+"
+    ) -> list[AuditEvent]:
         """The newest events that are wanted, oldest first: at most so many, not from before `since`, in epoch
         milliseconds, and none behind the entry `until`."""
-        found: list[Event] = []
+        found: list[AuditEvent] = []
         seen = _Seen()
         while most is None or len(found) < most:
             page = await self._page(until, str(since), PAGE, backwards=True)
@@ -57,8 +57,8 @@ class SecurityEvents:
         return page[0][0] if page else "0-0"
 
     async def follow(
-        self, after: str, since: int = 0, wanted: Wanted = lambda event: True
-    ) -> AsyncIterator[Event | None]:
+        self, after: str, since: int = 0, wanted: EventFilter = lambda event: True
+    ) -> AsyncIterator[AuditEvent | None]:
         """Events that are wanted as they come, for ever: behind the entry `after`, and not from before `since`, in
         epoch milliseconds. None whenever there is nothing more at present."""
         seen = _Seen()
@@ -74,7 +74,7 @@ class SecurityEvents:
 
     async def _page(
         self, first: str, last: str, most: int, *, backwards: bool = False
-    ) -> list[tuple[str, Event | None]]:
+    ) -> list[tuple[str, AuditEvent | None]]:
         """The entries from one id to the other, at most so many; fewer only at the end."""
         reply = await self._scripts.run(
             "read_events", keys.SECURITY_EVENTS, first=first, last=last, most=most, backwards=int(backwards)
@@ -92,7 +92,7 @@ class _Seen:
         self._order: deque[str] = deque()
         self._ids: set[str] = set()
 
-    def is_new(self, event: Event) -> bool:
+    def is_new(self, event: AuditEvent) -> bool:
         """Whether the event was not read before."""
         if event.id in self._ids:
             return False
@@ -108,7 +108,7 @@ def _place(entry: str) -> tuple[int, int]:
     return int(at), int(number)
 
 
-def _event(stream: Stream, row: list[bytes]) -> Event | None:
+def _event(stream: EventStream, row: list[bytes]) -> AuditEvent | None:
     """An entry of a stream, as fields and values by turns."""
     fields = dict(zip(row[::2], row[1::2], strict=True))
     return unpacked(stream, fields[b"at"], fields[b"event"]) if fields.keys() >= {b"at", b"event"} else None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from store import keys
 from store.accounts.people import Credentials, credentials_of
-from store.crypto.seal import Kind, Sealer, Token, new_id
+from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import DEVICE, MAIL_DEVICE, MAIL_DEVICES, SIGN_IN_DEVICE, SIGN_IN_DEVICES, Group
 from store.refused import SignedOut
@@ -39,7 +39,7 @@ class Devices:
 
     def open(self, cookie: str | None) -> Device | None:
         """The device of a cookie, or None for anything that is none of ours."""
-        token = self._sealer.open(Kind.DEVICE, cookie) if cookie else None
+        token = self._sealer.open(TokenKind.DEVICE, cookie) if cookie else None
         return Device(token.user, token.id, *token.client.split(" ")) if token else None
 
     def seal(self, before: Device | None, user: str, session_epoch: str, now: int) -> str:
@@ -47,7 +47,7 @@ class Devices:
         and its windows."""
         same = before is not None and before.user == user
         device = before.id if before is not None and same else new_id()
-        return self._sealer.seal(Token(Kind.DEVICE, user, f"{session_epoch} {now}", device, 0))
+        return self._sealer.seal(Token(TokenKind.DEVICE, user, f"{session_epoch} {now}", device, 0))
 
     async def renew(self, before: Device | None, user: str) -> str:
         """As `seal`, in the person's present epoch: for the browser that has just changed it. Raises SignedOut where

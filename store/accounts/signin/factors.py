@@ -11,10 +11,20 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.accounts.links import FIRST_FACTOR, Link
-from store.accounts.signin.passkeys import MOST, Answer, Party, Passkey, check_new, decode, encode, passkeys_of, renamed
+from store.accounts.signin.passkeys import (
+    MOST,
+    Passkey,
+    PasskeyResponse,
+    RelyingParty,
+    check_new,
+    decode,
+    encode,
+    passkeys_of,
+    renamed,
+)
 from store.accounts.signin.sessions import Session
 from store.accounts.signin.totp import TotpSecrets, new_recovery_codes, read_typed
-from store.crypto.seal import Kind, Sealer, Token, new_id
+from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
 from store.errors import StoreError, wrapped
 from store.lifetimes import CHALLENGE, PROOF, UNDO_LINK
@@ -96,11 +106,11 @@ class Challenges:
         """A challenge for a person (or for nobody yet), good for 5 minutes."""
         with wrapped():
             issued = epoch_ms(*await self._client.time())
-        return self._sealer.seal(Token(Kind.CHALLENGE, user, f"{purpose} {issued}", new_id(), 0))
+        return self._sealer.seal(Token(TokenKind.CHALLENGE, user, f"{purpose} {issued}", new_id(), 0))
 
     def open(self, user: str, purpose: str, text: str | None) -> Challenge:
         """The challenge. Raises Refused("access_denied") for one that was issued to another or for something else."""
-        token = self._sealer.open(Kind.CHALLENGE, text) if text else None
+        token = self._sealer.open(TokenKind.CHALLENGE, text) if text else None
         if token is None or token.user != user or not token.client.startswith(purpose + " "):
             raise Refused("access_denied", "That took too long. Try again.")
         assert text is not None
@@ -151,7 +161,7 @@ class OwnFactors:
         if reply.word != "ok":
             return reply, Added([], None)
         email = reply.text("undo")
-        sealed = self._sealer.seal(Token(Kind.UNDO, session.user, email, undo_id, FIRST_FACTOR)) if email else ""
+        sealed = self._sealer.seal(Token(TokenKind.UNDO, session.user, email, undo_id, FIRST_FACTOR)) if email else ""
         return reply, Added(codes if reply.number("begun") else [], Link(sealed, email) if email else None)
 
     async def of(self, session: Session) -> Factors:
@@ -218,13 +228,19 @@ class OwnFactors:
         return await self._challenges.issue(session.user, REGISTER)
 
     async def add_passkey(
-        self, session: Session, party: Party, challenge: str | None, answer: Answer, name: str, visitor: Visitor
+        self,
+        session: Session,
+        relying_party: RelyingParty,
+        challenge: str | None,
+        answer: PasskeyResponse,
+        name: str,
+        visitor: Visitor,
     ) -> Added:
         """Adds a passkey. Raises Refused("access_denied") for an answer that does not hold, Refused("invalid_request")
         where there is one too many, Refused("temporarily_unavailable") while too many answers are being checked,
         Refused("rate_limited") while too many of this person are."""
         opened = self._challenges.open(session.user, REGISTER, challenge)
-        made = await self._checks.run(session.user, check_new, party, opened.text, answer, name)
+        made = await self._checks.run(session.user, check_new, relying_party, opened.text, answer, name)
         reply, added = await self._add(
             "add_passkey",
             session,

@@ -17,7 +17,7 @@ STOPPED = (
 )
 
 
-class Told(NamedTuple):
+class GuessNotice(NamedTuple):
     """A notice to the person: somebody types wrong codes after the right password. `stopped`: no code
     counts until the password is changed."""
 
@@ -26,11 +26,11 @@ class Told(NamedTuple):
 
 
 class WrongCode(Refused):
-    """A code was wrong; `told` says what to mail to the person, where that is due."""
+    """A code was wrong; `notice` says what to mail to the person, where that is due."""
 
-    def __init__(self, text: str, told: Told | None = None) -> None:
+    def __init__(self, text: str, notice: GuessNotice | None = None) -> None:
         super().__init__("access_denied", text)
-        self.told = told
+        self.notice = notice
 
 
 def guessed_by(device: Device | None, user: str) -> dict[str, str | int]:
@@ -55,5 +55,5 @@ def refuse_guess(reply: Reply) -> None:
     if reply.word == "stopped":
         raise WrongCode(STOPPED)
     if reply.word == "wrong":
-        told = reply.text("told")
-        raise WrongCode(WRONG, Told(warned_of(reply), told == "stopped") if told else None)
+        notice = reply.text("told")
+        raise WrongCode(WRONG, GuessNotice(warned_of(reply), notice == "stopped") if notice else None)

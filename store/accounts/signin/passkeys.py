@@ -34,14 +34,14 @@ _ATTESTED, _EXTENDED = 0x40, 0x80  # flags, WebAuthn 6.1
 _TRANSPORTS = ("ble", "hybrid", "internal", "nfc", "smart-card", "usb")
 
 
-class Party(NamedTuple):
+class RelyingParty(NamedTuple):
     """Who asks for a passkey: its domain, to which the passkey is bound, and the origin of its pages."""
 
     rp_id: str
     origin: str
 
 
-class Answer(NamedTuple):
+class PasskeyResponse(NamedTuple):
     """What a browser says of a credential: `user` is the user id it was made for, where it says so; `sent` is the whole
     of it, bounded and parsed as JSON, otherwise unchecked."""
 
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
     sent: Mapping[str, Any]
 
 
-class Made(NamedTuple):
+class NewPasskey(NamedTuple):
     """A new passkey, as `add_passkey.lua` takes it."""
 
     credential: str
@@ -68,7 +68,7 @@ class Passkey(NamedTuple):
     transports: tuple[str, ...]
 
 
-def party_of(base_url: str) -> Party | None:
+def relying_party_of(base_url: str) -> RelyingParty | None:
     """The party that pages under this origin are; None where browsers offer no passkeys: the host is an address instead
     of a name, or without TLS one that is not this machine."""
     parts = urlsplit(base_url)
@@ -77,17 +77,17 @@ def party_of(base_url: str) -> Party | None:
         ip_address(host)
     except ValueError:
         local = host == "localhost" or host.endswith(".localhost")
-        return Party(host, base_url) if host and (parts.scheme == "https" or local) else None
+        return RelyingParty(host, base_url) if host and (parts.scheme == "https" or local) else None
     return None
 
 
 def options_for_new(
-    party: Party, product: str, user: str, email: str, name: str, challenge: str, present: Iterable[str]
+    relying_party: RelyingParty, product: str, user: str, email: str, name: str, challenge: str, present: Iterable[str]
 ) -> dict[str, Any]:
     """What a browser is asked to make: a passkey that it can offer before a name is typed, and that checks who holds
     it."""
     return {
-        "rp": {"id": party.rp_id, "name": product},
+        "rp": {"id": relying_party.rp_id, "name": product},
         "user": {"id": encode(bytes.fromhex(user)), "name": email, "displayName": name},
         "challenge": encode(challenge.encode()),
         "pubKeyCredParams": [{"type": "public-key", "alg": int(algorithm)} for algorithm in ALGORITHMS],
@@ -102,10 +102,10 @@ def options_for_new(
     }
 
 
-def options_for_use(party: Party, challenge: str, allowed: Iterable[str] = ()) -> dict[str, Any]:
+def options_for_use(relying_party: RelyingParty, challenge: str, allowed: Iterable[str] = ()) -> dict[str, Any]:
     """What a browser is asked to sign with: one of these credentials, or any that it has for this party."""
     return {
-        "rpId": party.rp_id,
+        "rpId": relying_party.rp_id,
         "challenge": encode(challenge.encode()),
         "timeout": CHALLENGE,
         "allowCredentials": _described(allowed),
@@ -113,7 +113,7 @@ def options_for_use(party: Party, challenge: str, allowed: Iterable[str] = ()) -
     }
 
 
-def read_answer(text: str) -> Answer:
+def read_answer(text: str) -> PasskeyResponse:
     """Which credential answers. Raises Refused("access_denied") for what is no answer of a browser."""
     if len(text) > MOST_ANSWER:
         raise _refused()
@@ -134,10 +134,10 @@ def read_answer(text: str) -> Answer:
             raise ValueError("the page stood in another one")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _refused() from None
-    return Answer(credential, user, sent)
+    return PasskeyResponse(credential, user, sent)
 
 
-def check_new(party: Party, challenge: str, answer: Answer, name: str) -> Made:
+def check_new(relying_party: RelyingParty, challenge: str, answer: PasskeyResponse, name: str) -> NewPasskey:
     """WebAuthn 7.1. The attestation statement is passed over: none was asked for, and certificates of a stranger
     would have to be parsed to learn from it who made the device. Raises Refused("access_denied")."""
     try:
@@ -154,8 +154,8 @@ def check_new(party: Party, challenge: str, answer: Answer, name: str) -> Made:
                 },
             },
             expected_challenge=challenge.encode(),
-            expected_rp_id=party.rp_id,
-            expected_origin=party.origin,
+            expected_rp_id=relying_party.rp_id,
+            expected_origin=relying_party.origin,
             require_user_verification=True,
             supported_pub_key_algs=ALGORITHMS,
         )
@@ -168,10 +168,10 @@ def check_new(party: Party, challenge: str, answer: Answer, name: str) -> Made:
     if encode(made.credential_id) != answer.credential or len(made.credential_public_key) > _MOST_KEY:
         raise _refused()
     facts = msgpack.packb([made.credential_public_key, name, transports])
-    return Made(answer.credential, facts, made.sign_count)
+    return NewPasskey(answer.credential, facts, made.sign_count)
 
 
-def check_use(party: Party, challenge: str, answer: Answer, facts: bytes) -> int:
+def check_use(relying_party: RelyingParty, challenge: str, answer: PasskeyResponse, facts: bytes) -> int:
     """WebAuthn 7.2; the counter, which this returns, is held against the one before in the store. Raises
     Refused("access_denied")."""
     public_key, _, _ = msgpack.unpackb(facts)
@@ -191,8 +191,8 @@ def check_use(party: Party, challenge: str, answer: Answer, facts: bytes) -> int
                 },
             },
             expected_challenge=challenge.encode(),
-            expected_rp_id=party.rp_id,
-            expected_origin=party.origin,
+            expected_rp_id=relying_party.rp_id,
+            expected_origin=relying_party.origin,
             credential_public_key=public_key,
             credential_current_sign_count=0,
             require_user_verification=True,

@@ -9,35 +9,35 @@ from store import keys
 from store.accounts.people import Credentials, People
 from store.accounts.signin.devices import Devices
 from store.accounts.signin.factors import Challenges, OwnFactors
-from store.accounts.signin.guesses import Told, WrongCode, guessed_by, refuse_guess
-from store.accounts.signin.passkeys import Answer, Party, check_use
+from store.accounts.signin.guesses import GuessNotice, WrongCode, guessed_by, refuse_guess
+from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, check_use
 from store.accounts.signin.sessions import Session, Sessions
 from store.accounts.signin.totp import TotpSecrets, read_typed
 from store.crypto.seal import new_id
 from store.engine.scripts import Scripts
 from store.errors import StoreError
 from store.lifetimes import CHALLENGE, OWN_PASSKEY, OWN_PASSWORD, PROOF
-from store.limits import OWN_LIMITS, Limits, own_windows
+from store.limits import OWN_LIMITS, RateLimits, own_windows
 from store.refused import Refused, SignedOut, let_in, refuse_signed_out
 from store.results import Visitor
 from store.threads import SharedThreads
 
-CONFIRM = "confirm"
+REAUTH = "confirm"
 _PASSKEY = "That passkey could not be used here. Try again."
 
 
-class NotShown(Exception):
-    """What was shown is not right: the `part` of the form, `email`, `password`, `code` or `passkey`; `told` says what
+class ReauthFailed(Exception):
+    """What was shown is not right: the `part` of the form, `email`, `password`, `code` or `passkey`; `notice` says what
     to mail to the person, where that is due."""
 
-    def __init__(self, part: str, text: str, told: Told | None = None) -> None:
+    def __init__(self, part: str, text: str, notice: GuessNotice | None = None) -> None:
         super().__init__(part)
         self.part = part
         self.text = text
-        self.told = told
+        self.notice = notice
 
 
-class Confirming:
+class Reauth:
     """Each method raises SignedOut. What was shown is noted in the session: with a second step it is good for one
     change within 10 minutes. A session that is `moved` gets another id: its cookie from before is worthless."""
 
@@ -49,7 +49,7 @@ class Confirming:
         factors: OwnFactors,
         secrets: TotpSecrets,
         challenges: Challenges,
-        limits: Limits,
+        limits: RateLimits,
         checks: SharedThreads,
         devices: Devices,
     ) -> None:
@@ -63,7 +63,7 @@ class Confirming:
         self._limits = limits
         self._checks = checks
 
-    async def challenge(self, session: Session, purpose: str = CONFIRM) -> tuple[str, list[str]]:
+    async def challenge(self, session: Session, purpose: str = REAUTH) -> tuple[str, list[str]]:
         """A challenge for a passkey, and the passkeys of the person that may answer it."""
         factors = await self._factors.of(session)
         challenge = await self._challenges.issue(session.user, purpose)
@@ -84,11 +84,11 @@ class Confirming:
     ) -> str:
         """The cookie of the session from now on, for the password and, where the person has a second step, a code of
         the authenticator app or a recovery code; whoever began the session with the last recovery code has none left,
-        and for 10 minutes needs none. Raises NotShown, Refused("rate_limited"), HasherBusy."""
+        and for 10 minutes needs none. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
         factors = await self._factors.of(session)
         credentials = await self.check_password(session, factors.email, password, visitor)
         if credentials is None:
-            raise NotShown("password", "The password is not right.")
+            raise ReauthFailed("password", "The password is not right.")
         secret = self._secrets.open(session.user, factors.secret) if factors.secret else None
         typed = read_typed(code, secret, factors.now)
         after = Session(session.user, new_id()) if moved else session
@@ -112,18 +112,18 @@ class Confirming:
         try:
             refuse_guess(reply)
         except WrongCode as wrong:
-            raise NotShown("code", wrong.description, wrong.told) from None
+            raise ReauthFailed("code", wrong.description, wrong.notice) from None
         return self._sessions.seal(Session(session.user, reply.text("session_id")))
 
     async def with_passkey(
         self,
         session: Session,
-        party: Party,
+        relying_party: RelyingParty,
         challenge: str | None,
-        answer: Answer,
+        answer: PasskeyResponse,
         visitor: Visitor,
         *,
-        purpose: str = CONFIRM,
+        purpose: str = REAUTH,
         moved: bool = True,
     ) -> str:
         """The cookie of the session from now on, for the answer of a passkey, which checked who holds it. Raises
@@ -141,17 +141,19 @@ class Confirming:
         if found.word == "rate_limited":
             let_in(OWN_PASSWORD, found)
         if found.word == "unknown" or answer.user not in (None, session.user):
-            raise NotShown("passkey", _PASSKEY)
+            raise ReauthFailed("passkey", _PASSKEY)
         try:
             opened = self._challenges.open(session.user, purpose, challenge)
-            count = await self._checks.run(session.user, check_use, party, opened.text, answer, found.raw("facts"))
+            count = await self._checks.run(
+                session.user, check_use, relying_party, opened.text, answer, found.raw("facts")
+            )
         except Refused as refusal:
             if refusal.code != "access_denied":
                 with suppress(StoreError):
                     await self._limits.give_back(self._limits.of_session(session.user, session.session_id))
                 raise
             self._sessions.security.note("passkey_refused", person=session.user, detail="answer")
-            raise NotShown("passkey", refusal.description) from None
+            raise ReauthFailed("passkey", refusal.description) from None
         after = Session(session.user, new_id()) if moved else session
         reply = await self._scripts.run(
             "prove_with_passkey",
@@ -176,7 +178,7 @@ class Confirming:
         if reply.word == "rate_limited":
             let_in(OWN_PASSKEY, reply)
         if reply.word != "ok":
-            raise NotShown("passkey", _PASSKEY)
+            raise ReauthFailed("passkey", _PASSKEY)
         return self._sessions.seal(after)
 
 

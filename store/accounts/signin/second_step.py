@@ -9,10 +9,10 @@ from store.accounts.people import NOBODY
 from store.accounts.signin.devices import Device
 from store.accounts.signin.factors import Challenges
 from store.accounts.signin.guesses import guessed_by, refuse_guess
-from store.accounts.signin.passkeys import Answer, Party, check_use, credentials_of
+from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, check_use, credentials_of
 from store.accounts.signin.sessions import Session, Sessions, SignedIn
 from store.accounts.signin.totp import TotpSecrets, read_typed
-from store.crypto.seal import Kind, Sealer, new_id
+from store.crypto.seal import Sealer, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import CHALLENGE, SECOND_STEP
 from store.refused import Refused, SignedOut
@@ -40,7 +40,7 @@ class Half(NamedTuple):
         return since <= int(device.session_epoch) <= int(self.session_epoch)
 
 
-class Asked(NamedTuple):
+class SecondStepOptions(NamedTuple):
     """What the second step can be: a code of the authenticator app, sealed `secret`; one of these passkeys."""
 
     now: int
@@ -70,10 +70,10 @@ class SecondStep:
 
     def open(self, text: str | None) -> Half | None:
         """The sign-in that a sealed text stands for, or None for anything that is none of ours. No I/O."""
-        token = self._sealer.open(Kind.SECOND_STEP, text) if text else None
+        token = self._sealer.open(TokenKind.SECOND_STEP, text) if text else None
         return Half(token.user, *token.client.split(" ")) if token else None
 
-    async def asked(self, half: Half) -> Asked:
+    async def options(self, half: Half) -> SecondStepOptions:
         """What the person may answer with."""
         reply = await self._scripts.run(
             "read_second_step",
@@ -83,14 +83,16 @@ class SecondStep:
             lasts=SECOND_STEP,
         )
         _refuse_over(reply)
-        return Asked(reply.number("now"), reply.raw("secret") or None, credentials_of(reply.rows("credentials")))
+        return SecondStepOptions(
+            reply.number("now"), reply.raw("secret") or None, credentials_of(reply.rows("credentials"))
+        )
 
     async def with_code(self, half: Half, code: str, visitor: Visitor, device: Device | None = None) -> SignedIn:
         """A new session, for a code of the app or a recovery code. Raises WrongCode for a wrong or used one, and where
         no code counts any more; Refused("rate_limited") during a pause."""
-        asked = await self.asked(half)
-        secret = self._secrets.open(half.user, asked.secret) if asked.secret else None
-        typed = read_typed(code, secret, asked.now)
+        options = await self.options(half)
+        secret = self._secrets.open(half.user, options.secret) if options.secret else None
+        typed = read_typed(code, secret, options.now)
         session = Session(half.user, new_id())
         reply = await self._scripts.run(
             "finish_with_code",
@@ -99,7 +101,7 @@ class SecondStep:
             session_epoch=half.session_epoch,
             at=half.at,
             lasts=SECOND_STEP,
-            secret=asked.secret or b"",
+            secret=options.secret or b"",
             step=typed.step,
             digest=typed.digest,
             **guessed_by(device, half.user),
@@ -119,9 +121,9 @@ class SecondStep:
     async def with_passkey(
         self,
         half: Half | None,
-        party: Party,
+        relying_party: RelyingParty,
         challenge: str | None,
-        answer: Answer,
+        answer: PasskeyResponse,
         visitor: Visitor,
         device: Device | None = None,
     ) -> SignedIn:
@@ -133,12 +135,12 @@ class SecondStep:
         if user is None or (answer.user is not None and answer.user != user):
             raise Refused("access_denied", _PASSKEY)
         if half:
-            await self.asked(half)
+            await self.options(half)
         found = await self._scripts.run("read_passkey", keys.person(user), credential=answer.credential)
         if found.word == "unknown":
             raise Refused("access_denied", _PASSKEY)
         try:
-            count = await self._checks.run(user, check_use, party, opened.text, answer, found.raw("facts"))
+            count = await self._checks.run(user, check_use, relying_party, opened.text, answer, found.raw("facts"))
         except Refused as refusal:
             if refusal.code == "access_denied":
                 self._sessions.security.note("passkey_refused", person=user, detail="answer")

@@ -11,7 +11,7 @@ from store.accounts.people import Credentials
 from store.accounts.signin.devices import Device, Devices
 from store.bounds import Bounds
 from store.crypto.passwords import PasswordHasher
-from store.crypto.seal import Kind, Sealer, Token, new_id
+from store.crypto.seal import Sealer, Token, TokenKind, new_id
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import MISTYPED, PROOF
 from store.refused import Refused, SignedOut, refuse_signed_out, refuse_unproved
@@ -109,12 +109,12 @@ class Sessions:
 
     def open(self, cookie: str) -> Session | None:
         """The session a cookie names, or None for anything that is not one of ours. No I/O."""
-        token = self._sealer.open(Kind.SESSION, cookie)
+        token = self._sealer.open(TokenKind.SESSION, cookie)
         return Session(token.user, token.id) if token else None
 
     def seal(self, session: Session) -> str:
         """The cookie of a session."""
-        return self._sealer.seal(Token(Kind.SESSION, session.user, "", session.session_id, 0))
+        return self._sealer.seal(Token(TokenKind.SESSION, session.user, "", session.session_id, 0))
 
     def signed_in(self, session: Session, reply: Reply, session_epoch: str, before: Device | None) -> SignedIn:
         """The sign-in in the answer of a script that made its session; `before`: the browser was known already."""
@@ -146,7 +146,7 @@ class Sessions:
             raise SignedOut
         if reply.word == "second_step":
             born = f"{credentials.session_epoch} {reply.number('at')} {reply.text('devices_since')}"
-            raise SecondStepNeeded(self._sealer.seal(Token(Kind.SECOND_STEP, credentials.user, born, new_id(), 0)))
+            raise SecondStepNeeded(self._sealer.seal(Token(TokenKind.SECOND_STEP, credentials.user, born, new_id(), 0)))
         return self.signed_in(session, reply, credentials.session_epoch, device)
 
     async def end(self, session: Session, visitor: Visitor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from store.accounts.people import People
 from store.accounts.signin.devices import Devices
 from store.accounts.signin.sessions import Sessions, SignedIn
-from store.limits import Limits
+from store.limits import RateLimits
 from store.refused import SignedOut
 from store.results import Visitor
 
@@ -13,7 +13,7 @@ from store.results import Visitor
 class SignIn:
     """Sign-in by password, with the places that are kept for known browsers."""
 
-    def __init__(self, limits: Limits, people: People, sessions: Sessions, devices: Devices) -> None:
+    def __init__(self, limits: RateLimits, people: People, sessions: Sessions, devices: Devices) -> None:
         self._limits = limits
         self._people = people
         self._sessions = sessions

@@ -26,7 +26,7 @@ _MOST_TYPED = 100  # characters of a code, with spaces and hyphens
 _RECOVERY = re.compile(r"[a-z2-7]{16}")
 
 
-class Typed(NamedTuple):
+class TypedCode(NamedTuple):
     """What a person typed as a code, as scripts take it: the time step of the secret whose code it is, or the digest of
     a recovery code; both empty for anything else."""
 
@@ -59,15 +59,15 @@ def step_of(secret: bytes, code: str, now: int) -> int | None:
     return found
 
 
-def read_typed(text: str, secret: bytes | None, now: int) -> Typed:
+def read_typed(text: str, secret: bytes | None, now: int) -> TypedCode:
     """What a person typed, spaces and hyphens in any place: six digits of the app, or a recovery code."""
     if len(text) > _MOST_TYPED:
-        return Typed()
+        return TypedCode()
     plain = re.sub(r"[\s-]", "", text).lower()
     if secret is not None and _CODE.fullmatch(plain):
         step = step_of(secret, plain, now)
-        return Typed(step="" if step is None else str(step))
-    return Typed(digest=_digest(plain)) if _RECOVERY.fullmatch(plain) else Typed()
+        return TypedCode(step="" if step is None else str(step))
+    return TypedCode(digest=_digest(plain)) if _RECOVERY.fullmatch(plain) else TypedCode()
 
 
 def key_uri(secret: bytes, issuer: str, account: str) -> str:

@@ -12,7 +12,7 @@ from tornado.httpclient import HTTPResponse
 from handlers.account.connected_apps import HomeHandler
 from handlers.account.reauth_forms import check_posts
 from handlers.core.page import PageHandler
-from handlers.core.person_posts import ACTIVITY, OWNER, PERSON, Confirm, PersonPost
+from handlers.core.person_posts import ACTIVITY, OWNER, PERSON, PersonPost, ReauthRule
 from handlers.core.policy import OPEN, PAGE, Policy
 from handlers.core.route import Route, WrongRoute
 from handlers.routes import POSTS, ROUTES
@@ -154,7 +154,7 @@ async def sends(browser: Browser, victim: Victim, route: str, more: Fields) -> H
 
 
 def test_the_walk_passes_every_form_that_takes_more_than_the_session() -> None:
-    assert set(FORMS) == {name for name, post in POSTS.items() if post.confirm is not Confirm.NONE}
+    assert set(FORMS) == {name for name, post in POSTS.items() if post.reauth is not ReauthRule.NONE}
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ async def test_every_form_that_takes_a_wrong_code_tells_the_person(post: Post) -
     assert took >= {
         "account-email",
         "developer-app",
-        *(route for route in FORMS if POSTS[route].confirm is Confirm.THERE),
+        *(route for route in FORMS if POSTS[route].reauth is ReauthRule.THERE),
     }
 
 
@@ -261,7 +261,7 @@ async def test_the_person_does_it_and_is_told_as_the_table_says(post: Post, rout
         pytest.param(
             PageHandler,
             PAGE,
-            PersonPost("make a secret", Confirm.RECENT),
+            PersonPost("make a secret", ReauthRule.RECENT),
             "asks for none",
             id="a handler that asks for no confirmation",
         ),
@@ -296,4 +296,4 @@ def test_no_secret_is_kept_while_a_person_confirms() -> None:
     for post in POSTS.values():
         for name in ("password", "current_password", "new_password", "confirm_password", "code", "credential", "_xsrf"):
             assert not post.kept(name)
-        assert post.confirm is Confirm.RECENT or not post.excused
+        assert post.reauth is ReauthRule.RECENT or not post.excused

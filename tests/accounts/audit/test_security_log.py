@@ -15,7 +15,7 @@ from cli.commands_parser import build_parser
 from handlers.core.security_context import SecurityLine
 from store import keys
 from store.accounts.audit import security_log
-from store.accounts.audit.logged_event import Event
+from store.accounts.audit.logged_event import AuditEvent
 from store.errors import StoreUnavailable
 from store.lifetimes import RENAME
 from store.refused import Refused
@@ -100,7 +100,7 @@ def test_the_page_has_every_event() -> None:
 
 @pytest.mark.gen_test
 async def test_what_happens_is_in_the_log_with_person_address_and_result(service: Service) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     service.store.security.tell = told.append
     browser = service.browser()
     await browser.sign_in(EMAIL, "a wrong password")
@@ -142,7 +142,7 @@ async def test_what_happens_is_in_the_log_with_person_address_and_result(service
 async def test_what_is_refused_is_in_the_log(service: Service) -> None:
     browser = await service.signed_in()
     tokens = await service.tokens(browser=browser, scope="profile")
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     service.store.security.tell = told.append
     headers = {"Authorization": f"Bearer {tokens['access_token']}"}
     assert (await send(f"{service.base_url}/api/v1/data/notes/n1", headers=headers)).code == 403
@@ -161,14 +161,14 @@ async def test_what_is_refused_is_in_the_log(service: Service) -> None:
 @pytest.mark.gen_test
 async def test_factors_confirmations_and_the_operators_acts_are_in_the_log(memory_store: Store) -> None:
     world, store = await World.make(memory_store), memory_store
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     store.security.tell = told.append
     app = await App.add(world)
     half = await half_of(world)
     assert await outcome(store.second_step.with_code(half, "000000", VISITOR)) == "access_denied"
     await store.second_step.with_code(half, await app.code(), VISITOR)
-    assert await outcome(store.confirming.with_password(world.session, "not this one", "", VISITOR)) == "password"
-    assert await outcome(store.confirming.with_password(world.session, PASSWORD, "000000", VISITOR)) == "code"
+    assert await outcome(store.reauth.with_password(world.session, "not this one", "", VISITOR)) == "password"
+    assert await outcome(store.reauth.with_password(world.session, PASSWORD, "000000", VISITOR)) == "code"
     assert await outcome(store.factors.disable_totp(world.session, VISITOR)) == "unproved"
     device = await add_passkey(world)
     for lie in ({"signature": b"0"}, {"credential": "AAAA"}):
@@ -232,7 +232,7 @@ async def test_what_was_typed_as_an_address_is_nowhere_in_clear(
 
 @pytest.mark.gen_test
 async def test_a_line_steers_no_terminal_and_has_its_fields(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     memory_store.security.note("sign_in_refused", address="192.0.2.1\n", agent='A "browser" \x1b[2J', detail="unknown")
     (event,) = told
@@ -301,7 +301,7 @@ async def test_a_trail_of_the_release_before_is_shown_and_kept_apart(store: Stor
 
 @pytest.mark.gen_test
 async def test_a_flood_of_refusals_is_two_events(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for _ in range(30):
         for address in ("192.0.2.1", "192.0.2.2"):
@@ -314,7 +314,7 @@ async def test_a_flood_of_refusals_is_two_events(memory_store: Store) -> None:
 
 @pytest.mark.gen_test
 async def test_what_a_person_repeats_is_four_events_and_hides_nothing(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     apart = ("signed_up", "sign_in_refused", "code_replayed", "factors_reset_by_operator")
     for number in range(5):
@@ -331,7 +331,7 @@ async def test_what_a_person_repeats_is_four_events_and_hides_nothing(memory_sto
 
 @pytest.mark.gen_test
 async def test_a_full_window_of_networks_and_a_pause_of_codes_are_named(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     with contextlib.suppress(Refused):
         while True:

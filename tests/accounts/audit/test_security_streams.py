@@ -16,7 +16,7 @@ from cli.commands import audit
 from handlers.core.client_address import window_address
 from store import keys
 from store.accounts.audit import security_log, security_reading
-from store.accounts.audit.logged_event import Event
+from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_log import Origin
 from store.engine.script_source import own_scripts
 from store.lifetimes import DAY
@@ -95,7 +95,7 @@ async def test_whatever_a_command_causes_is_kept_with_the_operators_acts(memory_
 
 @pytest.mark.gen_test
 async def test_a_flood_of_refusals_from_everywhere_is_a_bounded_number_of_events(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(5000):
         address = f"10.1.{number // 250}.{number % 250}"
@@ -108,7 +108,7 @@ async def test_a_flood_of_refusals_from_everywhere_is_a_bounded_number_of_events
 
 @pytest.mark.gen_test
 async def test_addresses_of_one_network_are_one_cause(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(50):
         address = f"2001:db8::{number:x}"
@@ -120,7 +120,7 @@ async def test_addresses_of_one_network_are_one_cause(memory_store: Store) -> No
 
 @pytest.mark.gen_test
 async def test_a_person_cannot_repeat_sensitive_events_without_end(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(40):
         for person in (PERSON, PERSON[::-1]):
@@ -140,7 +140,7 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
     streams: Counter[str] = Counter()
     log, now = memory_store.security, 1000.0
 
-    def tell(event: Event) -> None:
+    def tell(event: AuditEvent) -> None:
         told[event.event] += 1
         total[event.event] += event.count
         streams[event.stream] += 1
@@ -178,7 +178,7 @@ async def test_a_sign_in_from_another_place_and_a_replay_of_another_app_are_told
     for name in ("signed_in", "signed_in_by_passkey", "second_step_asked", "confirmed", "refresh_replayed"):
         for _ in range(100):
             log.note(name, person=PERSON, client="app", address="192.0.2.1", agent="Firefox on Linux")
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     log.tell = told.append
     for address, agent in (("198.51.100.7", "Firefox on Linux"), ("192.0.2.1", "curl")):
         log.note("signed_in", person=PERSON, address=address, agent=agent)
@@ -192,7 +192,7 @@ async def test_a_sign_in_from_another_place_and_a_replay_of_another_app_are_told
 
 @pytest.mark.gen_test
 async def test_whoever_fills_the_table_of_acts_ends_the_oldest_counts_and_loses_none(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     log = memory_store.security
     for _ in range(10):
         log.note("signed_out", person=PERSON)
@@ -221,7 +221,7 @@ async def test_the_metrics_count_repetitions_at_once(memory_store: Store) -> Non
 
 @pytest.mark.gen_test
 async def test_refusals_beyond_ten_causes_of_a_person_name_the_person_alone(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(3 * 20):
         memory_store.security.note("scope_refused", person=PERSON, client=f"app-{number % 20}", detail=f"s{number % 3}")
@@ -241,7 +241,7 @@ async def test_refusals_beyond_ten_causes_of_a_person_name_the_person_alone(memo
 
 @pytest.mark.gen_test
 async def test_refused_calls_of_any_number_of_people_are_a_bounded_number_of_events(memory_store: Store) -> None:
-    told: list[Event] = []
+    told: list[AuditEvent] = []
     memory_store.security.tell = told.append
     for number in range(security_log.MOST_ACTS + 500):
         memory_store.security.note("scope_refused", person=f"{number:032x}", client="app", detail="read_document")
@@ -313,8 +313,8 @@ async def test_followers_have_each_event_of_two_writers_once_and_in_order(
                 await store.security.flush()
         await store.security.flush()
 
-    async def follow() -> list[Event]:
-        found: list[Event] = []
+    async def follow() -> list[AuditEvent]:
+        found: list[AuditEvent] = []
         async with aclosing(reader.security_events.follow("0-0")) as following:
             async for one in following:
                 if one is not None:
@@ -389,7 +389,7 @@ async def test_a_quiet_stream_keeps_no_event_longer_than_90_days(clock: FakeCloc
     assert await names(memory_store) == ["key_retired_by_operator", "signed_in"]
 
 
-async def until_pause(following: AsyncIterator[Event | None]) -> AsyncIterator[Event]:
+async def until_pause(following: AsyncIterator[AuditEvent | None]) -> AsyncIterator[AuditEvent]:
     """What a follower has at present."""
     async for one in following:
         if one is None:

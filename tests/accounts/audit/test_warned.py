@@ -74,7 +74,7 @@ async def test_so_is_each_sign_in_factor_and_wrong_code(post: Post, clock: FakeC
     thief = await Person.arrive(post.service)
     await moves(post, thief.browser)
     await thief.add_app()
-    await thief.confirm(await thief.code())
+    await thief.reauth(await thief.code())
     page = await thief.browser.get(SECURITY)
     await thief.browser.submit(page, f"{SECURITY}/recovery")
     page = await thief.browser.get(SECURITY)

@@ -22,7 +22,7 @@ from outbound.mail.mailer import (
     MOST_ALIKE,
     MOST_NOTICES,
     MOST_OTHERS,
-    Letter,
+    Mail,
     SmtpServer,
     Spool,
     Undelivered,
@@ -33,7 +33,7 @@ from runtime.wiring import open_mailer
 from settings.declared import Settings
 from settings.types import SettingsError
 from tests.engine.keys.test_check_store import certificate
-from tests.support.browser.mailbox import LETTER, Kept, Mailbox, login, mailer, tls, until
+from tests.support.browser.mailbox import MAIL, Kept, Mailbox, login, mailer, tls, until
 from tests.support.lists.offenders import each
 
 PASSWORD = "pass:w/rd@1"
@@ -59,7 +59,7 @@ def mailbox(io_loop: IOLoop, options: dict[str, Any]) -> Iterator[Mailbox]:
 @pytest.mark.gen_test
 async def test_a_mail_arrives_as_it_was_written(mailbox: Mailbox) -> None:
     sender = mailer(SmtpServer(mailbox.url))
-    sender.post(replace(LETTER, text="Grüße, öffne das:\n\n" + "https://id.example/reset?link=" + "x" * 400 + "\n"))
+    sender.post(replace(MAIL, text="Grüße, öffne das:\n\n" + "https://id.example/reset?link=" + "x" * 400 + "\n"))
     found = await mailbox.mail()
     assert found["To"] == "ada@example.com"
     assert found["From"].addresses[0].addr_spec == "noreply@id.example"
@@ -77,11 +77,11 @@ async def test_a_mail_arrives_as_it_was_written(mailbox: Mailbox) -> None:
 @pytest.mark.gen_test
 @pytest.mark.parametrize("mail", ["x", "\u00fc"], ids=["ascii", "beyond"])
 @pytest.mark.parametrize("length", [990, 998, 999, 5000])
-async def test_a_line_longer_than_mail_servers_take_arrives_whole(mailbox: Mailbox, letter: str, length: int) -> None:
+async def test_a_line_longer_than_mail_servers_take_arrives_whole(mailbox: Mailbox, mail: str, length: int) -> None:
     """RFC 5321 4.5.3.1.6: 1,000 octets with its end."""
-    line = letter * length
+    line = mail * length
     sender = mailer(SmtpServer(mailbox.url))
-    sender.post(replace(LETTER, text=f"One:\n\n{line}\n"))
+    sender.post(replace(MAIL, text=f"One:\n\n{line}\n"))
     found = await mailbox.mail()
     assert line in found.get_content()
     assert max(map(len, mailbox.raw[0].split(b"\r\n"))) <= 998
@@ -99,7 +99,7 @@ async def test_a_line_longer_than_mail_servers_take_arrives_whole(mailbox: Mailb
 async def test_a_temporary_failure_is_tried_again(mailbox: Mailbox, answers: list[str], tries: int) -> None:
     mailbox.answers = answers
     sender = mailer(SmtpServer(mailbox.url))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await mailbox.mail()
     assert mailbox.attempts == tries
     await sender.close(1)
@@ -119,7 +119,7 @@ async def test_what_is_not_sent_is_one_line_that_names_nobody(
 ) -> None:
     mailbox.answers = answers
     sender = mailer(SmtpServer(mailbox.url))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await until(lambda: caplog.messages)
     assert caplog.messages == [f"mail reset not sent: {reason}"]
     assert mailbox.attempts == tries
@@ -131,7 +131,7 @@ async def test_what_is_not_sent_is_one_line_that_names_nobody(
 async def test_a_server_that_breaks_off_is_tried_again(mailbox: Mailbox) -> None:
     mailbox.break_off = 2
     sender = mailer(SmtpServer(mailbox.url))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await mailbox.mail()
     assert mailbox.attempts == 3
     await sender.close(1)
@@ -141,7 +141,7 @@ async def test_a_server_that_breaks_off_is_tried_again(mailbox: Mailbox) -> None
 async def test_a_mail_that_was_taken_is_not_sent_again_whatever_follows(mailbox: Mailbox) -> None:
     mailbox.clings = True
     sender = mailer(SmtpServer(mailbox.url))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await until(lambda: not sender._tasks)
     assert len(mailbox.mails) == 1
     await sender.close(1)
@@ -154,7 +154,7 @@ async def test_a_server_that_is_away_is_tried_again_and_then_given_up(
     sender = mailer(SmtpServer(mailbox.url))
     assert mailbox._server is not None
     mailbox._server.close()
-    sender.post(LETTER)
+    sender.post(MAIL)
     await until(lambda: caplog.messages)
     assert caplog.messages == ["mail reset not sent: SMTPConnectError"]
     await sender.close(1)
@@ -166,7 +166,7 @@ async def test_a_server_that_hangs_is_given_up_and_holds_nothing_up(
 ) -> None:
     mailbox.hang = asyncio.Event()
     sender = mailer(SmtpServer(mailbox.url, timeout=0.1), retries=())
-    sender.post(LETTER)  # returns at once
+    sender.post(MAIL)  # returns at once
     await until(lambda: caplog.messages)
     assert caplog.messages == ["mail reset not sent: SMTPReadTimeoutError"]
     await sender.close(1)
@@ -178,13 +178,13 @@ async def test_the_end_waits_for_what_is_on_its_way_but_not_for_ever(
 ) -> None:
     sender = mailer(SmtpServer(mailbox.url), retries=(3600.0,))
     mailbox.answers = ["451 try later"]
-    sender.post(LETTER)
+    sender.post(MAIL)
     await until(lambda: mailbox.attempts == 1)
     await sender.close(10)  # what waits for its next try gets it now
     assert len(mailbox.mails) == 1
     mailbox.hang = asyncio.Event()
     late = mailer(SmtpServer(mailbox.url))
-    late.post(LETTER)
+    late.post(MAIL)
     await until(lambda: mailbox.attempts == 3)
     await late.close(0.05)
     assert caplog.messages == ["1 mails were not sent before the end"]
@@ -203,7 +203,7 @@ async def test_a_try_that_was_under_way_at_the_end_was_not_the_last() -> None:
                 raise Undelivered("451", temporary=True)
 
     sender = mailer(Late(), retries=(3600.0,))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await until(lambda: tries)
     closed = asyncio.ensure_future(sender.close(10))
     await asyncio.sleep(0)
@@ -218,7 +218,7 @@ async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: py
     kept = Kept()
     sender = mailer(kept)
     for _ in range(5):
-        sender.post(LETTER)
+        sender.post(MAIL)
     await sender.close(1)
     assert len(kept.mails) == 3
     assert caplog.messages == ["mail reset dropped: 3 wait already"] * 2
@@ -232,7 +232,7 @@ async def test_mails_of_one_kind_by_one_account_fill_few_places_and_keep_out_no_
     sender = mailer(kept)
     outcomes: list[str] = []
     sender.watch = lambda what, outcome: outcomes.append(outcome)
-    notice = replace(LETTER, payer=LETTER.to)
+    notice = replace(MAIL, payer=MAIL.to)
     others = (
         replace(notice, link=True),
         replace(notice, link=True, undo=True, what="second_step"),
@@ -265,15 +265,15 @@ async def test_notices_of_many_accounts_leave_places_for_mails_with_links() -> N
 
     sender = mailer(Slow())
     for number in range(MOST_NOTICES + 10):
-        sender.post(replace(LETTER, subject="A notice", to=f"{number}@example.com"))
+        sender.post(replace(MAIL, subject="A notice", to=f"{number}@example.com"))
     assert sender.queue == MOST_NOTICES
-    sender.post(replace(LETTER, link=True))
+    sender.post(replace(MAIL, link=True))
     await until(lambda: sent)
-    assert [mail["Subject"] for mail in sent] == [LETTER.subject]
+    assert [mail["Subject"] for mail in sent] == [MAIL.subject]
     for number in range(MOST_OTHERS):
-        sender.post(replace(LETTER, subject="A notice", link=True, to=f"{number}@example.com"))
+        sender.post(replace(MAIL, subject="A notice", link=True, to=f"{number}@example.com"))
     assert sender.queue == MOST_OTHERS
-    sender.post(replace(LETTER, link=True, undo=True))
+    sender.post(replace(MAIL, link=True, undo=True))
     assert sender.queue == MOST_OTHERS + 1
     stuck.set()
     await sender.close(60)
@@ -286,7 +286,7 @@ async def test_a_mail_that_takes_a_change_back_is_tried_longer(caplog: pytest.Lo
     for link in (False, True):
         kept.failures = [Undelivered("454 too many", temporary=True) for _ in range(3)]
         sender = mailer(kept, late=(0.01,))
-        sender.post(replace(LETTER, link=True, undo=link))
+        sender.post(replace(MAIL, link=True, undo=link))
         await until(lambda: not sender._tasks)  # noqa: B023  # awaited within the turn
     assert len(kept.mails) == 1
     assert caplog.messages == ["mail reset not sent: 454 too many"]
@@ -309,7 +309,7 @@ async def test_starttls_and_a_password(certified: tuple[Path, Path]) -> None:
         authenticator=login("post office", PASSWORD),
     )
     sender = mailer(SmtpServer(f"smtp://post%20office:pass%3Aw%2Frd%401@127.0.0.1:{box.port}?starttls"))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await box.mail()
     assert box.secure == [True]
     await sender.close(1)
@@ -324,12 +324,12 @@ async def test_a_wrong_password_and_a_server_without_starttls_are_no_delivery(
         tls_context=tls(*certified), auth_required=True, authenticator=login("post", PASSWORD), require_starttls=True
     )
     sender = mailer(SmtpServer(f"smtp://post:wrong-password@127.0.0.1:{box.port}?starttls"))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await until(lambda: len(caplog.messages) == 1)
     assert caplog.messages == ["mail reset not sent: SMTPAuthenticationError 535"]
     plain = await Mailbox.open()
     careful = mailer(SmtpServer(f"{plain.url}?starttls"))
-    careful.post(LETTER)
+    careful.post(MAIL)
     await until(lambda: len(caplog.messages) > 1 and "reset not sent" in caplog.messages[-1])
     assert not box.mails
     assert not plain.mails
@@ -346,7 +346,7 @@ async def test_a_server_whose_certificate_nobody_vouches_for_gets_no_mail(
 ) -> None:
     box = await Mailbox.open(tls_context=tls(*certificate(tmp_path, "127.0.0.1")), require_starttls=True)
     sender = mailer(SmtpServer(f"{box.url}?starttls"), retries=())
-    sender.post(LETTER)
+    sender.post(MAIL)
     await until(lambda: caplog.messages)
     assert not box.mails
     await sender.close(1)
@@ -357,15 +357,15 @@ async def test_a_server_whose_certificate_nobody_vouches_for_gets_no_mail(
 @pytest.mark.parametrize(
     "hostile",
     [
-        replace(LETTER, subject="Hello\nBcc: eve@example.com"),
-        replace(LETTER, subject="Hello\r\n\r\nbody"),
-        replace(LETTER, to="ada@example.com\nBcc: eve@example.com"),
-        replace(LETTER, to="ada@example.com, eve@example.com"),
-        replace(LETTER, to="no address"),
+        replace(MAIL, subject="Hello\nBcc: eve@example.com"),
+        replace(MAIL, subject="Hello\r\n\r\nbody"),
+        replace(MAIL, to="ada@example.com\nBcc: eve@example.com"),
+        replace(MAIL, to="ada@example.com, eve@example.com"),
+        replace(MAIL, to="no address"),
     ],
 )
 async def test_nothing_breaks_out_of_a_header(
-    mailbox: Mailbox, caplog: pytest.LogCaptureFixture, hostile: Letter
+    mailbox: Mailbox, caplog: pytest.LogCaptureFixture, hostile: Mail
 ) -> None:
     sender = mailer(SmtpServer(mailbox.url))
     sender.post(hostile)
@@ -377,7 +377,7 @@ async def test_nothing_breaks_out_of_a_header(
 
 def test_lines_that_look_like_headers_or_the_end_stay_in_the_text() -> None:
     text = "Bcc: eve@example.com\n.\nFrom me\n"
-    found = email.message_from_bytes(compose(replace(LETTER, text=text), "a@b.example").as_bytes(), policy=default)
+    found = email.message_from_bytes(compose(replace(MAIL, text=text), "a@b.example").as_bytes(), policy=default)
     assert found["Bcc"] is None
     assert found.get_content().replace("\r\n", "\n") == text
 
@@ -387,14 +387,14 @@ async def test_an_address_beyond_ascii_needs_a_server_that_knows_it(
     mailbox: Mailbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     sender = mailer(SmtpServer(mailbox.url))
-    sender.post(replace(LETTER, to="jürgen@example.com"))
+    sender.post(replace(MAIL, to="jürgen@example.com"))
     await until(lambda: caplog.messages)
     assert caplog.messages[0].startswith("mail reset not sent: ")
     assert "jürgen" not in caplog.text
     await sender.close(1)
     box = await Mailbox.open(enable_SMTPUTF8=True)
     sender = mailer(SmtpServer(box.url))
-    sender.post(replace(LETTER, to="jürgen@example.com"))
+    sender.post(replace(MAIL, to="jürgen@example.com"))
     await box.mail()
     assert box.recipients == ["jürgen@example.com"]
     await sender.close(1)
@@ -408,14 +408,14 @@ async def test_without_a_mail_server_mails_are_files_that_nobody_else_reads(
     caplog.set_level(logging.INFO)
     folder = tmp_path / "data" / "mail"
     sender = mailer(Spool(folder))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await sender.close(5)
     (file,) = folder.iterdir()
     assert file.suffix == ".eml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     found = email.message_from_bytes(file.read_bytes(), policy=default)
-    assert (found["To"], found.get_content().replace("\r\n", "\n")) == (LETTER.to, LETTER.text)
+    assert (found["To"], found.get_content().replace("\r\n", "\n")) == (MAIL.to, MAIL.text)
     assert b"https://id.example/reset?link=lk_pr_x\r\n" in file.read_bytes()
     assert caplog.messages == ["mail: Set a new password"]
 
@@ -424,7 +424,7 @@ async def test_without_a_mail_server_mails_are_files_that_nobody_else_reads(
 async def test_on_a_developers_machine_mails_stand_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     sender = mailer(Spool(None, show=True))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await sender.close(5)
     (line,) = caplog.messages
     assert line.startswith("mail to ada@example.com: Set a new password\n")
@@ -438,7 +438,7 @@ async def test_only_the_newest_mails_are_kept(tmp_path: Path) -> None:
         (tmp_path / f"{number:020d}-x.eml").touch()
     sender = mailer(spool)
     for number in range(5):
-        sender.post(replace(LETTER, subject=f"number {number}"))
+        sender.post(replace(MAIL, subject=f"number {number}"))
     await sender.close(5)
     files = sorted(tmp_path.glob("*.eml"))
     assert len(files) == KEPT
@@ -452,7 +452,7 @@ async def test_a_folder_that_cannot_be_written_is_a_line_in_the_log(
 ) -> None:
     (tmp_path / "file").touch()
     sender = mailer(Spool(tmp_path / "file"))
-    sender.post(LETTER)
+    sender.post(MAIL)
     await sender.close(5)
     assert caplog.messages == ["mail reset not sent: FileExistsError"]
 
@@ -468,7 +468,7 @@ async def test_a_folder_that_cannot_be_written_is_a_line_in_the_log(
 )
 def test_mails_come_from_the_host_of_the_server_unless_told_otherwise(base_url: str, sender: str) -> None:
     assert Settings().sender(base_url) == sender
-    assert compose(LETTER, sender)["From"].addresses[0].addr_spec == sender
+    assert compose(MAIL, sender)["From"].addresses[0].addr_spec == sender
     assert load(["--mail-from", "us@example.org"], {}).sender(base_url) == "us@example.org"
 
 

@@ -15,15 +15,15 @@ from handlers.core.site import Site
 from handlers.developer.app_changes import changed_lines
 from outbound.mail import mailer as module
 from outbound.mail.line import AT_ONCE, LATER_AT_ONCE, Rank
-from outbound.mail.mailer import MOST_ASKED, Letter, Mailer, SmtpServer, Undelivered
-from store.accounts.links import Changed
+from outbound.mail.mailer import MOST_ASKED, Mail, Mailer, SmtpServer, Undelivered
+from store.accounts.links import AddressChange
 from store.accounts.undoing import Undo
 from store.apps.registration import MAX_REDIRECT_URIS, Registration
 from store.lifetimes import SIGN_UP_ADDRESS
 from store.limits import WIDE
 from store.results import Profile, Visitor
 from store.wiring import Store
-from tests.support.browser.mailbox import LETTER, Kept, Mailbox, mailer, until
+from tests.support.browser.mailbox import MAIL, Kept, Mailbox, mailer, until
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -33,9 +33,9 @@ NETWORKS = tuple(f"2001:db8:{number}" for number in range(1, 5))
 BASE_URL, STRANGER = "https://id.example", "203.0.113.7"
 REFUSED = "451 try later"
 A_DAY = 86_400.0
-NOTICE = replace(LETTER, what="new_sign_in", subject="notice")
-LINK = replace(LETTER, subject="link", link=True)
-UNDO = replace(LETTER, what="address_changed", subject="undo", link=True, undo=True)
+NOTICE = replace(MAIL, what="new_sign_in", subject="notice")
+LINK = replace(MAIL, subject="link", link=True)
+UNDO = replace(MAIL, what="address_changed", subject="undo", link=True, undo=True)
 
 
 class Relay:
@@ -63,7 +63,7 @@ def take(message: EmailMessage) -> None:
     """Says yes."""
 
 
-def many(letter: Letter, number: int) -> Iterator[Letter]:
+def many(letter: Mail, number: int) -> Iterator[Mail]:
     """The letter to so many people."""
     return (replace(letter, to=f"{letter.subject}-{i}@example.com") for i in range(number))
 
@@ -114,7 +114,7 @@ async def test_networks_that_ask_for_many_mails_keep_out_no_stranger(memory_stor
 
 
 @pytest.mark.parametrize("letter", [NOTICE, LINK, UNDO], ids=lambda letter: letter.subject)
-async def test_a_relay_that_refuses_slowly_holds_few_places_with_later_tries(letter: Letter) -> None:
+async def test_a_relay_that_refuses_slowly_holds_few_places_with_later_tries(letter: Mail) -> None:
     seen: set[str] = set()
     slow = asyncio.Event()
 
@@ -222,7 +222,7 @@ async def test_a_server_that_does_not_answer_to_a_mail_may_have_it(how: dict[str
         await box.close()
     vars(box).update(how)
     with pytest.raises(Undelivered) as failure:
-        await SmtpServer(url, timeout=0.2).send(module.compose(LETTER, "noreply@id.example"))
+        await SmtpServer(url, timeout=0.2).send(module.compose(MAIL, "noreply@id.example"))
     assert (failure.value.temporary, failure.value.maybe_sent) == (True, doubt)
     await box.close()
     await until(lambda: len(asyncio.all_tasks()) == 1)  # the server has let go of its connection
@@ -232,7 +232,7 @@ async def test_a_mail_is_composed_when_it_is_sent(monkeypatch: pytest.MonkeyPatc
     composed: list[str] = []
     compose = module.compose
 
-    def noted(letter: Letter, *more: Any) -> EmailMessage:
+    def noted(letter: Mail, *more: Any) -> EmailMessage:
         composed.append(letter.to)
         return compose(letter, *more)
 
@@ -252,9 +252,9 @@ class Posted:
     confirms = True
 
     def __init__(self) -> None:
-        self.letters: list[Letter] = []
+        self.letters: list[Mail] = []
 
-    def post(self, letter: Letter) -> None:
+    def post(self, letter: Mail) -> None:
         """Keeps it."""
         self.letters.append(letter)
 
@@ -286,7 +286,7 @@ async def test_mails_to_addresses_of_before_count_for_the_account(memory_store: 
     site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
     warned = tuple(f"{number}@example.com" for number in range(4))
     undo = mails.Link("text", "1@example.com")
-    mails.address_changed(site, "u1", Changed("1@example.com", warned[0], False, undo, warned), VISITOR)
+    mails.address_changed(site, "u1", AddressChange("1@example.com", warned[0], False, undo, warned), VISITOR)
     mails.taken_back(site, Undo("u1", warned[0], "2@example.com", False, True, warned=warned), VISITOR)
     assert len(posted.letters) == 3 + 4 + 1 + 4
     assert {letter.payer for letter in posted.letters} == {"u1"}

@@ -15,7 +15,7 @@ from store.wiring import Store
 from tests.support.browser.mailbox import Kept, link_in, mailer, until
 from tests.support.browser.second_factors import APP, PASSKEYS, SECURITY, Person, recovery_codes, says, text_of
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
-from tests.support.store.second_factors import PARTY, add_passkey, half_of
+from tests.support.store.second_factors import RELYING_PARTY, add_passkey, half_of
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -40,7 +40,7 @@ async def settled(site: Site) -> None:
 
 async def change_password(ada: Person) -> str:
     if ada.codes:
-        await ada.confirm(ada.codes.pop())
+        await ada.reauth(ada.codes.pop())
     page = await ada.browser.get(SECURITY)
     done = await ada.browser.submit(page, SECURITY, current_password=PASSWORD, new_password=NEW_PASSWORD)
     return text_of(await ada.browser.get(done.headers["Location"]))
@@ -51,7 +51,7 @@ async def test_each_change_of_the_second_step_is_mailed(service: Service, site: 
     await ada.add_app()
     await ada.add_passkey("Visit https://evil.example")
     for path in (f"{SECURITY}/recovery", f"{PASSKEYS}/remove", f"{APP}/remove"):
-        await ada.confirm(ada.codes.pop())
+        await ada.reauth(ada.codes.pop())
         done = await ada.browser.submit(await ada.browser.get(SECURITY), path)
         ada.codes = recovery_codes(done) or ada.codes
     await settled(site)
@@ -164,8 +164,8 @@ async def test_the_scripts_say_what_came_before(store: Store) -> None:
     with_code = await store.second_step.with_code(half, world.codes.pop(), VISITOR)
     assert len(with_code.before) == 10
     challenge = await store.second_step.challenge(None)
-    answer = read_answer(device.get(options_for_use(PARTY, challenge)))
-    with_passkey = await store.second_step.with_passkey(None, PARTY, challenge, answer, VISITOR)
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge)))
+    with_passkey = await store.second_step.with_passkey(None, RELYING_PARTY, challenge, answer, VISITOR)
     assert [entry.event for entry in with_passkey.before][:2] == ["signed_in_by_recovery", "signed_in"]
     assert [entry.event for entry in with_passkey.before][-1] == "signed_up"
 

@@ -10,7 +10,7 @@ import pytest
 from handlers.account.reauth_forms import check_posts
 from handlers.core.route import WrongRoute
 from handlers.routes import POSTS, ROUTES
-from outbound.mail.mailer import Letter, Mailer
+from outbound.mail.mailer import Mail, Mailer
 from store import keys
 from store.apps.registration import secret_mark
 from store.apps.webhooks import newest_mark
@@ -58,7 +58,7 @@ async def form_of(browser: Browser, **fields: str) -> dict[str, str]:
 async def owner(post: Post) -> tuple[Victim, dict[str, str]]:
     """Ada with an app of her own, who confirmed just now; and her XSRF token."""
     ada = await Victim.make(post.service, second=False)
-    await ada.person.confirm()
+    await ada.person.reauth()
     return ada, await form_of(ada.browser)
 
 
@@ -234,7 +234,7 @@ async def _(post: Post) -> Act:
     return act
 
 
-async def confirm_by_passkey(ada: Person) -> dict[str, str]:
+async def reauth_by_passkey(ada: Person) -> dict[str, str]:
     """Confirms, and gives what the next form needs."""
     options = await ada.options(f"{CONFIRM}/options")
     form = await form_of(ada.browser, credential=ada.device.get(options))
@@ -248,7 +248,7 @@ async def _(post: Post) -> Act:
     await ada.add_passkey()
 
     async def act(number: int) -> None:
-        await ada.browser.send(f"{SECURITY}/recovery", "POST", form=await confirm_by_passkey(ada))
+        await ada.browser.send(f"{SECURITY}/recovery", "POST", form=await reauth_by_passkey(ada))
 
     return act
 
@@ -261,13 +261,13 @@ async def _(post: Post) -> Act:
 
     async def act(number: int) -> None:
         device = Authenticator(post.service.base_url)
-        await confirm_by_passkey(ada)
+        await reauth_by_passkey(ada)
         page = await ada.browser.get(SECURITY)
         if f'"{PASSKEYS}/options"' not in page.body.decode():
             return
         options = await ada.options(f"{PASSKEYS}/options")
         await ada.browser.submit(page, PASSKEYS, credential=device.create(options), name="Another")
-        form = {**await confirm_by_passkey(ada), "credential": device.credential}
+        form = {**await reauth_by_passkey(ada), "credential": device.credential}
         await ada.browser.send(f"{PASSKEYS}/remove", "POST", form=form)
 
     return act
@@ -280,12 +280,12 @@ async def _(post: Post) -> Act:
     await ada.add_passkey()
 
     async def act(number: int) -> None:
-        await confirm_by_passkey(ada)
+        await reauth_by_passkey(ada)
         page = await ada.browser.get(APP)
         if page.code == 200:
             ada.secret = ada.service.store.factors.open_secret(ada.service.ada, fields_of(page, APP)["secret"])
             await ada.browser.submit(page, APP, code=await ada.code(-1))
-        await ada.browser.send(f"{APP}/remove", "POST", form=await confirm_by_passkey(ada))
+        await ada.browser.send(f"{APP}/remove", "POST", form=await reauth_by_passkey(ada))
 
     return act
 
@@ -329,7 +329,7 @@ async def test_mails_of_a_form_count_for_an_account_whatever_its_address(
     post: Post, routes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act = await ACTS[routes](post)
-    posted: list[Letter] = []
+    posted: list[Mail] = []
     monkeypatch.setattr(Mailer, "post", lambda mailer, letter: posted.append(letter))
     await act(0)
     await until(lambda: not post.site.tasks)

@@ -20,7 +20,7 @@ from store.wiring import Store
 from tests.support.browser.pages import ROOT
 from tests.support.processes.engines import FakeClock
 from tests.support.store.many_documents import rotated
-from tests.support.store.second_factors import App, confirm, half_of, is_live, outcome
+from tests.support.store.second_factors import App, half_of, is_live, outcome, reauth
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -132,7 +132,7 @@ async def test_a_recovery_code_works_once_and_is_stored_as_its_digest(store: Sto
 async def test_new_recovery_codes_end_those_of_before(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
-    await confirm(world)
+    await reauth(world)
     fresh = await store.factors.renew_recovery(world.session, VISITOR)
     half = await half_of(world)
     assert await outcome(store.second_step.with_code(half, app.codes[0], VISITOR)) == "access_denied"
@@ -142,7 +142,7 @@ async def test_new_recovery_codes_end_those_of_before(store: Store) -> None:
 
 async def test_codes_are_for_those_who_have_something_to_recover_from(store: Store) -> None:
     world = await World.make(store)
-    await confirm(world)
+    await reauth(world)
     assert await outcome(store.factors.renew_recovery(world.session, VISITOR)) == "invalid_request"
 
 
@@ -180,9 +180,9 @@ async def test_the_second_step_ends_by_time_password_status_and_epoch(clock: Fak
     step = memory_store.second_step
     half = await half_of(world)
     clock.advance(299)
-    assert await outcome(step.asked(half)) == "in"
+    assert await outcome(step.options(half)) == "in"
     clock.advance(2)
-    assert await outcome(step.asked(half)) == "over"
+    assert await outcome(step.options(half)) == "over"
     assert await outcome(step.with_code(half, app.codes[0], VISITOR)) == "over"
     half = await half_of(world)
     await memory_store.sessions.end_others(world.session, VISITOR)
@@ -206,7 +206,7 @@ async def test_half_a_sign_in_is_no_session_and_a_session_no_half(store: Store) 
 async def test_an_app_is_removed_with_a_code_and_the_recovery_codes_go_with_it(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
-    await confirm(world, await app.code())
+    await reauth(world, await app.code())
     await store.factors.disable_totp(world.session, VISITOR)
     assert await world.sign_in()
     factors = await store.factors.of(world.session)
@@ -224,7 +224,7 @@ async def test_a_code_of_a_removed_app_is_none_of_the_next_one(store: Store) -> 
     world = await World.make(store)
     first = await App.add(world)
     half = await half_of(world)
-    await confirm(world, first.codes[0])
+    await reauth(world, first.codes[0])
     await store.factors.disable_totp(world.session, VISITOR)
     second = await App.add(world)
     assert second.secret != first.secret

@@ -41,7 +41,7 @@ async def test_each_change_takes_the_password_and_a_code(service: Service) -> No
         refused = await ada.browser.submit(page, CONFIRM, password=password, code=code)
         assert (refused.code, says(refused, "not right")) == (400, True)
     before = ada.browser.cookies["latchkey_session"]
-    assert (await ada.confirm(await ada.code())).headers["Location"] == f"{SECURITY}?confirmed"
+    assert (await ada.reauth(await ada.code())).headers["Location"] == f"{SECURITY}?confirmed"
     assert ada.browser.cookies["latchkey_session"] != before
     page = await ada.browser.get(SECURITY)
     answer = await ada.browser.submit(page, f"{APP}/remove")
@@ -77,7 +77,7 @@ async def test_whoever_signed_in_with_the_last_recovery_code_needs_the_password_
     page = await ada.browser.get(SECURITY)
     assert says(page, "You signed in with your last recovery code.")
     assert "confirm-code" not in page.body.decode()
-    assert (await ada.confirm()).code == 303
+    assert (await ada.reauth()).code == 303
     answer = await ada.browser.submit(await ada.browser.get(SECURITY), f"{APP}/remove")
     assert answer.headers["Location"] == "/account/security?app-removed"
 
@@ -85,7 +85,7 @@ async def test_whoever_signed_in_with_the_last_recovery_code_needs_the_password_
 async def test_the_first_factor_takes_the_password_of_the_last_ten_minutes(clock: FakeClock, service: Service) -> None:
     ada = await Person.arrive(service)
     assert (await ada.browser.get(APP)).code == 403, "the sign-in of a moment ago is not enough"
-    await ada.confirm()
+    await ada.reauth()
     stale = await ada.browser.get(APP)
     clock.advance(601)
     page = await ada.browser.get(SECURITY)
@@ -100,14 +100,14 @@ async def test_the_first_factor_takes_the_password_of_the_last_ten_minutes(clock
         f"{PASSKEYS}/options", "POST", form={"_xsrf": xsrf}, headers={"Accept": "application/json"}
     )
     assert (refused.code, json_of(refused)["error"]) == (403, "access_denied")
-    answer = await ada.confirm()
+    answer = await ada.reauth()
     assert answer.headers["Location"] == "/account/security?confirmed"
     assert (await ada.add_app()).code == 200
 
 
 async def test_a_wrong_first_code_shows_the_same_secret_again(service: Service) -> None:
     ada = await Person.arrive(service)
-    await ada.confirm()
+    await ada.reauth()
     page = await ada.browser.get(APP)
     refused = await ada.browser.submit(page, APP, code="000000")
     assert refused.code == 400

@@ -15,7 +15,7 @@ from tests.support.browser.mailbox import Kept, mailer, until
 from tests.support.browser.second_factors import SECURITY, Person, says
 from tests.support.http.driver import EMAIL, Service
 from tests.support.processes.engines import FakeClock
-from tests.support.store.second_factors import App, add_passkey, confirm, half_of, outcome, use_passkey
+from tests.support.store.second_factors import App, add_passkey, half_of, outcome, reauth, use_passkey
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -49,7 +49,7 @@ async def test_pauses_grow_until_no_code_counts_any_more(memory_store: Store, cl
     clock.stop()
     world = await World.make(memory_store)
     app = await App.add(world)
-    await confirm(world)
+    await reauth(world)
     device = await add_passkey(world)
     pauses: list[int] = []
     half = await half_of(world)
@@ -125,7 +125,7 @@ async def test_whoever_has_the_password_keeps_nobody_from_signing_in_where_they_
     assert await guess(world, device=mine) == "access_denied"
     assert await guess(world, app.codes[0], mine) == "in"
     assert await guess(world, app.codes[1]) == "access_denied", "the right code there forgives no stranger"
-    confirmed = store.confirming.with_password(
+    confirmed = store.reauth.with_password(
         world.session,
         PASSWORD,
         app.codes[1],

@@ -11,7 +11,7 @@ from tornado.httpclient import HTTPResponse
 
 from store import keys
 from store.crypto.passwords import HasherBusy, PasswordHasher
-from store.crypto.seal import Kind, Token, new_id
+from store.crypto.seal import Token, TokenKind, new_id
 from store.lifetimes import DEVICE, SIGN_IN_ACCOUNT, SIGN_IN_ADDRESS, SIGN_IN_DEVICE, SIGN_IN_DEVICES, SIGN_UP_ADDRESS
 from store.refused import Refused, SignedOut
 from store.wiring import Store
@@ -190,7 +190,7 @@ def given_by(call: ast.Call) -> set[str]:
 async def test_a_forged_cookie_makes_nobody_known(service: Service, forged: str) -> None:
     browser = service.browser()
     seal = service.store.sealer.seal
-    text = seal(Token(Kind.SESSION, service.ada, "1 1", new_id(), 0)) if forged == "session" else forged
+    text = seal(Token(TokenKind.SESSION, service.ada, "1 1", new_id(), 0)) if forged == "session" else forged
     browser.cookies = {COOKIE: text}
     await attack(service.store)
     assert (await browser.sign_in()).code == 429

@@ -14,8 +14,8 @@ import pytest
 from handlers.core.site import Site
 from handlers.routes import make_application
 from runtime.http.plain_server import PlainServer
-from runtime.http.protocols import Limits
-from runtime.http.server import FrontServer
+from runtime.http.protocols import ConnectionLimits
+from runtime.http.server import HttpServer
 from runtime.listening import Listening, make_server
 from settings.declared import Settings
 from store.crypto.keyring import KeyRing, Keys
@@ -102,8 +102,8 @@ def test_every_limit_is_a_setting(memory_store: Store) -> None:
     )
     application = make_application(Site(memory_store, "http://localhost:8080"))
     server = make_server(application, given, 24_000)
-    assert isinstance(server, FrontServer)
-    assert server.limits == Limits(
+    assert isinstance(server, HttpServer)
+    assert server.limits == ConnectionLimits(
         head_bytes=5000,
         body_bytes=24_000,
         piece_bytes=65_536,

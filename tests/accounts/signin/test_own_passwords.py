@@ -22,7 +22,7 @@ from tests.support.calls.apps import OWN, own_app
 from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.second_factors import PARTY, add_passkey, confirm, outcome, use_passkey
+from tests.support.store.second_factors import RELYING_PARTY, add_passkey, outcome, reauth, use_passkey
 from tests.support.store.world import VISITOR, World, every_key
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -149,18 +149,18 @@ async def answer_in(world: World, device: Authenticator, place: str, app: str = 
     """A passkey's answer in one of the forms that take it instead of a password."""
     store, session = world.store, world.session
     asked = {
-        "to confirm": lambda: store.confirming.challenge(session),
-        "the end of the account": lambda: store.leaving.challenge(session),
+        "to confirm": lambda: store.reauth.challenge(session),
+        "the end of the account": lambda: store.account_deletion.challenge(session),
         "the end of an app": lambda: store.app_ending.challenge(session, app),
     }
     challenge, allowed = await asked[place]()
-    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed), **lies))
-    shown = (PARTY, challenge, answer, VISITOR)
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge, allowed), **lies))
+    shown = (RELYING_PARTY, challenge, answer, VISITOR)
     if place == "the end of the account":
-        return await store.leaving.with_passkey(session, world.email, *shown)
+        return await store.account_deletion.with_passkey(session, world.email, *shown)
     if place == "the end of an app":
         return await store.app_ending.with_passkey(session, app, OWN["name"], *shown)
-    return await store.confirming.with_passkey(session, *shown, moved=False)
+    return await store.reauth.with_passkey(session, *shown, moved=False)
 
 
 WRONG: dict[str, dict[str, object]] = {
@@ -178,7 +178,7 @@ async def test_wrong_passkeys_count_as_wrong_passwords_do(memory_store: Store, p
     for _ in range(OWN_PASSWORD.limit):
         assert await outcome(answer_in(world, device, place, app, **WRONG[wrong])) == "passkey"
     assert await outcome(answer_in(world, device, place, app)) == "rate_limited"
-    assert await outcome(confirm(world)) == "rate_limited"
+    assert await outcome(reauth(world)) == "rate_limited"
     other = memory_store.sessions.open(await use_passkey(world, device))
     assert other is not None
     world.session = other

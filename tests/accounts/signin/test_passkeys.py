@@ -10,7 +10,7 @@ import cbor2
 import pytest
 
 from store import keys
-from store.accounts.signin.passkeys import MOST, encode, options_for_new, options_for_use, party_of, read_answer
+from store.accounts.signin.passkeys import MOST, encode, options_for_new, options_for_use, read_answer, relying_party_of
 from store.refused import Refused
 from store.wiring import PASSKEYS_EACH, Store
 from tests.support.lists.offenders import each
@@ -18,13 +18,13 @@ from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import PRESENT, VERIFIED, Authenticator
 from tests.support.store.second_factors import (
     ORIGIN,
-    PARTY,
+    RELYING_PARTY,
     App,
     add_passkey,
-    confirm,
     half_of,
     is_live,
     outcome,
+    reauth,
     use_passkey,
 )
 from tests.support.store.world import VISITOR, World, every_key, refusal_of
@@ -45,8 +45,8 @@ pytestmark = pytest.mark.gen_test(timeout=60)
     ],
 )
 async def test_passkeys_belong_to_a_name(base_url: str, rp_id: str | None) -> None:
-    party = party_of(base_url)
-    assert (party and party.rp_id) == rp_id
+    relying_party = relying_party_of(base_url)
+    assert (relying_party and relying_party.rp_id) == rp_id
 
 
 async def test_a_passkey_signs_in_without_name_and_password(store: Store) -> None:
@@ -67,7 +67,7 @@ async def test_a_passkey_is_a_second_step(store: Store) -> None:
     world = await World.make(store)
     device = await add_passkey(world)
     half = await half_of(world)
-    asked = await store.second_step.asked(half)
+    asked = await store.second_step.options(half)
     assert (asked.secret, asked.credentials) == (None, [device.credential])
     assert store.sessions.open(await use_passkey(world, device, half))
     assert await outcome(use_passkey(world, device, half, user=None)) == "in"
@@ -120,11 +120,11 @@ async def test_an_answer_that_does_not_hold_is_refused(memory_store: Store, lie:
 @pytest.mark.parametrize("lie", ["another origin", "another domain", "not verified", "another challenge"])
 async def test_a_new_passkey_that_does_not_hold_is_refused(memory_store: Store, lie: str) -> None:
     world = await World.make(memory_store)
-    await confirm(world)
+    await reauth(world)
     challenge = await memory_store.factors.challenge(world.session)
-    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    options = options_for_new(RELYING_PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
     answer = read_answer(Authenticator(ORIGIN).create(options, **LIES[lie]))
-    call = memory_store.factors.add_passkey(world.session, PARTY, challenge, answer, "x", VISITOR)
+    call = memory_store.factors.add_passkey(world.session, RELYING_PARTY, challenge, answer, "x", VISITOR)
     assert await outcome(call) == "access_denied"
     assert (await memory_store.factors.of(world.session)).passkeys == ()
 
@@ -160,15 +160,15 @@ BROKEN_OBJECTS = {
 @pytest.mark.parametrize("broken", BROKEN_OBJECTS)
 async def test_broken_attestations_are_refused(memory_store: Store, broken: str) -> None:
     world = await World.make(memory_store)
-    await confirm(world)
+    await reauth(world)
     challenge = await memory_store.factors.challenge(world.session)
-    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    options = options_for_new(RELYING_PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
     text = json.loads(Authenticator(ORIGIN).create(options))
     text["response"]["attestationObject"] = encode(BROKEN_OBJECTS[broken])
 
     async def add() -> None:
         answer = read_answer(json.dumps(text))
-        await memory_store.factors.add_passkey(world.session, PARTY, challenge, answer, "x", VISITOR)
+        await memory_store.factors.add_passkey(world.session, RELYING_PARTY, challenge, answer, "x", VISITOR)
 
     assert await outcome(add()) == "access_denied"
 
@@ -188,16 +188,16 @@ async def test_a_challenge_is_answered_once_and_soon(clock: FakeClock, memory_st
     world = await World.make(store)
     device = await add_passkey(world)
     challenge = await store.second_step.challenge(None)
-    answer = read_answer(device.get(options_for_use(PARTY, challenge)))
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge)))
     step = store.second_step
-    tries = [outcome(step.with_passkey(None, PARTY, challenge, answer, VISITOR)) for _ in range(PASSKEYS_EACH)]
+    tries = [outcome(step.with_passkey(None, RELYING_PARTY, challenge, answer, VISITOR)) for _ in range(PASSKEYS_EACH)]
     assert sorted(await asyncio.gather(*tries)) == ["access_denied"] * (PASSKEYS_EACH - 1) + ["in"]
     clock.advance(360)
-    assert await outcome(step.with_passkey(None, PARTY, challenge, answer, VISITOR)) == "access_denied"
+    assert await outcome(step.with_passkey(None, RELYING_PARTY, challenge, answer, VISITOR)) == "access_denied"
     late = await store.second_step.challenge(None)
     clock.advance(301)
-    answer = read_answer(device.get(options_for_use(PARTY, late)))
-    assert await outcome(step.with_passkey(None, PARTY, late, answer, VISITOR)) == "access_denied"
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, late)))
+    assert await outcome(step.with_passkey(None, RELYING_PARTY, late, answer, VISITOR)) == "access_denied"
 
 
 async def test_an_answered_challenge_stays_used_when_the_clock_steps_back(
@@ -206,18 +206,18 @@ async def test_an_answered_challenge_stays_used_when_the_clock_steps_back(
     world, step = await World.make(memory_store), memory_store.second_step
     device = await add_passkey(world, Authenticator(ORIGIN, count=None))
     challenge = await step.challenge(None)
-    answer = read_answer(device.get(options_for_use(PARTY, challenge)))
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge)))
     clock.advance(290)
-    assert await outcome(step.with_passkey(None, PARTY, challenge, answer, VISITOR)) == "in"
+    assert await outcome(step.with_passkey(None, RELYING_PARTY, challenge, answer, VISITOR)) == "in"
     clock.advance(50)  # the challenge has ended 40 s ago
     marks = await every_key(memory_store.client, keys.used_challenge(world.user, "*"))
     assert [await memory_store.client.exists(mark) for mark in marks] == [1, 1]  # that of the registration, too
     clock.back(50)
-    assert await outcome(step.with_passkey(None, PARTY, challenge, answer, VISITOR)) == "access_denied"
+    assert await outcome(step.with_passkey(None, RELYING_PARTY, challenge, answer, VISITOR)) == "access_denied"
 
 
 async def registering(world: World) -> str:
-    await confirm(world)
+    await reauth(world)
     return await world.store.factors.challenge(world.session)
 
 
@@ -232,22 +232,25 @@ async def test_a_challenge_is_for_its_person_and_purpose(store: Store) -> None:
     }
     for name, challenge in issued.items():
         for before, right in ((None, "of nobody"), (half, "of the half")):
-            answer = read_answer(device.get(options_for_use(PARTY, challenge)))
-            call = store.second_step.with_passkey(before, PARTY, challenge, answer, VISITOR)
+            answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge)))
+            call = store.second_step.with_passkey(before, RELYING_PARTY, challenge, answer, VISITOR)
             assert await outcome(call) == ("in" if name == right else "access_denied")
-    answer = read_answer(device.get(options_for_use(PARTY, "made up")))
-    assert await outcome(store.second_step.with_passkey(None, PARTY, None, answer, VISITOR)) == "access_denied"
-    assert await outcome(store.second_step.with_passkey(None, PARTY, "made up", answer, VISITOR)) == "access_denied"
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, "made up")))
+    assert await outcome(store.second_step.with_passkey(None, RELYING_PARTY, None, answer, VISITOR)) == "access_denied"
+    assert (
+        await outcome(store.second_step.with_passkey(None, RELYING_PARTY, "made up", answer, VISITOR))
+        == "access_denied"
+    )
 
 
 async def test_passkeys_are_several_and_each_goes_by_itself(store: Store) -> None:
     world = await World.make(store)
     first, second = await add_passkey(world), await add_passkey(world)
-    await confirm(world)
+    await reauth(world)
     await store.factors.remove_passkey(world.session, first.credential, VISITOR)
     assert await outcome(use_passkey(world, first)) == "access_denied"
     assert await outcome(use_passkey(world, second)) == "in"
-    await confirm(world)
+    await reauth(world)
     assert await outcome(store.factors.remove_passkey(world.session, first.credential, VISITOR)) == "not_found"
     await store.factors.remove_passkey(world.session, second.credential, VISITOR)
     assert (await store.factors.of(world.session)).codes == 0

@@ -19,7 +19,7 @@ from store.accounts.signin.passkeys import MOST_ANSWER, decode, encode, options_
 from store.refused import Refused
 from store.wiring import PASSKEYS_EACH, PASSKEYS_WAITING, Store
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.second_factors import ORIGIN, PARTY, add_passkey, confirm, half_of, outcome, use_passkey
+from tests.support.store.second_factors import ORIGIN, RELYING_PARTY, add_passkey, half_of, outcome, reauth, use_passkey
 from tests.support.store.world import VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -30,11 +30,11 @@ SHIFTED = b"\xa1\x61x\x58\x05\xa1\x61y\xd8\x23"  # a length in a longer form tha
 
 async def create(world: World, device: Authenticator, **lies: Any) -> str:
     """Adds a passkey whose device lies; the outcome."""
-    await confirm(world)
+    await reauth(world)
     challenge = await world.store.factors.challenge(world.session)
-    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    options = options_for_new(RELYING_PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
     answer = read_answer(device.create(options, **lies))
-    return await outcome(world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "x", VISITOR))
+    return await outcome(world.store.factors.add_passkey(world.session, RELYING_PARTY, challenge, answer, "x", VISITOR))
 
 
 HOSTILE: dict[str, dict[str, Any]] = {
@@ -168,15 +168,15 @@ async def test_what_real_devices_send_is_taken(memory_store: Store, kind: str) -
 
 async def test_an_envelope_in_a_longer_form_is_taken(memory_store: Store) -> None:
     world = await World.make(memory_store)
-    await confirm(world)
+    await reauth(world)
     challenge = await memory_store.factors.challenge(world.session)
-    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    options = options_for_new(RELYING_PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
     sent = json.loads(Authenticator(ORIGIN).create(options))
     data = cbor2.loads(decode(sent["response"]["attestationObject"]))["authData"]
     longer = b"\xa3\x63fmt\x78\x04none\x67attStmt\xa0\x68authData\x5a" + len(data).to_bytes(4) + data
     sent["response"]["attestationObject"] = encode(longer)
     answer = read_answer(json.dumps(sent))
-    call = memory_store.factors.add_passkey(world.session, PARTY, challenge, answer, "x", VISITOR)
+    call = memory_store.factors.add_passkey(world.session, RELYING_PARTY, challenge, answer, "x", VISITOR)
     assert await outcome(call) == "in"
 
 

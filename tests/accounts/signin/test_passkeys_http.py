@@ -62,7 +62,7 @@ async def test_broken_answers_are_refused_on_the_page(service: Service, credenti
     browser = service.browser()
     page = await browser.get("/signin")
     assert (await browser.submit(page, "/signin/passkey", credential=credential)).code == 400
-    await ada.confirm()
+    await ada.reauth()
     page = await ada.browser.get(SECURITY)
     assert (await ada.browser.submit(page, PASSKEYS, credential=credential)).code == 400
 
@@ -70,7 +70,7 @@ async def test_broken_answers_are_refused_on_the_page(service: Service, credenti
 async def test_a_passkey_is_renamed_and_signs_in_as_before(service: Service, clock: FakeClock) -> None:
     ada = await Person.arrive(service)
     ada.codes = recovery_codes(await ada.add_passkey("My phone"))
-    await ada.confirm(ada.codes.pop())
+    await ada.reauth(ada.codes.pop())
     rename = f"{PASSKEYS}/rename"
 
     async def send(name: str) -> HTTPResponse:
@@ -103,7 +103,7 @@ async def test_a_passkey_is_renamed_and_signs_in_as_before(service: Service, clo
 async def test_a_passkey_is_removed(service: Service) -> None:
     ada = await Person.arrive(service)
     ada.codes = recovery_codes(await ada.add_passkey())
-    await ada.confirm(ada.codes.pop())
+    await ada.reauth(ada.codes.pop())
     page = await ada.browser.get(SECURITY)
     answer = await ada.browser.submit(page, f"{PASSKEYS}/remove")
     assert answer.headers["Location"] == "/account/security?passkey-removed"
@@ -122,7 +122,7 @@ class TestWithoutAName:
         service.base_url = base_url
         ada = Person(service, Browser(base_url))
         await ada.browser.sign_in()
-        await ada.confirm()
+        await ada.reauth()
         page = await ada.browser.get(SECURITY)
         assert says(page, "Passkeys do not work here")
         xsrf = fields_of(page, SECURITY)["_xsrf"]

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tornado.httpclient import HTTPResponse
 
-from store.crypto.seal import Kind, Token, new_id
+from store.crypto.seal import Token, TokenKind, new_id
 from tests.support.http.driver import EMAIL, Service, answer_of, fields_of, json_of, send
 from tests.support.processes.engines import FakeClock
 
@@ -188,7 +188,7 @@ async def test_forged_and_stale_tokens_from_one_address_lock_no_user_out(service
     sealer = service.store.sealer
     stale = {
         kind: sealer.seal(Token(kind, service.ada, "web-app", new_id(), 0))
-        for kind in (Kind.CODE, Kind.REFRESH, Kind.ACCESS)
+        for kind in (TokenKind.CODE, TokenKind.REFRESH, TokenKind.ACCESS)
     }
     used = await service.code(browser=browser)
     dead = json_of(await service.web.exchange(used))
@@ -197,10 +197,10 @@ async def test_forged_and_stale_tokens_from_one_address_lock_no_user_out(service
     left = remaining(await service.web.userinfo(tokens["access_token"]))
     attempts: list[Callable[[], Awaitable[HTTPResponse]]] = [
         lambda: service.web.exchange("lk_ac_forged"),
-        lambda: service.web.exchange(stale[Kind.CODE]),
+        lambda: service.web.exchange(stale[TokenKind.CODE]),
         lambda: service.web.exchange(used),
         lambda: service.web.refresh("lk_rt_forged"),
-        lambda: service.web.refresh(stale[Kind.REFRESH]),
+        lambda: service.web.refresh(stale[TokenKind.REFRESH]),
         lambda: service.web.refresh(dead["refresh_token"][:-4] + "AAAA"),
         lambda: service.web.exchange(code, client_secret="wrong"),
         lambda: service.web.exchange(code, client_id="nobody"),
@@ -210,7 +210,7 @@ async def test_forged_and_stale_tokens_from_one_address_lock_no_user_out(service
     assert codes[: LIMIT - 1] == [400] * (LIMIT - 1)
     assert set(codes[LIMIT - 1 :]) == {429}
     for _ in range(120):  # and of resource calls, which are refused without asking any window
-        for wrong in ("lk_at_forged", stale[Kind.ACCESS], dead["access_token"]):
+        for wrong in ("lk_at_forged", stale[TokenKind.ACCESS], dead["access_token"]):
             assert (await service.web.userinfo(wrong)).code == 401
     # From the same address Ada is served, out of a window that none of it touched.
     assert remaining(await service.web.userinfo(tokens["access_token"])) == left - 1
@@ -250,8 +250,8 @@ async def test_revocation_answers_alike_for_live_dead_and_invented_tokens_call_a
         "live access": live["access_token"],
         "live refresh": live["refresh_token"],
         "dead access": dead["access_token"],
-        "stale": sealer.seal(Token(Kind.REFRESH, service.ada, "web-app", new_id(), 3)),
-        "of nobody": sealer.seal(Token(Kind.ACCESS, "f" * 32, "web-app", new_id(), 0)),
+        "stale": sealer.seal(Token(TokenKind.REFRESH, service.ada, "web-app", new_id(), 3)),
+        "of nobody": sealer.seal(Token(TokenKind.ACCESS, "f" * 32, "web-app", new_id(), 0)),
         "of another kind": await service.code(browser=browser),
         "invented": "lk_at_invented",
         "no token at all": "\u20ac <b>",

@@ -15,7 +15,16 @@ from store.lifetimes import FACTOR, OWN_PASSKEY
 from store.wiring import Store
 from tests.support.processes.engines import FakeClock
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.second_factors import ORIGIN, PARTY, App, add_passkey, confirm, half_of, outcome, use_passkey
+from tests.support.store.second_factors import (
+    ORIGIN,
+    RELYING_PARTY,
+    App,
+    add_passkey,
+    half_of,
+    outcome,
+    reauth,
+    use_passkey,
+)
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -24,9 +33,9 @@ pytestmark = pytest.mark.gen_test(timeout=60)
 async def new_passkey(world: World) -> None:
     """Adds one as a thief would: the challenge is no obstacle."""
     challenge = await world.store.second_step._challenges.issue(world.user, "register")
-    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    options = options_for_new(RELYING_PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
     answer = read_answer(Authenticator(ORIGIN).create(options))
-    await world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "theirs", VISITOR)
+    await world.store.factors.add_passkey(world.session, RELYING_PARTY, challenge, answer, "theirs", VISITOR)
 
 
 async def new_app(world: World) -> None:
@@ -69,7 +78,7 @@ async def test_a_session_and_the_password_change_nothing(store: Store, change: s
     world.session = await second_session(world)  # just begun, with all that signing in takes
     before = await as_it_is(world)
     assert await outcome(CHANGES[change](world, device.credential)) == "unproved"
-    assert await outcome(store.confirming.with_password(world.session, PASSWORD, "", VISITOR)) == "code"
+    assert await outcome(store.reauth.with_password(world.session, PASSWORD, "", VISITOR)) == "code"
     assert await outcome(CHANGES[change](world, device.credential)) == "unproved"
     assert await as_it_is(world) == before
 
@@ -85,7 +94,7 @@ async def second_session(world: World) -> Session:
 @each_change
 async def test_what_was_shown_is_good_for_one_change(store: Store, change: str) -> None:
     world, _, device = await guarded(store, change)
-    await confirm(world)
+    await reauth(world)
     assert await outcome(CHANGES[change](world, device.credential)) == "in"
     for other in CHANGES.values():
         assert await outcome(other(world, device.credential)) == "unproved"
@@ -94,7 +103,7 @@ async def test_what_was_shown_is_good_for_one_change(store: Store, change: str) 
 async def test_changes_that_come_at_once_share_no_proof(store: Store) -> None:
     world = await World.make(store)
     devices = [await add_passkey(world) for _ in range(4)]
-    await confirm(world)
+    await reauth(world)
     changes = [store.factors.remove_passkey(world.session, one.credential, VISITOR) for one in devices]
     changes += [store.factors.renew_recovery(world.session, VISITOR) for _ in range(4)]
     found = await asyncio.gather(*(outcome(change) for change in changes))
@@ -104,7 +113,7 @@ async def test_changes_that_come_at_once_share_no_proof(store: Store) -> None:
 @each_change
 async def test_what_was_shown_is_good_for_ten_minutes(clock: FakeClock, memory_store: Store, change: str) -> None:
     world, _, device = await guarded(memory_store, change)
-    await confirm(world)
+    await reauth(world)
     clock.advance(601)
     assert await outcome(CHANGES[change](world, device.credential)) == "unproved"
 
@@ -112,10 +121,10 @@ async def test_what_was_shown_is_good_for_ten_minutes(clock: FakeClock, memory_s
 async def test_a_passkey_alone_shows_who_it_is(store: Store) -> None:
     world = await World.make(store)
     device = await add_passkey(world)
-    challenge, allowed = await store.confirming.challenge(world.session)
+    challenge, allowed = await store.reauth.challenge(world.session)
     assert allowed == [device.credential]
-    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
-    shown = [store.confirming.with_passkey(world.session, PARTY, challenge, answer, VISITOR) for _ in range(5)]
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge, allowed)))
+    shown = [store.reauth.with_passkey(world.session, RELYING_PARTY, challenge, answer, VISITOR) for _ in range(5)]
     cookies = await asyncio.gather(*shown, return_exceptions=True)
     (cookie,) = [one for one in cookies if isinstance(one, str)]
     world.session = store.sessions.open(cookie) or world.session
@@ -128,28 +137,28 @@ async def test_only_right_answers_of_a_passkey_take_places_in_its_window(store: 
     device = await add_passkey(world)
     window = keys.limit(world.user, OWN_PASSKEY.name)
     for lies, taken in (({"signature": b"0" * 70}, 0), ({}, 1)):
-        challenge, allowed = await store.confirming.challenge(world.session)
-        answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed), **lies))
-        await outcome(store.confirming.with_passkey(world.session, PARTY, challenge, answer, VISITOR))
+        challenge, allowed = await store.reauth.challenge(world.session)
+        answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge, allowed), **lies))
+        await outcome(store.reauth.with_passkey(world.session, RELYING_PARTY, challenge, answer, VISITOR))
         assert await store.client.exists(window) == taken
 
 
 async def test_what_a_passkey_answered_elsewhere_shows_nothing_here(store: Store) -> None:
     world, other = await World.make(store), await World.make(store)
     device, theirs = await add_passkey(world), await add_passkey(other)
-    confirming = store.confirming
+    reauth = store.reauth
     for challenge in (
         await store.second_step.challenge(None),
         await store.second_step.challenge(await half_of(world)),
-        (await store.leaving.challenge(world.session))[0],
-        (await confirming.challenge(other.session))[0],
+        (await store.account_deletion.challenge(world.session))[0],
+        (await reauth.challenge(other.session))[0],
         None,
     ):
-        answer = read_answer(device.get(options_for_use(PARTY, challenge or "made up")))
-        assert await outcome(confirming.with_passkey(world.session, PARTY, challenge, answer, VISITOR)) == "passkey"
-    challenge, _ = await confirming.challenge(world.session)
-    answer = read_answer(theirs.get(options_for_use(PARTY, challenge)))
-    assert await outcome(confirming.with_passkey(world.session, PARTY, challenge, answer, VISITOR)) == "passkey"
+        answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge or "made up")))
+        assert await outcome(reauth.with_passkey(world.session, RELYING_PARTY, challenge, answer, VISITOR)) == "passkey"
+    challenge, _ = await reauth.challenge(world.session)
+    answer = read_answer(theirs.get(options_for_use(RELYING_PARTY, challenge)))
+    assert await outcome(reauth.with_passkey(world.session, RELYING_PARTY, challenge, answer, VISITOR)) == "passkey"
 
 
 async def test_the_cookie_of_before_is_worthless_once_it_was_shown_who_it_is(store: Store) -> None:
@@ -157,7 +166,7 @@ async def test_the_cookie_of_before_is_worthless_once_it_was_shown_who_it_is(sto
     await App.add(world)
     before = world.session
     (listed,) = await store.sessions.live(before)
-    await confirm(world)
+    await reauth(world)
     assert await outcome(store.sessions.profile(before)) == "over"
     (after,) = await store.sessions.live(world.session)
     assert (after.created_at, after.agent) == (listed.created_at, listed.agent)
@@ -171,7 +180,7 @@ async def test_a_session_that_showed_the_password_before_there_was_a_second_step
     world = await World.make(store)
     thief = await World.make(store)
     thief.user, thief.email, thief.session = world.user, world.email, await world.sign_in()
-    await confirm(thief)
+    await reauth(thief)
     device = await add_passkey(world)
     for change in ("new recovery codes", "removing a passkey", "another passkey", "another app"):
         assert await outcome(CHANGES[change](thief, device.credential)) == "unproved"
@@ -183,12 +192,12 @@ async def test_without_a_second_step_the_password_typed_again_is_enough_and_a_si
 ) -> None:
     world = await World.make(memory_store)
     assert await outcome(first(world)) == "unproved"
-    assert await outcome(confirm(world, "", "wrong horse battery")) == "password"
+    assert await outcome(reauth(world, "", "wrong horse battery")) == "password"
     assert await outcome(first(world)) == "unproved"
-    await confirm(world)
+    await reauth(world)
     clock.advance(601)
     assert await outcome(first(world)) == "unproved"
-    await confirm(world)
+    await reauth(world)
     assert await outcome(first(world)) == "in"
 
 
@@ -196,7 +205,7 @@ async def test_after_the_last_factor_went_the_next_needs_no_more(clock: FakeCloc
     world = await World.make(memory_store)
     await App.add(world)
     clock.advance(601)
-    await confirm(world)
+    await reauth(world)
     await memory_store.factors.disable_totp(world.session, VISITOR)
     assert await outcome(new_app(world)) == "in"
 
@@ -204,9 +213,9 @@ async def test_after_the_last_factor_went_the_next_needs_no_more(clock: FakeCloc
 async def test_codes_are_guessed_at_as_at_sign_in(store: Store) -> None:
     world = await World.make(store)
     app = await App.add(world)
-    tries = [outcome(confirm(world, "000000")) for _ in range(FACTOR.limit + 3)]
+    tries = [outcome(reauth(world, "000000")) for _ in range(FACTOR.limit + 3)]
     assert sorted(await asyncio.gather(*tries)) == ["code"] * FACTOR.limit + ["rate_limited"] * 3
-    assert await outcome(confirm(world, app.codes[0])) == "rate_limited"
+    assert await outcome(reauth(world, app.codes[0])) == "rate_limited"
     assert await outcome(store.second_step.with_code(await half_of(world), app.codes[0], VISITOR)) == "rate_limited"
 
 
@@ -215,8 +224,8 @@ async def test_a_code_shows_who_it_is_once(store: Store) -> None:
     app = await App.add(world)
     sessions = [world.session] + [await second_session(world) for _ in range(4)]
     for code in (await app.code(), world.codes[0]):
-        confirming = store.confirming
-        tries = [confirming.with_password(one, PASSWORD, code, VISITOR) for one in sessions]
+        reauth = store.reauth
+        tries = [reauth.with_password(one, PASSWORD, code, VISITOR) for one in sessions]
         cookies = await asyncio.gather(*tries, return_exceptions=True)
         assert sum(isinstance(cookie, str) for cookie in cookies) == 1
         await store.client.delete(keys.person(world.user)["guesses"])
@@ -243,7 +252,7 @@ async def test_whoever_lost_the_phone_has_recovery_codes(store: Store, left: int
     ):
         if not world.codes:
             world.codes = await renewed(world)
-        await confirm(world)
+        await reauth(world)
         assert await outcome(change()) == "in"
     assert await outcome(use_passkey(world, lost)) == "access_denied"
     assert await world.sign_in()
@@ -252,13 +261,13 @@ async def test_whoever_lost_the_phone_has_recovery_codes(store: Store, left: int
 
 async def renewed(world: World) -> list[str]:
     """New recovery codes, for the password alone."""
-    await confirm(world, "")
+    await reauth(world, "")
     return await world.store.factors.renew_recovery(world.session, VISITOR)
 
 
 async def renewed_with_code(world: World) -> list[str]:
     """Ten new recovery codes."""
-    await confirm(world)
+    await reauth(world)
     return await world.store.factors.renew_recovery(world.session, VISITOR)
 
 
@@ -280,13 +289,13 @@ async def test_the_last_recovery_code_opens_for_ten_minutes_with_the_password(
     world.session = await second_session(world)
     assert (await store.factors.of(world.session)).recovered
     assert await outcome(store.factors.disable_totp(world.session, VISITOR)) == "unproved"
-    assert await outcome(store.confirming.with_password(old, PASSWORD, "", VISITOR)) == "code"
-    assert await outcome(confirm(world, "", "wrong horse battery")) == "password"
+    assert await outcome(store.reauth.with_password(old, PASSWORD, "", VISITOR)) == "code"
+    assert await outcome(reauth(world, "", "wrong horse battery")) == "password"
     before = world.session
-    await confirm(world, "")
+    await reauth(world, "")
     assert world.session == before, "an answer that is lost must not lose the session"
     clock.advance(601)
-    assert await outcome(confirm(world, "")) == "code"
+    assert await outcome(reauth(world, "")) == "code"
     assert await outcome(store.factors.disable_totp(world.session, VISITOR)) == "unproved"
 
 
@@ -295,12 +304,12 @@ async def test_a_new_password_first_does_not_take_that_away(store: Store) -> Non
     await App.add(world)
     await keep_codes(world, 1)
     world.session = await second_session(world)
-    await confirm(world, "")
+    await reauth(world, "")
     new = "another horse battery"
     credentials = await store.people.credentials(world.email)
     cookie = await store.sessions.change_password(world.session, PASSWORD, new, credentials, VISITOR)
     world.session = store.sessions.open(cookie) or world.session
-    await confirm(world, "", new)
+    await reauth(world, "", new)
     assert await outcome(store.factors.disable_totp(world.session, VISITOR)) == "in"
 
 
@@ -308,5 +317,5 @@ async def test_a_session_of_a_recovery_code_with_others_left_takes_another(store
     world = await World.make(store)
     await App.add(world)
     world.session = await second_session(world)
-    assert await outcome(confirm(world, "")) == "code"
-    assert await outcome(confirm(world)) == "in"
+    assert await outcome(reauth(world, "")) == "code"
+    assert await outcome(reauth(world)) == "in"

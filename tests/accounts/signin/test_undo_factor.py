@@ -12,7 +12,7 @@ from tests.support.browser.email_links import CHANGE, RESET, Post, heading
 from tests.support.browser.second_factors import SECURITY, Person, recovery_codes, text_of
 from tests.support.http.driver import EMAIL, PASSWORD
 from tests.support.processes.engines import FakeClock
-from tests.support.store.second_factors import App, add_passkey, confirm, is_live
+from tests.support.store.second_factors import App, add_passkey, is_live, reauth
 from tests.support.store.world import VISITOR, World, refusal_of, to_change
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -48,7 +48,7 @@ async def test_the_thief_of_cookie_and_password_keeps_no_way_in(store: Store) ->
     assert world.undo is None, "adding a second one took the first"
     await App.add(world)
     assert world.undo is None
-    await confirm(world)
+    await reauth(world)
     credentials = await store.people.credentials(world.email)
     cookie = await store.sessions.change_password(world.session, PASSWORD, THIEFS, credentials, VISITOR)
     session = store.sessions.open(cookie)
@@ -75,7 +75,7 @@ async def test_a_thief_who_takes_the_address_too_loses_both(clock: FakeClock, me
     await App.add(world)
     undo = await undo_of(world)
     clock.advance(A_WEEK - 3600)
-    await confirm(world)
+    await reauth(world)
     moved = await to_change(memory_store, world.session, THIEF)
     later = (await memory_store.links.change(world.session, moved.text, VISITOR)).undo
     assert later
@@ -94,7 +94,7 @@ async def test_the_link_works_for_a_week(clock: FakeClock, memory_store: Store) 
     clock.advance(A_WEEK + 1)
     for call in (memory_store.undoing.look(undo), memory_store.undoing.undo(undo, VISITOR)):
         assert await refusal_of(call) == "invalid_request"
-    await confirm(world)
+    await reauth(world)
     assert (await memory_store.factors.of(world.session)).second
 
 
@@ -125,7 +125,7 @@ async def test_adding_and_removing_over_and_over_ends_neither_the_first_link_nor
     for _ in range(MOST_UNDOS + 2):
         await App.add(world)
         links.append(await undo_of(world))
-        await confirm(world)
+        await reauth(world)
         await memory_store.factors.disable_totp(world.session, VISITOR)
         await memory_store.client.delete(keys.person(world.user)["recovery"])
         clock.advance(60)
@@ -149,7 +149,7 @@ async def test_an_account_that_is_deleted_frees_the_address_of_its_link(store: S
 async def test_the_way_back_over_the_mailbox(post: Post) -> None:
     thief = Person(post.service, await post.service.signed_in())
     thief.codes = recovery_codes(await thief.add_passkey())
-    await thief.confirm(thief.codes.pop())
+    await thief.reauth(thief.codes.pop())
     await thief.add_app()
     await post.settled()
     assert UNDO not in (await post.mails.newest(EMAIL, SET_UP)).get_content(), "the passkey was shown for it"

@@ -28,7 +28,7 @@ from tests.support.store.checked_store import EVERYTHING, broken, checked, findi
 from tests.support.store.credit_spender import REPLY, Spender
 from tests.support.store.document_app import Keeper
 from tests.support.store.lost_answers import store_on
-from tests.support.store.second_factors import confirm
+from tests.support.store.second_factors import reauth
 from tests.support.store.world import CALLBACK, VISITOR, World, to_change
 
 pytestmark = pytest.mark.slow
@@ -131,7 +131,7 @@ async def at_work(stores: list[Store]) -> list[Round]:
         made = await owning.store.owned.register(owning.session, f"nonce {number}", VISITOR, most=9, **OWN)
         client = made.registration.client_id
         await owning.store.client.delete(keys.limit(owning.user, "own-password"))
-        await confirm(owning)
+        await reauth(owning)
         await owning.store.owned.delete(owning.session, client, VISITOR)
         await owning.store.apps.finish_deletion(client)
 
@@ -263,7 +263,7 @@ def test_after_some_weeks_with_the_service_nothing_is_wrong(monkeypatch: pytest.
 
         async def check() -> None:
             stand.store.fsck.settle = 0
-            await stand.store.numbers.flush()
+            await stand.store.app_stats.flush()
             report = await checked(stand.store, deep=True)
             assert findings(report) == []
             assert report.people == 1

@@ -23,7 +23,7 @@ SPELT = [
     ("presented", keys.presented(USER, ONE)),
     ("users", keys.shard_users(USER[:3])),
     ("app-users", keys.shard_app_users(USER[:3], CLIENT)),
-    *keys.telling(USER[:3]).items(),
+    *keys.outbox_keys(USER[:3]).items(),
     ("outbox", keys.outbox(USER)),
     ("relayed", keys.RELAYED),
     ("apps-swept", keys.APPS_SWEPT),
@@ -31,8 +31,8 @@ SPELT = [
     ("deliveries-due", keys.delivery(ONE)["due"]),
     ("deliveries", keys.deliveries(CLIENT)),
     ("registration", keys.app(CLIENT)),
-    ("days", keys.numbers(CLIENT)["days"]),
-    ("people", keys.numbers(CLIENT)["people"]),
+    ("days", keys.app_stats(CLIENT)["days"]),
+    ("people", keys.app_stats(CLIENT)["people"]),
     ("email", keys.email("o'neil{}|@xn--bcher-kva.example")),
     ("email", keys.email("jörg@example.com")),
     ("invite", keys.invite("a}b@example.com")),
@@ -41,7 +41,7 @@ SPELT = [
     ("window", keys.network("signin-address", "192.0.2.0/24", "192.0.2.0/24")),
     ("window", keys.window("signin-account", "what somebody typed\n}:x")),
     ("all-apps", keys.APPS),
-    ("all-leaving", keys.LEAVING),
+    ("all-leaving", keys.DELETIONS),
     ("keyring", keys.KEYRING),
 ]
 
@@ -58,12 +58,12 @@ def test_what_is_spelt_is_read(kind: str, key: str) -> None:
 
 
 def test_what_it_is_of_can_be_told() -> None:
-    def of(key: str) -> keys.Spelt:
+    def of(key: str) -> keys.ParsedKey:
         at = keys.read(key)
         assert at is not None
         return at
 
-    assert of(keys.grant(USER, CLIENT)) == keys.Spelt("grant", USER, USER[:3], CLIENT)
+    assert of(keys.grant(USER, CLIENT)) == keys.ParsedKey("grant", USER, USER[:3], CLIENT)
     assert of(keys.session(USER, ONE)).name == ONE
     assert (of(keys.limit(USER, "ai", CLIENT)).name, of(keys.limit(USER, "ai", CLIENT)).client) == ("ai", CLIENT)
     assert of(keys.email("a}b@example.com")).name == "a}b@example.com"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli.terminal import progress
-from cli.terminal.progress import Bar
+from cli.terminal.progress import ProgressBar
 from store import keys
 from store.crypto.keyring import KeyFile, KeyRing, SecretKey
 from store.keystate import NOTES_LOST
@@ -23,7 +23,7 @@ from store.results import Visitor
 from store.wiring import Store
 from tests.support.processes.operator_commands import Home, child
 from tests.support.store.many_documents import check_usage, connect_app, numbered, rotated, stock, write
-from tests.support.store.second_factors import confirm_if_needed
+from tests.support.store.second_factors import reauth_if_needed
 from tests.support.store.world import World
 
 
@@ -53,7 +53,7 @@ async def key_ids(store: Store, user: str, client: str) -> set[int]:
 
 
 async def contents(store: Store, user: str, client: str) -> dict[str, bytes]:
-    return {found.name: content async for page in store.holdings.copy(user, client) for found, content in page}
+    return {found.name: content async for page in store.person_documents.copy(user, client) for found, content in page}
 
 
 async def worlds(store: Store) -> tuple[World, World]:
@@ -117,14 +117,14 @@ async def test_what_apps_write_meanwhile_stays(store: Store) -> None:
     written = dict.fromkeys(list(documents)[::10], b'"written meanwhile, under the old key"')
     deleted = list(documents)[5::50]
 
-    await confirm_if_needed(world)
+    await reauth_if_needed(world)
 
     async def as_an_app_does() -> None:
         await write(store, caller, written)
         for name in deleted:
             await store.client.delete(keys.limit(world.user, "data-write", client))
             collection, _, document_id = name.partition("/")
-            await store.holdings.delete(world.session, client, collection, document_id, Visitor())
+            await store.person_documents.delete(world.session, client, collection, document_id, Visitor())
 
     await asyncio.gather(walk(newer), as_an_app_does())
     expected = {name: content for name, content in {**documents, **written}.items() if name not in deleted}
@@ -282,7 +282,7 @@ class Terminal(io.StringIO):
 def test_a_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "REDRAWN_EVERY", 0)
     terminal = Terminal()
-    with Bar(terminal) as bar:
+    with ProgressBar(terminal) as bar:
         bar.show(0.5, "half the people")
         bar.show(1.5, "all")
     drawn = terminal.getvalue().split("\r\x1b[K")
@@ -292,7 +292,7 @@ def test_a_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch: pytest.MonkeyPatch)
 def test_a_bar_is_not_redrawn_for_every_step_nor_beyond_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     terminal = Terminal()
-    with Bar(terminal) as bar:
+    with ProgressBar(terminal) as bar:
         for step in range(1000):
             bar.show(step / 1000, "x" * 100)
     drawn = [line for line in terminal.getvalue().split("\r\x1b[K") if line]
@@ -303,13 +303,13 @@ def test_a_bar_is_not_redrawn_for_every_step_nor_beyond_the_line(monkeypatch: py
 def test_a_bar_is_silent_where_a_line_cannot_be_drawn_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     terminal = Terminal()
-    with Bar(terminal) as bar:
+    with ProgressBar(terminal) as bar:
         bar.show(0.5, "half")
     assert terminal.getvalue() == ""
 
 
 def test_a_bar_is_silent_elsewhere() -> None:
     pipe = io.StringIO()
-    with Bar(pipe) as bar:
+    with ProgressBar(pipe) as bar:
         bar.show(0.5, "half")
     assert pipe.getvalue() == ""

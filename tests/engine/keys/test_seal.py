@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.crypto.keyring import KeyFile, KeyRing, Keys, SecretKey
-from store.crypto.seal import MAX_CLIENT_BYTES, Kind, Sealer, Token, fingerprint, new_id, new_user_id
+from store.crypto.seal import MAX_CLIENT_BYTES, Sealer, Token, TokenKind, fingerprint, new_id, new_user_id
 from tests.support.lists.offenders import each
 
 ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
 FIRST, SECOND, THIRD = (SecretKey(key_id, bytes((key_id,)) * 32) for key_id in (1, 2, 3))
 SEALER = Sealer(Keys(KeyRing((FIRST, SECOND))))
 
-kinds = st.sampled_from(Kind)
+kinds = st.sampled_from(TokenKind)
 raw_ids = st.binary(min_size=16, max_size=16)
 clients = st.text(max_size=MAX_CLIENT_BYTES // 4)
 tokens = st.builds(
@@ -33,7 +33,7 @@ tokens = st.builds(
 )
 
 
-def a_token(kind: Kind = Kind.ACCESS, client: str = "app", generation: int = 0) -> Token:
+def a_token(kind: TokenKind = TokenKind.ACCESS, client: str = "app", generation: int = 0) -> Token:
     return Token(kind, "0123456789abcdef" * 2, client, "AAECAwQFBgcICQoLDA0ODw", generation)
 
 
@@ -41,7 +41,7 @@ def body_of(text: str) -> bytes:
     return base64.urlsafe_b64decode(text[6:] + "==")
 
 
-def as_text(kind: Kind, sealed: bytes) -> str:
+def as_text(kind: TokenKind, sealed: bytes) -> str:
     return kind.prefix + base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
@@ -74,15 +74,15 @@ def test_a_token_with_any_single_character_changed_is_refused() -> None:
         text = SEALER.seal(a_token(client=client))
         for at, char in itertools.product(range(len(text)), ALPHABET):
             if text[at] != char:
-                assert SEALER.open(Kind.ACCESS, text[:at] + char + text[at + 1 :]) is None
+                assert SEALER.open(TokenKind.ACCESS, text[:at] + char + text[at + 1 :]) is None
 
 
 @pytest.mark.trap(5)
 @each(
     ("sealed_as", "opened_as"),
-    [pytest.param(one, other, id=f"{one.name} as {other.name}") for one, other in itertools.permutations(Kind, 2)],
+    [pytest.param(one, other, id=f"{one.name} as {other.name}") for one, other in itertools.permutations(TokenKind, 2)],
 )
-def test_no_kind_opens_as_another_whatever_its_prefix_says(sealed_as: Kind, opened_as: Kind) -> None:
+def test_no_kind_opens_as_another_whatever_its_prefix_says(sealed_as: TokenKind, opened_as: TokenKind) -> None:
     text = SEALER.seal(a_token(sealed_as))
     assert SEALER.open(sealed_as, text) == a_token(sealed_as)
     assert SEALER.open(opened_as, text) is None
@@ -92,26 +92,26 @@ def test_no_kind_opens_as_another_whatever_its_prefix_says(sealed_as: Kind, open
 
 def test_prefixes_are_recognisable_and_all_different() -> None:
     kinds = ("ac", "at", "ce", "cf", "ch", "dv", "hs", "in", "pc", "pr", "rq", "rt", "ss", "un")
-    assert sorted(kind.prefix for kind in Kind) == [f"lk_{word}_" for word in kinds]
+    assert sorted(kind.prefix for kind in TokenKind) == [f"lk_{word}_" for word in kinds]
 
 
 def test_what_one_service_sealed_no_other_opens() -> None:
     text = SEALER.seal(a_token())
     namesake = Sealer(Keys(KeyRing((SecretKey(1, b"x" * 32),))))
-    assert namesake.open(Kind.ACCESS, text) is None
-    assert Sealer(Keys(KeyRing((THIRD,)))).open(Kind.ACCESS, text) is None
+    assert namesake.open(TokenKind.ACCESS, text) is None
+    assert Sealer(Keys(KeyRing((THIRD,)))).open(TokenKind.ACCESS, text) is None
 
 
 def test_the_key_id_is_authenticated() -> None:
     sealed = body_of(SEALER.seal(a_token()))
     assert sealed[0] == 1
     for key_id in (0, 2, 3, 255):
-        assert SEALER.open(Kind.ACCESS, as_text(Kind.ACCESS, bytes((key_id,)) + sealed[1:])) is None
+        assert SEALER.open(TokenKind.ACCESS, as_text(TokenKind.ACCESS, bytes((key_id,)) + sealed[1:])) is None
 
 
 def test_the_front_key_seals_and_every_key_opens() -> None:
     old = Sealer(Keys(KeyRing((SECOND,)))).seal(a_token())
-    assert SEALER.open(Kind.ACCESS, old) == a_token()
+    assert SEALER.open(TokenKind.ACCESS, old) == a_token()
     assert body_of(SEALER.seal(a_token()))[0] == 1
 
 
@@ -123,14 +123,14 @@ def test_a_reloaded_ring_is_used_at_once(tmp_path: Path) -> None:
 
     file.write(KeyRing((SECOND, first)))
     assert keys.reload()
-    assert sealer.open(Kind.ACCESS, old) == a_token()
+    assert sealer.open(TokenKind.ACCESS, old) == a_token()
     new = sealer.seal(a_token())
     assert body_of(new)[0] == SECOND.id
 
     file.write(KeyRing((SECOND,)))
     assert keys.reload()
-    assert sealer.open(Kind.ACCESS, old) is None
-    assert sealer.open(Kind.ACCESS, new) == a_token()
+    assert sealer.open(TokenKind.ACCESS, old) is None
+    assert sealer.open(TokenKind.ACCESS, new) == a_token()
 
 
 def test_the_front_key_of_a_reloaded_ring_seals_though_nothing_was_opened_since() -> None:
@@ -141,11 +141,11 @@ def test_the_front_key_of_a_reloaded_ring_seals_though_nothing_was_opened_since(
 
 
 def test_a_token_shows_its_bearer_nothing_of_what_it_holds() -> None:
-    token = a_token(Kind.INVITE, client="someone@example.com")
+    token = a_token(TokenKind.INVITE, client="someone@example.com")
     text = SEALER.seal(token)
     assert b"someone" not in body_of(text)
     assert bytes.fromhex(token.user) not in body_of(text)
-    successor = SEALER.seal(a_token(Kind.INVITE, client="someone@example.com", generation=1))
+    successor = SEALER.seal(a_token(TokenKind.INVITE, client="someone@example.com", generation=1))
     assert text[8:24] != successor[8:24]
 
 
@@ -181,7 +181,7 @@ VALID = SEALER.seal(a_token())
     ],
 )
 def test_what_is_not_exactly_a_token_is_none(text: str) -> None:
-    assert SEALER.open(Kind.ACCESS, text) is None
+    assert SEALER.open(TokenKind.ACCESS, text) is None
 
 
 def test_the_other_base64_alphabet_is_refused() -> None:
@@ -191,37 +191,37 @@ def test_the_other_base64_alphabet_is_refused() -> None:
         other = "lk_at_" + text[6:].replace("-", "+").replace("_", "/")
         if other != text:
             tried += 1
-            assert SEALER.open(Kind.ACCESS, other) is None
+            assert SEALER.open(TokenKind.ACCESS, other) is None
     assert tried > 50
 
 
 @pytest.mark.trap(21)
 @given(kinds, st.text(st.characters(), max_size=500))
-def test_no_string_raises(kind: Kind, text: str) -> None:
+def test_no_string_raises(kind: TokenKind, text: str) -> None:
     assert SEALER.open(kind, text) is None
     assert SEALER.open(kind, kind.prefix + text) is None
 
 
 @given(kinds, st.binary(max_size=320))
-def test_no_bytes_open_by_chance(kind: Kind, sealed: bytes) -> None:
+def test_no_bytes_open_by_chance(kind: TokenKind, sealed: bytes) -> None:
     assert SEALER.open(kind, as_text(kind, b"\x01" + sealed)) is None
 
 
 @each(
     "token",
     [
-        pytest.param(Token(Kind.CODE, "", "app", new_id(), 0), id="no user"),
-        pytest.param(Token(Kind.CODE, "0" * 31, "app", new_id(), 0), id="a short user"),
-        pytest.param(Token(Kind.CODE, "A" * 32, "app", new_id(), 0), id="an upper-case user"),
-        pytest.param(Token(Kind.CODE, "0" * 32 + "\n", "app", new_id(), 0), id="a user with a line break"),
-        pytest.param(Token(Kind.CODE, "0" * 32, "é" * 128, new_id(), 0), id="a client of 256 bytes"),
-        pytest.param(Token(Kind.CODE, "0" * 32, "\ud800", new_id(), 0), id="a client that is no text"),
-        pytest.param(Token(Kind.CODE, "0" * 32, "app", "", 0), id="no id"),
-        pytest.param(Token(Kind.CODE, "0" * 32, "app", "A" * 21, 0), id="a short id"),
-        pytest.param(Token(Kind.CODE, "0" * 32, "app", "A" * 21 + "B", 0), id="an id with spare bits set"),
-        pytest.param(Token(Kind.CODE, "0" * 32, "app", "A" * 21 + "é", 0), id="an id that is not ASCII"),
-        pytest.param(Token(Kind.CODE, "0" * 32, "app", new_id(), -1), id="a negative generation"),
-        pytest.param(Token(Kind.CODE, "0" * 32, "app", new_id(), 2**32), id="a generation of 33 bits"),
+        pytest.param(Token(TokenKind.CODE, "", "app", new_id(), 0), id="no user"),
+        pytest.param(Token(TokenKind.CODE, "0" * 31, "app", new_id(), 0), id="a short user"),
+        pytest.param(Token(TokenKind.CODE, "A" * 32, "app", new_id(), 0), id="an upper-case user"),
+        pytest.param(Token(TokenKind.CODE, "0" * 32 + "\n", "app", new_id(), 0), id="a user with a line break"),
+        pytest.param(Token(TokenKind.CODE, "0" * 32, "é" * 128, new_id(), 0), id="a client of 256 bytes"),
+        pytest.param(Token(TokenKind.CODE, "0" * 32, "\ud800", new_id(), 0), id="a client that is no text"),
+        pytest.param(Token(TokenKind.CODE, "0" * 32, "app", "", 0), id="no id"),
+        pytest.param(Token(TokenKind.CODE, "0" * 32, "app", "A" * 21, 0), id="a short id"),
+        pytest.param(Token(TokenKind.CODE, "0" * 32, "app", "A" * 21 + "B", 0), id="an id with spare bits set"),
+        pytest.param(Token(TokenKind.CODE, "0" * 32, "app", "A" * 21 + "é", 0), id="an id that is not ASCII"),
+        pytest.param(Token(TokenKind.CODE, "0" * 32, "app", new_id(), -1), id="a negative generation"),
+        pytest.param(Token(TokenKind.CODE, "0" * 32, "app", new_id(), 2**32), id="a generation of 33 bits"),
     ],
 )
 def test_a_token_out_of_range_is_not_sealed(token: Token) -> None:
@@ -231,8 +231,8 @@ def test_a_token_out_of_range_is_not_sealed(token: Token) -> None:
 
 def test_the_longest_token_opens() -> None:
     token = a_token(client="é" * 127, generation=2**32 - 1)
-    assert SEALER.open(Kind.ACCESS, SEALER.seal(token)) == token
-    assert SEALER.open(Kind.ACCESS, SEALER.seal(token) + "AAAA") is None
+    assert SEALER.open(TokenKind.ACCESS, SEALER.seal(token)) == token
+    assert SEALER.open(TokenKind.ACCESS, SEALER.seal(token) + "AAAA") is None
 
 
 def test_new_ids_have_their_form_and_never_repeat() -> None:

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from store import keys as spell
 from store.crypto.keyring import KeyRing, Keys
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from store.engine.connect import connect, unix_url
 from store.engine.embedded import EmbeddedStore
 from store.errors import StartupError, StoreUnavailable
@@ -115,7 +115,7 @@ async def test_of_a_damaged_row_nothing_else_is_lost(old_store: Store) -> None:
 
 async def shape(client: Any) -> dict[str, bytes]:
     """Every key with its type, but for the list of deletions, which has times in it."""
-    return {key.decode(): await client.type(key) for key in await every_key(client) if key.decode() != spell.LEAVING}
+    return {key.decode(): await client.type(key) for key in await every_key(client) if key.decode() != spell.DELETIONS}
 
 
 @pytest.mark.gen_test
@@ -156,7 +156,7 @@ async def test_tokens_codes_and_sessions_of_before_live_on(old_store: Store) -> 
 @pytest.mark.gen_test
 async def test_times_of_tokens_are_those_of_before(old_store: Store) -> None:
     store = await brought_over(old_store)
-    token = store.sealer.open(Kind.REFRESH, ADA["refresh"])
+    token = store.sealer.open(TokenKind.REFRESH, ADA["refresh"])
     assert token is not None
     rows = spell.token(token.user, token.client, token.id, token.generation)
     before = {name: lives for name, _, _, lives in OLD["rows"]}
@@ -306,7 +306,7 @@ async def upgraded(engine: Engine, store: Store) -> bytes:
 
 def content(client: redis.Redis) -> bytes:
     """Everything in a store, in an order, but for what has the time of the upgrade in it."""
-    client.delete(spell.LEAVING)
+    client.delete(spell.DELETIONS)
     client.hdel(spell.KEYRING, "sealed_at:1")
     for due in client.scan_iter("{???}:due"):
         client.zadd(due, dict.fromkeys(client.zrange(due, 0, -1), 0))
@@ -397,6 +397,6 @@ def test_keys_of_layout_1_are_told_from_others() -> None:
     assert spell.token_of_layout_1(f"{prefix}access:{client}:{one_id}:12") == (rows["access"], "access")
     of_layout_2 = [spell.code(user, one_id), *rows.values(), *spell.person(user).values(), spell.shard_users("0a1")]
     assert [key for key in of_layout_2 if spell.token_of_layout_1(key)] == []
-    assert spell.read(rows["user"]) == spell.Spelt("user", user=user, shard="0a1")
-    assert spell.read(spell.shard_users("0a1")) == spell.Spelt("users", shard="0a1")
-    assert spell.read(spell.shard_app_users("0a1", client)) == spell.Spelt("app-users", shard="0a1", client=client)
+    assert spell.read(rows["user"]) == spell.ParsedKey("user", user=user, shard="0a1")
+    assert spell.read(spell.shard_users("0a1")) == spell.ParsedKey("users", shard="0a1")
+    assert spell.read(spell.shard_app_users("0a1", client)) == spell.ParsedKey("app-users", shard="0a1", client=client)

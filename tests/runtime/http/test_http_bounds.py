@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from tornado.web import Application
 
-from runtime.http import server as front_server
+from runtime.http import server as server_module
 from runtime.http.files import room_for
-from runtime.http.server import FrontServer
+from runtime.http.server import HttpServer
 from tests.support.http import recording_app
 from tests.support.http.http_servers import Client, Running, request, running, until
 from tests.support.http.recording_app import Notes, settled
@@ -22,9 +22,9 @@ from tests.support.http.recording_app import Notes, settled
 notes, site = recording_app.notes, recording_app.site
 
 
-def front_of(server: Running) -> FrontServer:
+def front_of(server: Running) -> HttpServer:
     """The fast HTTP server, for looking into it."""
-    assert isinstance(server.server, FrontServer)
+    assert isinstance(server.server, HttpServer)
     return server.server
 
 
@@ -71,13 +71,13 @@ async def test_no_limit_of_a_connection_counts_while_a_request_is_at_work(
 @pytest.mark.gen_test
 async def test_a_head_that_comes_by_the_byte_gets_no_more_time(site: Application) -> None:
     async with running(site, head_timeout=5.0) as server, await server.connect() as client:
-        front = front_of(server)
+        http = front_of(server)
         sent = request("GET", "/held")[:20]
         deadlines = set()
         for number in range(1, len(sent) + 1):
             client.write(sent[number - 1 : number])
-            await until(lambda number=number: front.slow.total == number)  # type: ignore[misc]  # mypy knows no such lambda
-            deadlines |= {connection.patience() for connection in vars(front)["_open"]}
+            await until(lambda number=number: http.slow.total == number)  # type: ignore[misc]  # mypy knows no such lambda
+            deadlines |= {connection.patience() for connection in vars(http)["_open"]}
         assert len(deadlines) == 1
 
 
@@ -127,12 +127,12 @@ async def test_the_connection_that_was_idle_longest_makes_room(longest: int, sit
 @pytest.mark.gen_test
 async def test_a_burst_of_connections_stays_within_the_bound(site: Application) -> None:
     async with running(site, connections=3) as server:
-        front = front_of(server)
+        http = front_of(server)
         burst = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(10)]
         seen = set()
         for _ in range(20):
             await asyncio.sleep(0)
-            seen.add(front.open_connections)
+            seen.add(http.open_connections)
         assert max(seen) == 3
         for one in burst:
             one.close()
@@ -189,7 +189,7 @@ async def test_without_a_file_to_open_it_waits_for_one(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(front_server, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(server_module, "RETRY_SECONDS", 0.01)
     notes.go_on.set()
     async with running(site) as server:
         asking = socket.socket()

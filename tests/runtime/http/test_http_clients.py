@@ -26,9 +26,9 @@ notes, site = recording_app.notes, recording_app.site
     ],
 )
 async def test_a_handler_learns_at_once_that_its_client_is_gone(
-    front: str, target: str, ahead: bytes, site: Application, notes: Notes
+    http: str, target: str, ahead: bytes, site: Application, notes: Notes
 ) -> None:
-    async with running(site, front) as server:
+    async with running(site, http) as server:
         async with await server.connect() as client:
             client.write(request("GET", target) + ahead)
             await until(lambda: bool(notes.begun or notes.written))
@@ -59,9 +59,9 @@ async def test_a_reset_is_an_end_like_another(
 
 @pytest.mark.gen_test
 @both
-async def test_a_handler_that_receives_a_body_learns_it_too(front: str, site: Application, notes: Notes) -> None:
+async def test_a_handler_that_receives_a_body_learns_it_too(http: str, site: Application, notes: Notes) -> None:
     notes.go_on.set()
-    async with running(site, front) as server:
+    async with running(site, http) as server:
         async with await server.connect() as client:
             client.write(request("POST", "/taking", "Content-Length: 100") + b"x")
             await until(lambda: notes.begun == 1)
@@ -70,11 +70,9 @@ async def test_a_handler_that_receives_a_body_learns_it_too(front: str, site: Ap
 
 @pytest.mark.gen_test
 @both
-async def test_nobody_is_told_when_a_client_leaves_between_requests(
-    front: str, site: Application, notes: Notes
-) -> None:
+async def test_nobody_is_told_when_a_client_leaves_between_requests(http: str, site: Application, notes: Notes) -> None:
     notes.go_on.set()
-    async with running(site, front) as server:
+    async with running(site, http) as server:
         async with await server.connect() as client:
             client.write(request("GET", "/held"))
             assert (await client.answer()).body == b"done"
@@ -85,8 +83,8 @@ async def test_nobody_is_told_when_a_client_leaves_between_requests(
 
 @pytest.mark.gen_test
 @both
-async def test_a_client_that_does_not_read_stops_the_handler(front: str, site: Application, notes: Notes) -> None:
-    async with running(site, front) as server, await server.connect() as client:
+async def test_a_client_that_does_not_read_stops_the_handler(http: str, site: Application, notes: Notes) -> None:
+    async with running(site, http) as server, await server.connect() as client:
         client.reader._limit = 2**16  # type: ignore[attr-defined]  # what the client's own side takes
         client.write(request("GET", "/endless"))
         await until(lambda: notes.written > 0)

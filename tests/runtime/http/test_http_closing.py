@@ -14,7 +14,7 @@ from tornado.testing import bind_unused_port
 from tornado.web import Application
 
 from runtime import event_loop
-from runtime.http.server import FrontServer
+from runtime.http.server import HttpServer
 from tests.support.http import recording_app
 from tests.support.http.http_servers import SECONDS, Client, request, running, statuses, until, within
 from tests.support.http.recording_app import MEGABYTE, Notes, both, settled
@@ -24,8 +24,8 @@ notes, site = recording_app.notes, recording_app.site
 
 @pytest.mark.gen_test
 @both
-async def test_a_handler_may_cut_its_answer(front: str, site: Application, notes: Notes) -> None:
-    async with running(site, front) as server:
+async def test_a_handler_may_cut_its_answer(http: str, site: Application, notes: Notes) -> None:
+    async with running(site, http) as server:
         received = await server.ask(request("GET", "/cutting"))
         await until(lambda: notes.raised is not None)
     assert received.endswith(b"4\r\nhalf\r\n")
@@ -49,8 +49,8 @@ async def test_after_stop_an_answer_ends_its_connection(site: Application, notes
 
 @pytest.mark.gen_test
 @both
-async def test_closing_all_cuts_what_is_at_work(front: str, site: Application, notes: Notes) -> None:
-    async with running(site, front) as server, await server.connect() as idle, await server.connect() as client:
+async def test_closing_all_cuts_what_is_at_work(http: str, site: Application, notes: Notes) -> None:
+    async with running(site, http) as server, await server.connect() as idle, await server.connect() as client:
         client.write(request("GET", "/begun"))
         await until(lambda: notes.written > 0)
         await server.server.close_all_connections()
@@ -78,7 +78,7 @@ def test_who_connects_while_it_ends_does_not_keep_it(
     new_loop: Callable[[], asyncio.AbstractEventLoop], tls: bool, turns: int, site: Application
 ) -> None:
     async def end() -> None:
-        server = FrontServer(site, ssl_options=server_tls() if tls else None)
+        server = HttpServer(site, ssl_options=server_tls() if tls else None)
         listening, port = bind_unused_port()
         server.add_socket(listening)
         with socket.create_connection(("127.0.0.1", port)):

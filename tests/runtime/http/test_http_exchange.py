@@ -69,17 +69,17 @@ APP = Application(
 )
 
 
-async def asked(front: str, *sent: bytes, head: bool = False, **options: Any) -> list[Answer]:
+async def asked(http: str, *sent: bytes, head: bool = False, **options: Any) -> list[Answer]:
     """The answers to requests sent in one piece on one connection."""
-    async with running(APP, front, **options) as server, await server.connect() as client:
+    async with running(APP, http, **options) as server, await server.connect() as client:
         client.write(joined(sent))
         return [await client.answer(head=head) for _ in sent]
 
 
 @pytest.mark.gen_test
 @both
-async def test_a_connection_is_kept(front: str) -> None:
-    async with running(APP, front) as server, await server.connect() as client:
+async def test_a_connection_is_kept(http: str) -> None:
+    async with running(APP, http) as server, await server.connect() as client:
         for number in range(3):
             client.write(request("POST", f"/{number}", body=b"x" * number))
             assert (await client.answer()).body == f"POST /{number} {'x' * number}".encode()
@@ -87,15 +87,15 @@ async def test_a_connection_is_kept(front: str) -> None:
 
 @pytest.mark.gen_test
 @both
-async def test_pipelined_requests_are_answered_in_order(front: str) -> None:
+async def test_pipelined_requests_are_answered_in_order(http: str) -> None:
     sent = [request("POST", f"/{number}?slow={number % 2}", body=b"b" * number) for number in range(1, 20)]
-    answers = await asked(front, *sent)
+    answers = await asked(http, *sent)
     assert [answer.body.split()[1] for answer in answers] == [f"/{n}?slow={n % 2}".encode() for n in range(1, 20)]
 
 
 @pytest.mark.gen_test
 @both
-async def test_one_request_at_a_time_is_with_the_application(front: str) -> None:
+async def test_one_request_at_a_time_is_with_the_application(http: str) -> None:
     begun: list[str] = []
     go_on = asyncio.Event()
 
@@ -105,7 +105,7 @@ async def test_one_request_at_a_time_is_with_the_application(front: str) -> None
             await go_on.wait()
 
     app = Application([("/.*", Held)], log_function=lambda handler: None)
-    async with running(app, front) as server, await server.connect() as client:
+    async with running(app, http) as server, await server.connect() as client:
         client.write(request("GET", "/first") + request("GET", "/second"))
         await until(lambda: bool(begun))
         async with await server.connect() as other:  # a whole round of the loop later
@@ -134,8 +134,8 @@ async def test_however_a_request_is_cut_it_is_the_same() -> None:
 
 @pytest.mark.gen_test
 @both
-async def test_an_answer_of_unknown_length_goes_out_in_chunks(front: str) -> None:
-    async with running(APP, front) as server, await server.connect() as client:
+async def test_an_answer_of_unknown_length_goes_out_in_chunks(http: str) -> None:
+    async with running(APP, http) as server, await server.connect() as client:
         client.write(request("GET", "/pieces"))
         head = await within(client.reader.readuntil(b"\r\n\r\n"))
         assert b"Transfer-Encoding: chunked\r\n" in head
@@ -145,8 +145,8 @@ async def test_an_answer_of_unknown_length_goes_out_in_chunks(front: str) -> Non
 
 @pytest.mark.gen_test
 @both
-async def test_http_1_0_gets_no_chunks_and_the_end_of_the_connection(front: str) -> None:
-    async with running(APP, front) as server:
+async def test_http_1_0_gets_no_chunks_and_the_end_of_the_connection(http: str) -> None:
+    async with running(APP, http) as server:
         received = await server.ask(request("GET", "/pieces", version="1.0"))
     assert received.endswith(b"\r\n\r\nonetwothree")
     assert b"chunked" not in received
@@ -161,9 +161,9 @@ async def test_http_1_0_is_not_kept_where_only_the_end_tells_the_length() -> Non
 
 @pytest.mark.gen_test
 @both
-async def test_http_1_0_is_kept_where_it_is_asked_for(front: str) -> None:
+async def test_http_1_0_is_kept_where_it_is_asked_for(http: str) -> None:
     kept = request("GET", "/", "Connection: keep-alive", version="1.0")
-    first, second = await asked(front, kept, kept)
+    first, second = await asked(http, kept, kept)
     assert first.fields["connection"] == second.fields["connection"] == "Keep-Alive"
 
 
@@ -176,8 +176,8 @@ async def test_http_1_0_is_kept_where_it_is_asked_for(front: str) -> None:
         pytest.param(request("GET", "/"), {"no_keep_alive": True}, id="no_keep_alive"),
     ],
 )
-async def test_a_connection_that_ends_says_so(front: str, sent: bytes, options: dict[str, Any]) -> None:
-    async with running(APP, front, **options) as server:
+async def test_a_connection_that_ends_says_so(http: str, sent: bytes, options: dict[str, Any]) -> None:
+    async with running(APP, http, **options) as server:
         received = await server.ask(sent + request("GET", "/ignored"))
     assert statuses(received) == (200,)
     assert b"Connection: close\r\n" in received
@@ -185,16 +185,16 @@ async def test_a_connection_that_ends_says_so(front: str, sent: bytes, options: 
 
 @pytest.mark.gen_test
 @both
-async def test_head_has_the_length_and_no_body(front: str) -> None:
-    answers = await asked(front, request("HEAD", "/a"), request("HEAD", "/b"), head=True)
+async def test_head_has_the_length_and_no_body(http: str) -> None:
+    answers = await asked(http, request("HEAD", "/a"), request("HEAD", "/b"), head=True)
     assert [answer.fields["content-length"] for answer in answers] == ["8", "8"]
 
 
 @pytest.mark.gen_test
 @both
 @pytest.mark.parametrize("status", [204, 304])
-async def test_without_a_body(front: str, status: int) -> None:
-    empty, after = await asked(front, request("GET", f"/empty/{status}"), request("GET", "/after"))
+async def test_without_a_body(http: str, status: int) -> None:
+    empty, after = await asked(http, request("GET", f"/empty/{status}"), request("GET", "/after"))
     assert empty.status == status
     assert "transfer-encoding" not in empty.fields
     assert after.body == b"GET /after "
@@ -202,8 +202,8 @@ async def test_without_a_body(front: str, status: int) -> None:
 
 @pytest.mark.gen_test
 @both
-async def test_who_expects_continue_is_told_before_the_body(front: str) -> None:
-    async with running(APP, front) as server, await server.connect() as client:
+async def test_who_expects_continue_is_told_before_the_body(http: str) -> None:
+    async with running(APP, http) as server, await server.connect() as client:
         client.write(request("POST", "/", "Expect: 100-continue", "Content-Length: 5"))
         assert (await client.answer()).status == 100
         client.write(b"hello")
@@ -242,9 +242,9 @@ async def test_a_body_that_is_refused_is_not_asked_for(sent: bytes, expected: in
 
 @pytest.mark.gen_test
 @both
-async def test_a_large_body_is_streamed_in_pieces(front: str) -> None:
+async def test_a_large_body_is_streamed_in_pieces(http: str) -> None:
     body = b"x" * 300_000
-    (answer,) = await asked(front, request("POST", "/counting", body=body))
+    (answer,) = await asked(http, request("POST", "/counting", body=body))
     assert b'"total": 300000' in answer.body
     most = int(answer.body.rpartition(b": ")[2].rstrip(b"}"))
     assert most <= 65_536
@@ -254,12 +254,12 @@ async def test_a_large_body_is_streamed_in_pieces(front: str) -> None:
 @both
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize(("limit", "status"), [(2000, 200), (1000, 400)])
-async def test_a_handler_sets_the_limit_of_its_body(front: str, chunked: bool, limit: int, status: int) -> None:
+async def test_a_handler_sets_the_limit_of_its_body(http: str, chunked: bool, limit: int, status: int) -> None:
     target, body = f"/counting?limit={limit}", b"x" * 1500
     sent = request("POST", target, CLOSE, body=body)
     if chunked:
         sent = request("POST", target, CLOSE, "Transfer-Encoding: chunked") + b"5dc\r\n" + body + b"\r\n0\r\n\r\n"
-    async with running(APP, front, max_body_size=100) as server:
+    async with running(APP, http, max_body_size=100) as server:
         assert statuses(await server.ask(sent)) == (status,)
 
 
@@ -367,9 +367,9 @@ async def test_ways_to_answer(steps: tuple[str, ...]) -> None:
     ],
 )
 async def test_an_answer_that_cannot_be_ends_the_connection(
-    front: str, steps: tuple[str, ...], sent: bytes, caplog: pytest.LogCaptureFixture
+    http: str, steps: tuple[str, ...], sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running(Bare(*steps), front) as server:
+    async with running(Bare(*steps), http) as server:
         received = await server.ask(request() + request())
     assert len(statuses(received)) <= 1
     assert b"X-B" not in received

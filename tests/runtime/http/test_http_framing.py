@@ -263,9 +263,9 @@ ALL = [*FINE, *LENGTHS, *CODINGS, *CHUNKS, *LINES, *REQUEST_LINES, *HOSTS, *SIZE
 @pytest.mark.gen_test
 @each("front", ["fast", "tornado"])
 @each(("sent", "expected"), ALL)
-async def test_framing(sent: bytes, expected: dict[str, Outcome], front: str) -> None:
+async def test_framing(sent: bytes, expected: dict[str, Outcome], http: str) -> None:
     seen: list[str] = []
     app = Application([("/.*", Echo)], seen=seen, log_function=lambda handler: None)
-    async with running(app, front, max_body_size=5000, max_header_size=2000) as server:
+    async with running(app, http, max_body_size=5000, max_header_size=2000) as server:
         received = await server.ask(sent)
-    assert Outcome(statuses(received), tuple(seen)) == expected[front], received
+    assert Outcome(statuses(received), tuple(seen)) == expected[http], received

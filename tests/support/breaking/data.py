@@ -60,7 +60,7 @@ async def data_that_stays(f: Furnished) -> None:
 
 def due_of(f: Furnished) -> tuple[str, str]:
     """The due list of the person who has disconnected the app, and their entry."""
-    return keys.telling(f.other.user[:3])["due"], f"{keys.member(f.other.user)}:{f.other.app.client_id}"
+    return keys.outbox_keys(f.other.user[:3])["due"], f"{keys.member(f.other.user)}:{f.other.app.client_id}"
 
 
 async def not_due(f: Furnished) -> None:
@@ -208,8 +208,8 @@ DATA = [
     case(lambda f: f.client.zadd(keys.APPS, {"ghost": OLD}), "registration-left"),
     case(lambda f: f.client.zrem(f.person["apps"], f.own_app), "owned"),
     case(lambda f: f.client.zadd(f.person["apps"], {"ghost": OLD * 1000}), "owned-left"),
-    case(lambda f: f.client.set(keys.numbers("ghost")["people"], "3"), "numbers"),
-    case(lambda f: f.client.set(keys.numbers(f.world.app.client_id)["people"], "300"), "numbers-drift"),
+    case(lambda f: f.client.set(keys.app_stats("ghost")["people"], "3"), "numbers"),
+    case(lambda f: f.client.set(keys.app_stats(f.world.app.client_id)["people"], "300"), "numbers-drift"),
     case(lambda f: f.client.hset(keys.KEYRING, "check:1", "0" * 32), "keyring", "keyring"),
     case(lambda f: f.client.hset(keys.KEYRING, "check:9", "0" * 32), "keyring-unknown", "keyring-unknown"),
 ]

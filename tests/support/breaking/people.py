@@ -68,7 +68,7 @@ async def half_deleted(f: Furnished) -> None:
 
 async def half_deleted_and_noted(f: Furnished) -> None:
     await half_deleted(f)
-    await f.client.zadd(keys.LEAVING, {f.other.user: OLD})
+    await f.client.zadd(keys.DELETIONS, {f.other.user: OLD})
 
 
 async def of_another_type(f: Furnished) -> None:
@@ -158,7 +158,7 @@ PEOPLE = [
     case(half_deleted, "deletion", proof=deletion_ends),
     case(half_deleted_and_noted, "deletion-open", "deletion-open", deletion_ends),
     case(lambda f: f.store.apps.begin_deletion(f.own_app), "deletion-open", "deletion-open", app_deletion_ends),
-    case(lambda f: f.client.zadd(keys.LEAVING, {f.world.user: OLD}), "deletion-left"),
+    case(lambda f: f.client.zadd(keys.DELETIONS, {f.world.user: OLD}), "deletion-left"),
     case(session_unlisted, "sessions", proof=is_listed),
     case(lambda f: f.client.zadd(f.person["sessions"], {"A" * 22: 1}), "sessions-left"),
     case(lambda f: f.client.hdel(f.person["user"], "picture"), "picture"),

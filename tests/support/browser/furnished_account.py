@@ -8,7 +8,7 @@ from typing import Any
 
 from runtime import demo
 from store.apps.registration import Registration
-from store.credits.calls import Asked
+from store.credits.calls import CallEstimate
 from store.names import SCOPES
 from store.results import Caller, Visitor
 from tests.support.browser.pictures import drawn
@@ -37,9 +37,9 @@ async def furnish(stand: Stand) -> None:
         for app, times in ((weather, 3), (archive, day % 3), (reader, day % 2)):
             for number in range(times):
                 await charge(stand.store, person, app, 40_000 + 31_000 * ((day * 5 + number) % 7))
-                stand.store.numbers.called(app.client_id, limited=number == 1)
-                stand.store.numbers.spent(app.client_id, 40_000)
-        await stand.store.numbers.flush()
+                stand.store.app_stats.called(app.client_id, limited=number == 1)
+                stand.store.app_stats.spent(app.client_id, 40_000)
+        await stand.store.app_stats.flush()
         stand.clock.advance(DAY)
         if day == DAYS - 3:
             await sign_in_elsewhere(stand)
@@ -50,7 +50,7 @@ async def furnish(stand: Stand) -> None:
     await stand.store.grants.revoke(session, reader.client_id, PHONE)
     await stand.store.tokens.mint(person, archive, KEEPS)
     tokens = await stand.store.tokens.mint(person, weather, SPENDS)
-    asked = Asked("echo-1", PRICE, 1, 249_999, 1, lasts=DAY * 1000)
+    asked = CallEstimate("echo-1", PRICE, 1, 249_999, 1, lasts=DAY * 1000)
     await stand.store.calls.hold(caller_with(stand, tokens.access_token), "credits:spend", asked)
     await shown(stand.store, session)
     await stand.store.credits.set_spend_limit(session, weather.client_id, 5_000_000, PHONE)

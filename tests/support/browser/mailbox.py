@@ -15,7 +15,7 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
 
-from outbound.mail.mailer import Letter, Mailer, Undelivered
+from outbound.mail.mailer import Mail, Mailer, Undelivered
 
 PATIENCE = 20.0
 
@@ -156,6 +156,4 @@ def mailer(
     return Mailer(transport, "noreply@id.example", confirms=confirms, retries=retries, late=late)
 
 
-LETTER = Letter(
-    "reset", "ada@example.com", "Set a new password", "Open this:\n\nhttps://id.example/reset?link=lk_pr_x\n"
-)
+MAIL = Mail("reset", "ada@example.com", "Set a new password", "Open this:\n\nhttps://id.example/reset?link=lk_pr_x\n")

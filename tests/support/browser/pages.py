@@ -23,9 +23,9 @@ from handlers.developer.snippets import Snippet
 from handlers.developer.webhooks import WHAT_IS_TOLD
 from handlers.oauth.authorize import Mark
 from store.accounts.undoing import Undo
-from store.app_stats import AppNumbers, Day
+from store.app_stats import AppFigures, Day
 from store.apps.owned import Deleted, Owned
-from store.credits.credits import Account, Entry, Holding, Spending
+from store.credits.credits import Account, LedgerEntry, OpenHold, Spending
 from store.webhooks.deliveries import Delivery
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -57,9 +57,9 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     revoked = Sample(**vars(app), data_until=NOW, documents=1, bytes=1, app_deleted=True)
     document = Sample(collection="notes", document_id=text, size=5, created_at=NOW, updated_at=NOW)
     usage = Sample(documents=2, bytes=10, collections=[("notes", 1, 5), (text, 1, 5)])
-    charge = Entry("2-0", NOW, "charge", -150, 4_999_850, "", text, text, 1200, 30, text, "a-hold")
-    grants = [Entry("1-0", NOW, "grant", 5_000_000, 5_000_000, text), Entry("0-1", NOW, "grant", -1, 0)]
-    holds = (Holding(text, 20_000, NOW),)
+    charge = LedgerEntry("2-0", NOW, "charge", -150, 4_999_850, "", text, text, 1200, 30, text, "a-hold")
+    grants = [LedgerEntry("1-0", NOW, "grant", 5_000_000, 5_000_000, text), LedgerEntry("0-1", NOW, "grant", -1, 0)]
+    holds = (OpenHold(text, 20_000, NOW),)
     credits = Account(4_999_850, 20_000, 1, NOW, holds, ())
     nothing = Account(0, 0, 0, None, (), ())
     entry = Sample(at=NOW, text=text, app=text, address=text, device=text)
@@ -84,8 +84,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         "here": text,
     }
     profile: dict[str, Any] = {**known, "profile": account, "picture": "/picture/x.svg", "name": text, "max_name": 100}
-    leaving: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
-    leaving |= {"has_app": True, "has_passkey": True, "asks_code": True, "passkeys_work": True}
+    account_deletion: dict[str, Any] = {**known, "apps": 1, "documents": 2, "paid": 1, "typed": text}
+    account_deletion |= {"has_app": True, "has_passkey": True, "asks_code": True, "passkeys_work": True}
     return {
         "signin.html": {
             **stranger,
@@ -122,9 +122,12 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         },
         "account.html": {**profile, "name_error": text, "picture_error": text, "notice": None},
         "account.html changed": {**profile, "profile": plain, "name_error": "", "picture_error": "", "notice": text},
-        "account_delete.html": {**leaving, "errors": dict.fromkeys(("email", "password", "code", "passkey"), text)},
+        "account_delete.html": {
+            **account_deletion,
+            "errors": dict.fromkeys(("email", "password", "code", "passkey"), text),
+        },
         "account_delete.html first": {
-            **leaving,
+            **account_deletion,
             "apps": 0,
             "documents": 0,
             "paid": 0,
@@ -352,7 +355,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "notice": text,
         "marks": ["0a1b2c3d"],
         "snippets": [Snippet("curl", "curl", text, text), Snippet("python", "Python", text, text)],
-        "numbers": AppNumbers(1, (day, day)),
+        "figures": AppFigures(1, (day, day)),
         "plots": [(text, bars([0, 5]))],
         "sums": Sample(calls=1, limited=0, spent=2000),
     }

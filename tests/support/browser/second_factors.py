@@ -49,7 +49,7 @@ class Person:
 
     async def add_app(self) -> HTTPResponse:
         if not await self.proved():
-            await self.confirm()
+            await self.reauth()
         page = await self.browser.get(APP)
         sealed = fields_of(page, APP)["secret"]
         self.secret = self.service.store.factors.open_secret(self.service.ada, sealed)
@@ -61,7 +61,7 @@ class Person:
         seconds, _ = await self.service.store.client.time()
         return code_at(self.secret, (seconds * 1000 + MARGIN) // STEP + beside)
 
-    async def confirm(self, code: str = "") -> HTTPResponse:
+    async def reauth(self, code: str = "") -> HTTPResponse:
         """Shows again who she is."""
         page = await self.browser.get(SECURITY)
         return await self.browser.submit(page, CONFIRM, password=PASSWORD, code=code)
@@ -82,7 +82,7 @@ class Person:
 
     async def add_passkey(self, name: str = "My phone") -> HTTPResponse:
         if not await self.proved():
-            await self.confirm(self.codes.pop() if self.codes else "")
+            await self.reauth(self.codes.pop() if self.codes else "")
         options = await self.options(f"{PASSKEYS}/options")
         page = await self.browser.get(SECURITY)
         return await self.browser.submit(page, PASSKEYS, credential=self.device.create(options), name=name)

@@ -11,7 +11,7 @@ import tempfile
 
 from runtime import demo
 from store.accounts.signin.totp import STEP, code_at
-from store.webhooks.deliveries import Event, new_event_id
+from store.webhooks.deliveries import WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.browser.furnished_account import SPENDS, furnish
 from tests.support.browser.tour_kit import Tour
@@ -33,7 +33,7 @@ def walk(tour: Tour) -> None:
         tour.stand.change()
         leg(tour)
     demo_app(tour)
-    leaving(tour)
+    account_deletion(tour)
     trouble(tour)
 
 
@@ -271,7 +271,9 @@ async def tell(store: Store, client_id: str) -> dict[str, str]:
     told, now = {}, await store.apps.now()
     error = "The receiver's certificate is not valid for this host."
     for state in ("done", "failed", "running", "waiting"):
-        event = Event(new_event_id(), "grant.revoked", client_id, "0" * 32, now, {"reason": "disconnected_by_person"})
+        event = WebhookEvent(
+            new_event_id(), "grant.revoked", client_id, "0" * 32, now, {"reason": "disconnected_by_person"}
+        )
         told[state] = event.id
         await store.deliveries.enqueue(event)
         await store.deliveries.claim(1, 600)
@@ -444,7 +446,7 @@ def demo_app(tour: Tour) -> None:
     tour.stop("demo error.html", "does not belong to a sign-in")
 
 
-def leaving(tour: Tour) -> None:
+def account_deletion(tour: Tour) -> None:
     """The end of an account."""
     tour.open("/account/delete")
     tour.submit("/account/delete", email="nobody", password="wrong")

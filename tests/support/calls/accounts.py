@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from store import keys
-from store.accounts.account_deletion import Typed
+from store.accounts.account_deletion import DeletionForm
 from store.accounts.links import Link
 from store.accounts.signin.passkeys import options_for_use, read_answer
-from store.crypto.seal import Kind
+from store.crypto.seal import TokenKind
 from tests.support.calls.prepared import Call, call
-from tests.support.store.second_factors import PARTY, App, add_passkey
+from tests.support.store.second_factors import RELYING_PARTY, App, add_passkey
 from tests.support.store.world import PASSWORD, VISITOR, World, to_change
 
 
@@ -131,7 +131,7 @@ async def mailed(found: Awaitable[Link | None]) -> str:
 @call("links.look", "read_link")
 async def _(w: World) -> Call:
     text = await mailed(w.store.links.to_reset(w.user, w.email))
-    return lambda: w.store.links.look(Kind.RESET, text)
+    return lambda: w.store.links.look(TokenKind.RESET, text)
 
 
 @call("links.confirm", "confirm_address")
@@ -230,7 +230,7 @@ async def _(w: World) -> Call:
 
 @call("account_deletion.challenge", "read_factors")
 async def _(w: World) -> Call:
-    return lambda: w.store.leaving.challenge(w.session)
+    return lambda: w.store.account_deletion.challenge(w.session)
 
 
 @call(
@@ -246,8 +246,8 @@ async def _(w: World) -> Call:
 )
 async def _(w: World) -> Call:
     app = await App.add(w)
-    typed = Typed(w.email, PASSWORD, app.codes[0])
-    return lambda: w.store.leaving.with_password(w.session, typed, VISITOR)
+    typed = DeletionForm(w.email, PASSWORD, app.codes[0])
+    return lambda: w.store.account_deletion.with_password(w.session, typed, VISITOR)
 
 
 @call(
@@ -261,9 +261,9 @@ async def _(w: World) -> Call:
 )
 async def _(w: World) -> Call:
     device = await add_passkey(w)
-    challenge, allowed = await w.store.leaving.challenge(w.session)
-    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
-    return lambda: w.store.leaving.with_passkey(w.session, w.email, PARTY, challenge, answer, VISITOR)
+    challenge, allowed = await w.store.account_deletion.challenge(w.session)
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge, allowed)))
+    return lambda: w.store.account_deletion.with_passkey(w.session, w.email, RELYING_PARTY, challenge, answer, VISITOR)
 
 
 @call("people.invite")

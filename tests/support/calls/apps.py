@@ -7,11 +7,11 @@ from typing import Any
 
 from store import keys
 from store.accounts.signin.passkeys import options_for_use, read_answer
-from store.apps.owner_deletion import TypedForApp
+from store.apps.owner_deletion import AppDeletionForm
 from store.apps.registration import secret_mark
 from store.apps.webhooks import newest_mark
 from tests.support.calls.prepared import Call, call
-from tests.support.store.second_factors import PARTY, add_passkey, confirm_if_needed
+from tests.support.store.second_factors import RELYING_PARTY, add_passkey, reauth_if_needed
 from tests.support.store.world import CALLBACK, PASSWORD, VISITOR, World
 
 
@@ -159,7 +159,7 @@ async def _(w: World) -> Call:
 )
 async def _(w: World) -> Call:
     client = await own_app(w)
-    typed = TypedForApp(OWN["name"], PASSWORD, "")
+    typed = AppDeletionForm(OWN["name"], PASSWORD, "")
     return lambda: w.store.app_ending.with_password(w.session, client, typed, VISITOR)
 
 
@@ -176,9 +176,9 @@ async def _(w: World) -> Call:
     client = await own_app(w)
     device = await add_passkey(w)
     challenge, allowed = await w.store.app_ending.challenge(w.session, client)
-    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge, allowed)))
     ending = w.store.app_ending
-    return lambda: ending.with_passkey(w.session, client, OWN["name"], PARTY, challenge, answer, VISITOR)
+    return lambda: ending.with_passkey(w.session, client, OWN["name"], RELYING_PARTY, challenge, answer, VISITOR)
 
 
 OWN: dict[str, Any] = {"name": "My App", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
@@ -186,7 +186,7 @@ OWN: dict[str, Any] = {"name": "My App", "redirect_uris": (CALLBACK,), "scopes":
 
 async def own_app(w: World) -> str:
     """The client id of an app that the person has registered."""
-    await confirm_if_needed(w)
+    await reauth_if_needed(w)
     made = await w.store.owned.register(w.session, "a nonce", VISITOR, most=9, **OWN)
     return made.registration.client_id
 
@@ -282,13 +282,13 @@ async def _(w: World) -> Call:
 
 @call("app_stats.flush", "add_numbers")
 async def _(w: World) -> Call:
-    w.store.numbers.called(w.app.client_id, limited=False)
-    return w.store.numbers.flush
+    w.store.app_stats.called(w.app.client_id, limited=False)
+    return w.store.app_stats.flush
 
 
 @call("app_stats.of", "read_numbers")
 async def _(w: World) -> Call:
-    return lambda: w.store.numbers.of(w.app.client_id)
+    return lambda: w.store.app_stats.of(w.app.client_id)
 
 
 @call("apps.delete", "save_app", "forget_app", "forget_deliveries", "remove_app")

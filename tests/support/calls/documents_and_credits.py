@@ -9,7 +9,7 @@ from store.results import Caller
 from tests.support.calls.prepared import Call, call
 from tests.support.store.credit_spender import DOLLAR, REPLY, SPENDING, Spender
 from tests.support.store.many_documents import connect_app, write
-from tests.support.store.second_factors import confirm_if_needed
+from tests.support.store.second_factors import reauth_if_needed
 from tests.support.store.world import CALLBACK, VISITOR, World
 
 
@@ -102,7 +102,7 @@ async def _(w: World) -> Call:
 @call("credits.set_spend_limit", "set_spend_limit")
 async def _(w: World) -> Call:
     app = await spender(w)
-    await confirm_if_needed(w)
+    await reauth_if_needed(w)
     return lambda: w.store.credits.set_spend_limit(w.session, app.caller.client, DOLLAR, VISITOR)
 
 

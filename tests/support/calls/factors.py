@@ -5,32 +5,32 @@ from __future__ import annotations
 from store.accounts.signin.passkeys import options_for_new, options_for_use, read_answer
 from tests.support.calls.prepared import Call, call
 from tests.support.store.authenticator import Authenticator
-from tests.support.store.second_factors import ORIGIN, PARTY, App, add_passkey, confirm, half_of
+from tests.support.store.second_factors import ORIGIN, RELYING_PARTY, App, add_passkey, half_of, reauth
 from tests.support.store.world import PASSWORD, VISITOR, World
 
 
 @call("reauth.challenge", "read_factors")
 async def _(w: World) -> Call:
-    return lambda: w.store.confirming.challenge(w.session)
+    return lambda: w.store.reauth.challenge(w.session)
 
 
 @call("reauth.check_password", "take_networks", "read_credentials")
 async def _(w: World) -> Call:
-    return lambda: w.store.confirming.check_password(w.session, w.email, PASSWORD, VISITOR)
+    return lambda: w.store.reauth.check_password(w.session, w.email, PASSWORD, VISITOR)
 
 
 @call("reauth.with_password", "read_factors", "take_networks", "read_credentials", "prove_with_code")
 async def _(w: World) -> Call:
     app = await App.add(w)
-    return lambda: w.store.confirming.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
+    return lambda: w.store.reauth.with_password(w.session, PASSWORD, app.codes[0], VISITOR)
 
 
 @call("reauth.with_passkey", "try_passkey", "prove_with_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
-    challenge, allowed = await w.store.confirming.challenge(w.session)
-    answer = read_answer(device.get(options_for_use(PARTY, challenge, allowed)))
-    return lambda: w.store.confirming.with_passkey(w.session, PARTY, challenge, answer, VISITOR)
+    challenge, allowed = await w.store.reauth.challenge(w.session)
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge, allowed)))
+    return lambda: w.store.reauth.with_passkey(w.session, RELYING_PARTY, challenge, answer, VISITOR)
 
 
 @call("factors.of", "read_factors")
@@ -40,7 +40,7 @@ async def _(w: World) -> Call:
 
 @call("factors.enable_totp", "read_factors", "enable_totp")
 async def _(w: World) -> Call:
-    await confirm(w)
+    await reauth(w)
     app = App(w, w.store.factors.new_secret(w.user))
     code = await app.code()
     return lambda: w.store.factors.enable_totp(w.session, app.sealed, code, VISITOR)
@@ -49,43 +49,43 @@ async def _(w: World) -> Call:
 @call("factors.disable_totp", "disable_totp")
 async def _(w: World) -> Call:
     await App.add(w)
-    await confirm(w)
+    await reauth(w)
     return lambda: w.store.factors.disable_totp(w.session, VISITOR)
 
 
 @call("factors.renew_recovery", "renew_recovery")
 async def _(w: World) -> Call:
     await App.add(w)
-    await confirm(w)
+    await reauth(w)
     return lambda: w.store.factors.renew_recovery(w.session, VISITOR)
 
 
 @call("factors.challenge", "read_factors")
 async def _(w: World) -> Call:
-    await confirm(w)
+    await reauth(w)
     return lambda: w.store.factors.challenge(w.session)
 
 
 @call("factors.add_passkey", "add_passkey")
 async def _(w: World) -> Call:
-    await confirm(w)
+    await reauth(w)
     challenge = await w.store.factors.challenge(w.session)
-    options = options_for_new(PARTY, "Latchkey", w.user, w.email, "Ada", challenge, [])
+    options = options_for_new(RELYING_PARTY, "Latchkey", w.user, w.email, "Ada", challenge, [])
     answer = read_answer(Authenticator(ORIGIN).create(options))
-    return lambda: w.store.factors.add_passkey(w.session, PARTY, challenge, answer, "My phone", VISITOR)
+    return lambda: w.store.factors.add_passkey(w.session, RELYING_PARTY, challenge, answer, "My phone", VISITOR)
 
 
 @call("factors.rename_passkey", "read_passkey", "rename_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
-    await confirm(w)
+    await reauth(w)
     return lambda: w.store.factors.rename_passkey(w.session, device.credential, "My key", VISITOR)
 
 
 @call("factors.remove_passkey", "remove_passkey")
 async def _(w: World) -> Call:
     device = await add_passkey(w)
-    await confirm(w)
+    await reauth(w)
     return lambda: w.store.factors.remove_passkey(w.session, device.credential, VISITOR)
 
 
@@ -93,7 +93,7 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     await App.add(w)
     half = await half_of(w)
-    return lambda: w.store.second_step.asked(half)
+    return lambda: w.store.second_step.options(half)
 
 
 @call("second_step.with_code", "read_second_step", "finish_with_code")
@@ -113,5 +113,5 @@ async def _(w: World) -> Call:
     device = await add_passkey(w)
     half = await half_of(w)
     challenge = await w.store.second_step.challenge(half)
-    answer = read_answer(device.get(options_for_use(PARTY, challenge)))
-    return lambda: w.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge)))
+    return lambda: w.store.second_step.with_passkey(half, RELYING_PARTY, challenge, answer, VISITOR)

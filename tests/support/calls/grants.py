@@ -6,7 +6,7 @@ from store.results import Visitor
 from tests.support.calls.documents_and_credits import spender
 from tests.support.calls.prepared import Call, call, drained
 from tests.support.store.many_documents import stock
-from tests.support.store.second_factors import confirm_if_needed
+from tests.support.store.second_factors import reauth_if_needed
 from tests.support.store.world import CALLBACK, VERIFIER, VISITOR, World
 
 
@@ -86,36 +86,36 @@ async def held(w: World) -> str:
 @call("person_documents.list", "list_holdings")
 async def _(w: World) -> Call:
     client = await held(w)
-    return lambda: w.store.holdings.list(w.session, client)
+    return lambda: w.store.person_documents.list(w.session, client)
 
 
 @call("person_documents.read", "read_holding")
 async def _(w: World) -> Call:
     client = await held(w)
-    return lambda: w.store.holdings.read(w.session, client, "notes", "n1")
+    return lambda: w.store.person_documents.read(w.session, client, "notes", "n1")
 
 
 @call("person_documents.delete", "delete_holding")
 async def _(w: World) -> Call:
     client = await held(w)
-    await confirm_if_needed(w)
-    return lambda: w.store.holdings.delete(w.session, client, "notes", "n1", VISITOR)
+    await reauth_if_needed(w)
+    return lambda: w.store.person_documents.delete(w.session, client, "notes", "n1", VISITOR)
 
 
 @call("person_documents.delete_all", "delete_holdings")
 async def _(w: World) -> Call:
     client = await held(w)
-    await confirm_if_needed(w)
-    return lambda: w.store.holdings.delete_all(w.session, client, VISITOR)
+    await reauth_if_needed(w)
+    return lambda: w.store.person_documents.delete_all(w.session, client, VISITOR)
 
 
 @call("person_documents.export", "export_holdings")
 async def _(w: World) -> Call:
     client = await held(w)
-    return lambda: drained(w.store.holdings.export(w.session, client, VISITOR))
+    return lambda: drained(w.store.person_documents.export(w.session, client, VISITOR))
 
 
 @call("person_documents.copy", "copy_holdings")
 async def _(w: World) -> Call:
     client = await held(w)
-    return lambda: drained(w.store.holdings.copy(w.user, client))
+    return lambda: drained(w.store.person_documents.copy(w.user, client))

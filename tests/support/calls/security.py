@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from store.accounts.audit.logged_event import Event
+from store.accounts.audit.logged_event import AuditEvent
 from tests.support.calls.prepared import Call, call
 from tests.support.store.world import World
 
@@ -27,7 +27,7 @@ async def _(w: World) -> Call:
 
 @call("security_events.follow", "read_events")
 async def _(w: World) -> Call:
-    async def first() -> Event | None:
+    async def first() -> AuditEvent | None:
         async with aclosing(w.store.security_events.follow("0-0")) as events:
             return await anext(events)
 

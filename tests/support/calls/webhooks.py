@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from store import keys
-from store.webhooks.deliveries import Delivery, Event, new_event_id
+from store.webhooks.deliveries import Delivery, WebhookEvent, new_event_id
 from tests.support.calls.prepared import Call, call
 from tests.support.store.world import World
 
@@ -18,7 +18,7 @@ async def told(w: World) -> None:
     await w.tokens()
     await w.revoke_app()
     ended = f"{keys.member(w.user)}:{w.app.client_id}"
-    await w.store.client.zadd(keys.telling(w.user[:3])["due"], {ended: 1})
+    await w.store.client.zadd(keys.outbox_keys(w.user[:3])["due"], {ended: 1})
     w.store.outbox.idle = 0  # what a test has cut short is taken up at once
 
 
@@ -44,9 +44,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.outbox.relay_shards({w.user[:3]}, wanted)
 
 
-def event(w: World) -> Event:
+def event(w: World) -> WebhookEvent:
     """Something to tell the app."""
-    return Event(new_event_id(), "grant.revoked", w.app.client_id, w.user, 1, {"reason": "disconnected_by_person"})
+    return WebhookEvent(
+        new_event_id(), "grant.revoked", w.app.client_id, w.user, 1, {"reason": "disconnected_by_person"}
+    )
 
 
 async def claimed(w: World) -> Delivery:

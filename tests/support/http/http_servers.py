@@ -16,18 +16,18 @@ from tornado.httputil import HTTPServerConnectionDelegate
 from tornado.testing import bind_unused_port
 
 from runtime.http.plain_server import PlainServer
-from runtime.http.server import FrontServer
+from runtime.http.server import HttpServer
 
-FRONTS: dict[str, type[HTTPServer]] = {"fast": FrontServer, "tornado": PlainServer}
+HTTP_SERVERS: dict[str, type[HTTPServer]] = {"fast": HttpServer, "tornado": PlainServer}
 CHOSEN = os.environ.get("LATCHKEY_TEST_HTTP") or "fast"
-assert CHOSEN in FRONTS, f"LATCHKEY_TEST_HTTP is one of {', '.join(FRONTS)}"
+assert CHOSEN in HTTP_SERVERS, f"LATCHKEY_TEST_HTTP is one of {', '.join(HTTP_SERVERS)}"
 SECONDS = 10.0
 """What a test waits for at most. Nothing waits so long unless it fails."""
 
 
 def chosen(app: HTTPServerConnectionDelegate, **options: Any) -> HTTPServer:
     """The server that this run of the tests is about."""
-    return FRONTS[CHOSEN](app, **options)
+    return HTTP_SERVERS[CHOSEN](app, **options)
 
 
 @dataclass
@@ -50,10 +50,10 @@ class Running:
 
 
 @asynccontextmanager
-async def running(app: Any, front: str = "fast", **options: Any) -> AsyncIterator[Running]:
+async def running(app: Any, http: str = "fast", **options: Any) -> AsyncIterator[Running]:
     """Serves the application."""
     listening, port = bind_unused_port()
-    server = FRONTS[front](app, **options)
+    server = HTTP_SERVERS[http](app, **options)
     server.add_socket(listening)
     try:
         yield Running(server, port, listening)

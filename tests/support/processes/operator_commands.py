@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Said:
+class CommandOutput:
     """What a command left behind."""
 
     status: int
@@ -60,7 +60,7 @@ class Said:
         return self.status, told.pop("error"), told.pop("error_description")
 
 
-def child(data_dir: Path, *words: str, stdin: str | int = "", anew: bool = False, **environ: str) -> Said:
+def child(data_dir: Path, *words: str, stdin: str | int = "", anew: bool = False, **environ: str) -> CommandOutput:
     """A command as the operator gives it: a process of its own. It is forked from one that has loaded `manage.py`;
     `anew` starts Python."""
     arguments = ["--data-dir", str(data_dir), *words]
@@ -88,7 +88,7 @@ def child(data_dir: Path, *words: str, stdin: str | int = "", anew: bool = False
             written.seek(0)
             said.append(written.read().decode())
     assert "Traceback" not in said[1]
-    return Said(status, *said)
+    return CommandOutput(status, *said)
 
 
 def clean_environment() -> dict[str, str]:
@@ -105,9 +105,9 @@ class Home:
         with self.client() as client:
             client.flushall()
 
-    def words(self, *words: str, **environ: str) -> Said:
+    def words(self, *words: str, **environ: str) -> CommandOutput:
         status = manage.main(["--data-dir", str(self.data_dir), *words], environ)
-        return Said(status, *self.capsys.readouterr())
+        return CommandOutput(status, *self.capsys.readouterr())
 
     def json(self, *words: str, **environ: str) -> Any:
         return self.words(*words, "--json", **environ).json

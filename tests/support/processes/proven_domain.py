@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from outbound.address_policy import Reach
+from outbound.address_policy import AddressPolicy
 from outbound.fetching import Fetcher
 from tests.support.http.receiver import Receiver, Reply, answering
 
@@ -53,20 +53,20 @@ def certificate(folder: Path, domain: str = DOMAIN) -> tuple[ssl.SSLContext, ssl
 
 
 class Domain:
-    """A domain whose file can be changed, and a fetcher that finds it. `reach` is what the fetcher may reach."""
+    """A domain whose file can be changed, and a fetcher that finds it. `policy` is what the fetcher may reach."""
 
     receiver: Receiver
     fetcher: Fetcher
 
     @classmethod
-    async def make(cls, folder: Path, reach: Reach | None = None, whole: float = 5.0) -> Domain:
+    async def make(cls, folder: Path, policy: AddressPolicy | None = None, whole: float = 5.0) -> Domain:
         """Listens."""
         self = cls()
         server, client = certificate(folder)
         self.receiver = Receiver(answering(404))
         await self.receiver.start(ssl=server)
         found = Everywhere(self.receiver.port)
-        self.fetcher = Fetcher(reach or Reach(loopback=True), whole=whole, resolver=found, tls=client)
+        self.fetcher = Fetcher(policy or AddressPolicy(loopback=True), whole=whole, resolver=found, tls=client)
         return self
 
     def says(self, *lines: str) -> None:

@@ -11,7 +11,7 @@ from handlers.core.site import Site
 from handlers.ops.credits import make_ops_application
 from outbound.ai.models import Models
 from outbound.mail.mailer import SmtpServer
-from runtime.http.server import FrontServer
+from runtime.http.server import HttpServer
 from runtime.listening import Listening
 from runtime.process_state import Runtime
 from runtime.reload import Reloads
@@ -51,9 +51,9 @@ class Reloading:
         await self.reloads.reload()
 
 
-def front_limits(found: Reloading) -> Any:
+def http_limits(found: Reloading) -> Any:
     """Of the fast server."""
-    return found.main.server.limits if isinstance(found.main.server, FrontServer) else None
+    return found.main.server.limits if isinstance(found.main.server, HttpServer) else None
 
 
 def sends_to(found: Reloading) -> str:

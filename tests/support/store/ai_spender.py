@@ -16,7 +16,7 @@ from tornado.httpclient import HTTPResponse
 from handlers.core.application import Latchkey
 from handlers.core.site import Site
 from outbound.ai.messages import MessagesUpstream
-from outbound.ai.models import Limits, Model, Models
+from outbound.ai.models import Model, Models, Timeouts
 from store import keys
 from store.accounts.signin.sessions import Session
 from store.credits.calls import Price
@@ -28,20 +28,20 @@ from tests.support.store.world import VISITOR
 MODEL = "scripted"
 PRICE = Price("v3", 3_141_593, 15_926_535)
 """Micro-dollars per million tokens, of which no small number makes a whole."""
-PATIENT = Limits(connect=10, first_byte=20, between_events=20, total=25)
-SHORT = Limits(connect=2, first_byte=0.4, between_events=0.4, total=0.9)
+PATIENT = Timeouts(connect=10, first_byte=20, between_events=20, total=25)
+SHORT = Timeouts(connect=2, first_byte=0.4, between_events=0.4, total=0.9)
 PLENTY = 1_000_000
 NATIVE, SDK = "/api/v1/ai/messages", "/api/v1/ai/v1/messages"
 
 
-def models_on(url: str, limits: Limits = PATIENT, price: Price = PRICE, *, max_output: int = 4096) -> Models:
+def models_on(url: str, limits: Timeouts = PATIENT, price: Price = PRICE, *, max_output: int = 4096) -> Models:
     """One model on a scripted upstream."""
     upstream = MessagesUpstream("scripted", url, KEY, limits, 100)
     begins = datetime(2026, 1, 1, tzinfo=UTC)
     return Models((Model(MODEL, "Scripted", upstream, VENDOR_MODEL, 200_000, max_output, ((begins, price),)),))
 
 
-def hurry(site: Site, limits: Limits = SHORT) -> None:
+def hurry(site: Site, limits: Timeouts = SHORT) -> None:
     """Has little patience with the upstream from now on."""
     for model in site.models.all():
         model.upstream.limits = limits

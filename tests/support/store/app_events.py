@@ -7,14 +7,14 @@ from store.lifetimes import GRACE
 from store.wiring import Store
 from tests.support.calls.webhooks import wanted
 from tests.support.store.document_app import Keeper
-from tests.support.store.second_factors import confirm_if_needed
+from tests.support.store.second_factors import reauth_if_needed
 from tests.support.store.world import VISITOR, World, refusal_of
 
 SECONDS = GRACE / 1000
-Told = list[tuple[str, str]]
+Events = list[tuple[str, str]]
 
 
-async def told(world: World, client: str | None = None) -> Told:
+async def told(world: World, client: str | None = None) -> Events:
     """Types and reasons of what an app was told of this person, the oldest first, when all was moved."""
     await world.store.outbox.relay_shards({world.user[:3]}, wanted)
     assert not await world.store.client.exists(keys.outbox(world.user)), "an outbox without events takes no room"
@@ -32,7 +32,7 @@ async def ids_told(world: World) -> list[tuple[str, tuple[str, str]]]:
 
 async def due(world: World) -> dict[str, int]:
     """Who is on the due list of the person's shard, by client id."""
-    listed = await world.store.client.zrange(keys.telling(world.user[:3])["due"], 0, -1, withscores=True)
+    listed = await world.store.client.zrange(keys.outbox_keys(world.user[:3])["due"], 0, -1, withscores=True)
     theirs = (entry.decode().split(":") for entry, _ in listed)
     return {
         client: int(score)
@@ -77,9 +77,9 @@ async def delete_the_account(world: World) -> None:
 
 
 async def delete_all(world: World) -> None:
-    await confirm_if_needed(world)
-    assert await world.store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 1
-    assert await world.store.holdings.delete_all(world.session, world.app.client_id, VISITOR) == 0
+    await reauth_if_needed(world)
+    assert await world.store.person_documents.delete_all(world.session, world.app.client_id, VISITOR) == 1
+    assert await world.store.person_documents.delete_all(world.session, world.app.client_id, VISITOR) == 0
 
 
 REVOKED = ("grant.revoked", "disconnected_by_person")

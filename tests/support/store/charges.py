@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from store import keys
 from store.apps.registration import Registration
-from store.credits.calls import Asked, Hold, Price
+from store.credits.calls import CallEstimate, Hold, Price
 from store.lifetimes import AI
 from store.results import Caller
 from store.wiring import Store
@@ -21,7 +21,7 @@ async def hold(store: Store, user: str, app: Registration, amount: int) -> Hold:
     token = store.tokens.open_access(tokens.access_token)
     assert token is not None
     await store.client.delete(keys.limit(user, AI.name))
-    asked = Asked("echo-1", PRICE, 1, amount - 1, 1, 60_000)
+    asked = CallEstimate("echo-1", PRICE, 1, amount - 1, 1, 60_000)
     held = await store.calls.hold(Caller.of(token, SCOPES), "credits:spend", asked)
     assert isinstance(held, Hold)
     assert held.amount == amount

@@ -81,8 +81,8 @@ class Furnished:
         await store.app_sweep.sweep()
         await world.tokens(app=(await world.register(f"{world.app.client_id}-left", scopes=EVERYTHING))[0])
         await store.grants.revoke(world.session, f"{world.app.client_id}-left", VISITOR)
-        store.numbers.called(world.app.client_id, limited=False)
-        await store.numbers.flush()
+        store.app_stats.called(world.app.client_id, limited=False)
+        await store.app_stats.flush()
         return cls(store, world, keeper, other, made.registration.client_id)
 
     @property
@@ -108,7 +108,7 @@ class Furnished:
     @property
     def due(self) -> str:
         """The due list of the person's shard."""
-        return keys.telling(self.world.user[:3])["due"]
+        return keys.outbox_keys(self.world.user[:3])["due"]
 
     @property
     def listed(self) -> str:

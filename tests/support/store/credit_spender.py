@@ -8,7 +8,7 @@ from typing import Any
 
 from store import keys
 from store.apps.registration import Registration
-from store.credits.calls import Asked, Charge, Hold, Kept, Price, Replayed
+from store.credits.calls import CallEstimate, Charge, Hold, Price, ReplayedCall, StoredReply
 from store.credits.credits import Balance, Bookkeeping
 from store.lifetimes import AI, AI_REPLY, CREDITS_READ
 from store.results import Caller
@@ -23,7 +23,7 @@ PRICE = Price("2026-01", PER, PER)
 """A micro-dollar a token, so that amounts are numbers of tokens."""
 FREE = Price("free", 0, 0)
 TEN_MINUTES = 600_000
-REPLY = Kept("application/json", b'{"said":"hello","credits":', b"}")
+REPLY = StoredReply("application/json", b'{"said":"hello","credits":', b"}")
 
 
 def cost(price: Price, input_tokens: int, output_tokens: int) -> int:
@@ -62,13 +62,13 @@ class Spender:
         tokens = await world.store.tokens.mint(world.user, app or world.app, scopes)
         return cls(world.store, world.caller(tokens.access_token))
 
-    def asked(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> Asked:
+    def asked(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> CallEstimate:
         """A call that costs as many micro-dollars as it takes tokens."""
         least = min(output_tokens, 1)
-        made = Asked("echo", PRICE, input_tokens, output_tokens, least_output=least, lasts=TEN_MINUTES)
+        made = CallEstimate("echo", PRICE, input_tokens, output_tokens, least_output=least, lasts=TEN_MINUTES)
         return replace(made, **fields)
 
-    async def ask(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> Hold | Replayed:
+    async def ask(self, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> Hold | ReplayedCall:
         """Asks for a hold: of that many micro-dollars, unless `fields` say otherwise."""
         await self.store.client.delete(keys.limit(self.caller.user, AI.name))
         return await self.store.calls.hold(
@@ -81,7 +81,9 @@ class Spender:
         assert isinstance(held, Hold)
         return held
 
-    async def settle(self, hold: Hold, input_tokens: int, output_tokens: int = 0, reply: Kept | None = None) -> Charge:
+    async def settle(
+        self, hold: Hold, input_tokens: int, output_tokens: int = 0, reply: StoredReply | None = None
+    ) -> Charge:
         """Settles a hold that stands."""
         charge = await self.store.calls.settle(hold, input_tokens, output_tokens, reply)
         assert charge is not None

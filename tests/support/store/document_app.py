@@ -8,7 +8,7 @@ from typing import Any
 
 from store import keys
 from store.apps.registration import Registration
-from store.documents.documents import Conditions, Metadata, Page, Usage, usage_of
+from store.documents.documents import Conditions, DocumentPage, Metadata, Usage, usage_of
 from store.lifetimes import DATA_LIST, DATA_READ, DATA_WRITE
 from store.results import Caller, Window
 from store.wiring import Store
@@ -61,7 +61,7 @@ class Keeper:
 
     async def page(
         self, collection: str, prefix: str = "", after: str = "", most: int = 50, *, content: bool = False
-    ) -> Page:
+    ) -> DocumentPage:
         """One page of a collection."""
         await self.empty_windows()
         page, _ = await self.store.documents.list(

@@ -16,7 +16,7 @@ from tornado.httpclient import HTTPResponse
 from store import keys
 from store.accounts import people
 from store.apps.registration import Registration
-from store.crypto.seal import Kind, Token, new_user_id
+from store.crypto.seal import Token, TokenKind, new_user_id
 from tests.support.http.driver import App, Service, json_of, send
 
 SCOPES = ("profile", "data:read", "data:write")
@@ -74,7 +74,7 @@ class Worker:
     @property
     def token(self) -> Token:
         """The refresh token that the app holds, opened."""
-        token = self.service.store.sealer.open(Kind.REFRESH, self.tokens["refresh_token"])
+        token = self.service.store.sealer.open(TokenKind.REFRESH, self.tokens["refresh_token"])
         assert token is not None
         return token
 

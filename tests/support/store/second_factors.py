@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from store.accounts.signin.passkeys import Party, decode, options_for_new, options_for_use, read_answer
-from store.accounts.signin.reauth import NotShown
+from store.accounts.signin.passkeys import RelyingParty, decode, options_for_new, options_for_use, read_answer
+from store.accounts.signin.reauth import ReauthFailed
 from store.accounts.signin.second_step import Half
 from store.accounts.signin.sessions import SecondStepNeeded, Session
 from store.accounts.signin.totp import STEP, TotpSecrets, code_at
@@ -16,7 +16,7 @@ from tests.support.store.world import PASSWORD, VISITOR, World
 
 ORIGIN = "http://localhost:8080"
 MARGIN = 2_000  # ms, in which a test presents the code that it asked for
-PARTY = Party("localhost", ORIGIN)
+RELYING_PARTY = RelyingParty("localhost", ORIGIN)
 
 
 async def store_now(w: World) -> int:
@@ -41,7 +41,7 @@ class App:
     @classmethod
     async def add(cls, world: World) -> App:
         """Sets it up; the code that this takes is of the step before the present."""
-        await confirm_if_needed(world)
+        await reauth_if_needed(world)
         app = cls(world, world.store.factors.new_secret(world.user))
         added = await world.store.factors.enable_totp(world.session, app.sealed, await app.code(-1), VISITOR)
         app.codes, world.undo = added.codes, added.undo
@@ -55,31 +55,31 @@ class App:
 
 async def add_passkey(world: World, device: Authenticator | None = None) -> Authenticator:
     """Adds a passkey to the person."""
-    await confirm_if_needed(world)
+    await reauth_if_needed(world)
     device = device or Authenticator(ORIGIN)
     challenge = await world.store.factors.challenge(world.session)
-    options = options_for_new(PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
+    options = options_for_new(RELYING_PARTY, "Latchkey", world.user, world.email, "Ada", challenge, [])
     answer = read_answer(device.create(options))
-    added = await world.store.factors.add_passkey(world.session, PARTY, challenge, answer, "My phone", VISITOR)
+    added = await world.store.factors.add_passkey(world.session, RELYING_PARTY, challenge, answer, "My phone", VISITOR)
     world.codes, world.undo = added.codes or world.codes, added.undo
     return device
 
 
-async def confirm(world: World, code: str | None = None, password: str = PASSWORD) -> None:
+async def reauth(world: World, code: str | None = None, password: str = PASSWORD) -> None:
     """Shows again who it is: with the password and, where there is a second step, a code; unless one is named, the last
     of the recovery codes that are left."""
     if code is None:
         code = world.codes.pop() if world.codes else ""
-    cookie = await world.store.confirming.with_password(world.session, password, code, VISITOR)
+    cookie = await world.store.reauth.with_password(world.session, password, code, VISITOR)
     session = world.store.sessions.open(cookie)
     assert session is not None
     world.session = session
 
 
-async def confirm_if_needed(world: World) -> None:
+async def reauth_if_needed(world: World) -> None:
     """As before a change."""
     if not (await world.store.factors.of(world.session)).proved:
-        await confirm(world)
+        await reauth(world)
 
 
 async def shown(store: Store, session: Session) -> None:
@@ -104,15 +104,15 @@ async def half_of(world: World, password: str = PASSWORD) -> Half:
 async def use_passkey(world: World, device: Authenticator, half: Half | None = None, **lies: object) -> str:
     """Signs in with a passkey; returns the cookie."""
     challenge = await world.store.second_step.challenge(half)
-    answer = read_answer(device.get(options_for_use(PARTY, challenge), **lies))
-    return (await world.store.second_step.with_passkey(half, PARTY, challenge, answer, VISITOR)).cookie
+    answer = read_answer(device.get(options_for_use(RELYING_PARTY, challenge), **lies))
+    return (await world.store.second_step.with_passkey(half, RELYING_PARTY, challenge, answer, VISITOR)).cookie
 
 
 async def outcome(call: Awaitable[object]) -> str:
     """`in`, what was not shown, the code of a refusal, `over` or `unproved`."""
     try:
         await call
-    except NotShown as wrong:
+    except ReauthFailed as wrong:
         return wrong.part
     except Refused as refused:
         return refused.code

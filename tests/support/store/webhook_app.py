@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from outbound.address_policy import Reach
-from outbound.webhooks.poster import Webhooks
+from outbound.address_policy import AddressPolicy
+from outbound.webhooks.poster import WebhookSender
 from outbound.webhooks.posting import Poster
 from store.apps.registration import Registration
-from store.webhooks.deliveries import Delivery, Event, new_event_id
+from store.webhooks.deliveries import Delivery, WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.http.receiver import Receiver
 
@@ -52,7 +52,7 @@ class Hooked:
     async def tell(self, number: int = 1, type: str = "grant.revoked") -> str:
         """Has so many events to tell; the id of the last one."""
         for _ in range(number):
-            event = Event(
+            event = WebhookEvent(
                 new_event_id(), type, self.client_id, USER, await self.store.apps.now(), {"reason": "because"}
             )
             assert await self.store.deliveries.enqueue(event)
@@ -63,7 +63,7 @@ class Hooked:
         assert found
         return found
 
-    async def settled(self, delivery_id: str, attempts: int, engine: Webhooks | None = None) -> Delivery:
+    async def settled(self, delivery_id: str, attempts: int, engine: WebhookSender | None = None) -> Delivery:
         """The delivery when so many attempts have ended."""
 
         async def done() -> Delivery | None:
@@ -84,7 +84,7 @@ async def until(asked: Callable[[], Awaitable[Any]], seconds: float = 15.0) -> A
     return answer
 
 
-def engine_on(store: Store, target: Any = None, most: int = 16, **limits: float) -> Webhooks:
+def engine_on(store: Store, target: Any = None, most: int = 16, **limits: float) -> WebhookSender:
     """What posts, to loopback too."""
-    poster = Poster(Reach(loopback=True), most, **{"connect": 2, "whole": 3, **limits})
-    return Webhooks(store.deliveries, target or store.webhooks.target, poster, most)
+    poster = Poster(AddressPolicy(loopback=True), most, **{"connect": 2, "whole": 3, **limits})
+    return WebhookSender(store.deliveries, target or store.webhooks.target, poster, most)

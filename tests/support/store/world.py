@@ -10,7 +10,7 @@ from store import keys
 from store.accounts.links import Link
 from store.accounts.signin.sessions import Session
 from store.apps.registration import Registration
-from store.crypto.seal import Kind, Token
+from store.crypto.seal import Token, TokenKind
 from store.names import SCOPES as ALL_SCOPES
 from store.oauth.authorizations import AuthorizationRequest, Pending
 from store.oauth.tokens import TokenResponse, UnknownUser, s256
@@ -134,7 +134,7 @@ class World:
         _, entries = await self.store.sessions.activity(self.session)
         return [entry.event for entry in reversed(entries)]
 
-    def opened(self, kind: Kind, text: str) -> Token:
+    def opened(self, kind: TokenKind, text: str) -> Token:
         """What a sealed string of ours says."""
         token = self.store.sealer.open(kind, text)
         assert token is not None
@@ -142,7 +142,7 @@ class World:
 
     def rows(self, refresh_token: str) -> dict[str, str]:
         """The keys of the user, grant, family and access token that belong to a refresh token."""
-        token = self.opened(Kind.REFRESH, refresh_token)
+        token = self.opened(TokenKind.REFRESH, refresh_token)
         return keys.token(token.user, token.client, token.id, token.generation)
 
 
