@@ -1,8 +1,69 @@
-"""What `make lint` asks of the shape of the tree and of its language (dev/checks/house.py)."""
+"""The shape and the language of the tree: what `make lint` asks of it, and the words of docs/words.md."""
 
 from __future__ import annotations
 
-from dev.checks.house import HABITS, LONGEST, LONGEST_PRODUCT, MOST_FILES, MOST_FOLDERS, crowded, habits, long
+import ast
+import re
+from collections.abc import Iterator
+
+from dev.checks.house import HABITS, LONGEST, LONGEST_PRODUCT, MOST_FILES, MOST_FOLDERS, ROOT, crowded, habits, long
+
+SERVER = ("cli", "handlers", "observability", "outbound", "runtime", "settings", "store", "testkit")
+FOLDERS = (*SERVER, "deploy", "dev", "examples", "latchkey", "tests")
+ONE_LEFT = {
+    "AppsHandler": "handlers/account/connected_apps.py",
+    "Bar": "handlers/developer/plot.py",
+    "Call": "handlers/ai/call.py",
+    "Client": "store/engine/client.py",
+    "Command": "settings/types.py",
+    "CreditsHandler": "handlers/credits/pages.py",
+    "ResetHandler": "handlers/account/email_links.py",
+    "Stream": "runtime/http/exchange.py",
+    "Target": "store/apps/webhooks.py",
+    "Wanted": "store/webhooks/outbox.py",
+    "Webhooks": "store/apps/webhooks.py",
+}
+"""Words that had several meanings, and the class that keeps each."""
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the table under a heading, without backticks."""
+    text = (ROOT / "docs" / "words.md").read_text("utf-8").partition(f"### {heading}\n")[2].partition("\n#")[0]
+    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    return rows[2:]
+
+
+def classes(folders: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Every class and type alias of these folders: its file and its name."""
+    for folder in folders:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            tree = ast.parse(file.read_text("utf-8"))
+            names = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+            for node in tree.body:
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    names += re.findall(r"^[A-Z][a-z]\w*$", node.targets[0].id)
+            yield from ((file.relative_to(ROOT).as_posix(), name) for name in names)
+
+
+def test_no_replaced_word_names_a_class_or_a_module() -> None:
+    replaced = [(file, old) for file, old, _ in table("Classes")]
+    old_words = {old for _, old in replaced}
+    found = [f"{file}: {name}" for file, name in classes(FOLDERS) if (file, name) in replaced]
+    found += [f"{file}: {name}" for file, name in classes(SERVER) if name in old_words and ONE_LEFT.get(name) != file]
+    modules = [path.strip() for old, _ in table("Modules") for path in old.split(",")]
+    found += [path for path in modules if (ROOT / path).exists()]
+    assert len(replaced) > 50, "the table of classes was not found"
+    assert len(modules) > 50, "the table of modules was not found"
+    assert not found, f"docs/words.md has the words for these: {sorted(set(found))}"
+
+
+def test_no_two_classes_of_the_server_have_one_name() -> None:
+    seen: dict[str, str] = {}
+    twice = []
+    for file, name in classes(SERVER):
+        if name != "Network" and not name.startswith("_") and seen.setdefault(name, file) != file:
+            twice.append(f"{name}: {seen[name]}, {file}")
+    assert not twice
 
 
 def test_a_folder_too_many_is_named() -> None:
