@@ -261,7 +261,7 @@ ALL = [*FINE, *LENGTHS, *CODINGS, *CHUNKS, *LINES, *REQUEST_LINES, *HOSTS, *SIZE
 
 
 @pytest.mark.gen_test
-@each("front", ["fast", "tornado"])
+@each("http", ["fast", "tornado"])
 @each(("sent", "expected"), ALL)
 async def test_framing(sent: bytes, expected: dict[str, Outcome], http: str) -> None:
     seen: list[str] = []
