@@ -105,6 +105,7 @@ async def test_the_download_is_sent_in_pieces_of_bounded_size(service: Service) 
     assert [line["type"] for line in lines_of(lines)].count("document") == 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", ["valkey"], indirect=True)
 async def test_ten_thousand_documents_need_no_more_memory_than_a_hundred(service: Service) -> None:
     app = await service.store.apps.find("web-app")

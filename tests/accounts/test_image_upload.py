@@ -255,6 +255,7 @@ def test_a_picture_has_no_endless_parts(file: bytes) -> None:
     assert "Save it again" in refused.value.description
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file",
     [
@@ -324,6 +325,7 @@ print(most() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process as Linux tells it")
 @pytest.mark.parametrize("kind", LARGEST)
 def test_the_largest_that_are_let_in_take_so_much_memory(kind: str) -> None:

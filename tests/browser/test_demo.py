@@ -23,6 +23,8 @@ from tests.support.http.driver import Browser
 from tests.support.processes.operator_commands import child
 from tests.support.processes.processes import QUICK, Server, children, processes, refused, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def app_of(server: Server) -> str:
     """The address of the demo app, as it is printed with what to click."""

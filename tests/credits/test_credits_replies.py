@@ -19,7 +19,7 @@ from tests.support.processes.engines import FakeClock
 from tests.support.store.credit_spender import REPLY, Spender, a_world, recount
 from tests.support.store.world import World, every_key, refusal_of
 
-pytestmark = pytest.mark.gen_test(timeout=60)
+pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 
 
 async def a_spender(store: Store, paid: int = 1000) -> tuple[World, Spender]:

@@ -17,6 +17,8 @@ from tests.support.http.driver import App, Service, json_of, send
 from tests.support.processes.engines import FakeClock, valkey
 from tests.support.processes.processes import QUICK, opened, shared
 
+pytestmark = pytest.mark.slow
+
 GET, HEAD, USAGE = ("GET", "notes/n1"), ("HEAD", "notes/n1"), ("GET", "_meta/usage")
 PUT, DELETE, LIST = ("PUT", "notes/n1"), ("DELETE", "notes/n1"), ("GET", "notes")
 Call = tuple[str, str]

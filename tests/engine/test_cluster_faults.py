@@ -19,7 +19,7 @@ from tests.support.processes.engines import DroppingProxy
 from tests.support.store.lost_answers import SCRIPTS, Armed, store_on
 from tests.support.store.world import World
 
-pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.trap(32)]
+pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.trap(32), pytest.mark.slow]
 
 
 class Behind:

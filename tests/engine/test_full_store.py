@@ -29,6 +29,8 @@ from tests.support.store.document_app import Keeper
 from tests.support.store.lost_answers import store_on
 from tests.support.store.world import CALLBACK, SCOPES, VISITOR, World
 
+pytestmark = pytest.mark.slow
+
 REFUSED = {
     "apps.create": "a registration",
     "authorizations.begin": "a pending request",

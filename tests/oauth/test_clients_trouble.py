@@ -26,6 +26,8 @@ from tests.support.processes.engines import valkey
 from tests.support.processes.processes import QUICK, Server, shared
 from tests.support.store.windows import full
 
+pytestmark = pytest.mark.slow
+
 (AUTHLIB, *_) = LIBRARIES
 
 

@@ -65,6 +65,7 @@ def test_a_key_file_is_private() -> None:
         assert ring not in server.out + server.log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "whole_group", "number"),
     [

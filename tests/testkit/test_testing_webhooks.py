@@ -15,6 +15,8 @@ from outbound.webhooks.poster import EACH_APP, LINE
 from tests.support.http.receiver import Receiver, answering
 from tests.support.processes.processes import QUICK, Server
 
+pytestmark = pytest.mark.slow
+
 HOOKED = {"client_id": "notes", "scopes": "profile data:read data:write", "hosted_storage": True}
 
 

@@ -306,6 +306,7 @@ def test_every_form_that_is_mailed_about_is_repeated() -> None:
     assert sorted(repeated) == sorted(name for name, row in POSTS.items() if row.mailed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("routes", ACTS, ids="+".join)
 async def test_the_windows_of_its_row_bound_the_mails_of_a_form(
     clock: FakeClock, post: Post, routes: tuple[str, ...]

@@ -14,7 +14,7 @@ from tests.support.store import checked_store
 from tests.support.store.checked_store import Furnished, broken, checked, findings
 from tests.support.store.world import World, every_key
 
-pytestmark = pytest.mark.gen_test(timeout=60)
+pytestmark = [pytest.mark.gen_test(timeout=60), pytest.mark.slow]
 
 few_shards, one_store = checked_store.few_shards, checked_store.one_store
 

@@ -26,6 +26,8 @@ from tests.support.store.many_documents import check_usage, connect_app, numbere
 from tests.support.store.second_factors import reauth_if_needed
 from tests.support.store.world import World
 
+pytestmark = pytest.mark.slow
+
 
 async def walk(store: Store, lag: int = 0) -> Progress:
     last = None
