@@ -45,7 +45,7 @@ class Latchkey:
     def begin(self, session: dict[str, str]) -> str:
         pkce = WebApplicationClient(self.client_id)
         session["verifier"] = pkce.create_code_verifier(64)
-        # Only this session is told the scope: the others would ask for all of it at each refresh.
+        # Only this session gets the scope: the others would ask for all of it at each refresh.
         url, session["state"] = self.open(scope=self.scope).authorization_url(
             self.server["authorization_endpoint"],
             code_challenge=pkce.create_code_challenge(session["verifier"], "S256"),

@@ -17,14 +17,14 @@ export const provider = (server, { clientId, clientSecret, scope, how }) => ({
   authorization: { url: server.authorization_endpoint, params: { scope } },
   token: server.token_endpoint,
   userinfo: server.userinfo_endpoint,
-  checks: ["pkce", "state"], // Latchkey wants a state beside PKCE
+  checks: ["pkce", "state"], // Latchkey requires a state, also with PKCE
   clientId,
   clientSecret,
   client: { token_endpoint_auth_method: how }, // client_secret_basic, client_secret_post; none: a public app
   profile: (person) => ({ id: person.sub, name: person.name, email: person.email, image: person.picture }),
 });
 
-// `report` is told the code of what went wrong: the pages of Auth.js say no more than "Configuration".
+// `report` gets the error code: the pages of Auth.js show only "Configuration".
 export function configure(server, client, secret, report = console.error) {
   const refreshed = new Map(); // by refresh token: all requests with one old cookie get the same new tokens
   return {

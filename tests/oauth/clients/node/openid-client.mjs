@@ -16,7 +16,7 @@ export class Latchkey {
   // The address to send the browser to; `session` is what your framework keeps for it.
   async begin(session) {
     session.verifier = oauth.randomPKCECodeVerifier();
-    session.state = oauth.randomState(); // Latchkey wants it beside PKCE
+    session.state = oauth.randomState(); // required, also with PKCE
     const url = oauth.buildAuthorizationUrl(this.config, {
       redirect_uri: this.redirectUri,
       scope: this.scope,
