@@ -1,19 +1,12 @@
-"""README and docs: what they name exists, what exists is documented, and what a developer pastes works."""
+"""README and docs: what they name exists, and what exists is documented."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import pytest
 from tornado.web import RequestHandler
@@ -28,24 +21,18 @@ from handlers.routes import ROUTES
 from manage import build_parser
 from outbound.ai.config import load_models
 from outbound.ai.models import Timeouts
-from runtime.arguments import load
-from runtime.demo import CREDITS, EMAIL, NAME, PASSWORD
 from settings.declared import SETTINGS
 from settings.reading import CONFIG, add_arguments
 from store import keys, lifetimes
 from store.engine.script_source import script_files
 from store.names import SCOPES
 from testkit.routes import TESTING_ROUTES
-from tests.support.http.driver import Browser, answer_of
 from tests.support.lists.offenders import each
-from tests.support.processes.processes import QUICK, Server
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 INDEX = ROOT / "docs" / "index.md"
-OPERATING = ROOT / "docs" / "operating.md"
-QUICKSTART = ROOT / "docs" / "quickstart.md"
 HTTP = (ROOT / "docs" / "http.md").read_text("utf-8")
 DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -322,12 +309,6 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text("utf-8").split()) <= 1500
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of a language on a page, without their indentation."""
-    found = FENCE.findall(page.read_text("utf-8"))
-    return [re.sub(rf"^{indent}", "", body, flags=re.MULTILINE) for indent, name, body in found if name == language]
-
-
 def test_the_file_of_models_loads_as_it_is_documented(tmp_path: Path) -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "models.md").read_text("utf-8"), re.S)
     file = tmp_path / "models.toml"
@@ -336,113 +317,3 @@ def test_the_file_of_models_loads_as_it_is_documented(tmp_path: Path) -> None:
     assert [model.model_id for model in models.all()] == ["latchkey-echo", "claude-sonnet"]
     # What it says are the defaults are those of the code.
     assert models.all()[1].upstream.limits == Timeouts()
-
-
-def test_the_configuration_file_for_operators_loads(tmp_path: Path) -> None:
-    (block,) = blocks(OPERATING, "toml")
-    file = tmp_path / "latchkey.toml"
-    file.write_text(block)
-    found = load(["--config", str(file)], {})
-    assert (found.base_url, found.workers, found.signup) == ("https://id.example.org", 4, "invite")
-
-
-async def _allow(address: str) -> str:
-    """What the person does between two blocks: signs in as the demo person, allows, copies the code."""
-    parts = urlsplit(address)
-    browser = Browser(f"{parts.scheme}://{parts.netloc}")
-    await browser.sign_in(EMAIL, PASSWORD)
-    return answer_of(await browser.consent(address))["code"]
-
-
-def terminal(tmp_path: Path, server: Server) -> dict[str, str]:
-    """The environment of a terminal in which blocks are pasted. Two things differ from a developer's: the port, and
-    which interpreter `python` and `latchkey` are."""
-    for program in ("bash", "curl"):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program} on this machine")
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    command = tmp_path / "latchkey"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m latchkey "$@"\n')
-    command.chmod(0o755)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LATCHKEY_")}
-    return environment | {"PATH": f"{tmp_path}:{environment['PATH']}", "LATCHKEY_DATA_DIR": str(server.data_dir)}
-
-
-def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
-    (block,) = blocks(OPERATING, "sh")
-    (made,) = re.findall(r"`python -c '(import secrets; .*?)'`", OPERATING.read_text("utf-8"))
-    key = subprocess.check_output([sys.executable, "-c", made], text=True).strip()
-    with Server("--demo", "--ops-port", "0", *QUICK, environment={"LATCHKEY_OPERATOR_KEYS": key}) as server:
-        environment = {**terminal(tmp_path, server.ready()), "OPERATOR_KEY": key}
-        listening = re.search(r"operations on (\S+)$", server.log, re.MULTILINE)
-        assert listening
-        script = block.replace("http://localhost:8081", listening[1])
-        assert script != block
-        command = ["bash", "-euo", "pipefail", "-c", script]
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=60, check=True
-        )
-        server.stop()
-    credited, _, rest = done.stdout.partition("\n")
-    assert json.loads(credited)["paid"] == CREDITS + 5_000_000
-    assert "amount     -1.000000 USD" in rest
-    assert [line.split()[1:3] for line in rest.splitlines()[-3:]] == [
-        ["grant", "-1.000000"],
-        ["grant", "5.000000"],
-        ["grant", "5.000000"],
-    ]
-    assert done.stderr == ""
-
-
-def test_the_first_steps_of_a_developer_work_as_they_are_pasted(tmp_path: Path) -> None:
-    pasted = blocks(QUICKSTART, "sh")
-    with Server("--demo", *QUICK) as server:
-        url = server.ready().url
-        assert sum(block.count("http://localhost:8080") for block in pasted) == 1
-        script = "".join(f"echo '# {n}'\n{block}" for n, block in enumerate(pasted))
-        script = script.replace("http://localhost:8080", url)
-        environment = terminal(tmp_path, server)
-        complaints = tmp_path / "complaints"
-        with complaints.open("w") as file:
-            bash = subprocess.Popen(
-                ["bash", "-euo", "pipefail", "-c", script],
-                cwd=ROOT,
-                env=environment,
-                text=True,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=file,
-            )
-        watchdog = threading.Timer(180, bash.kill)
-        watchdog.daemon = True
-        watchdog.start()
-        with bash:
-            assert bash.stdin is not None
-            assert bash.stdout is not None
-            printed = ""
-            for line in bash.stdout:
-                printed += line
-                if line.startswith(f"{url}/oauth/authorize?"):
-                    bash.stdin.write(asyncio.run(_allow(line.strip())) + "\n")
-                    bash.stdin.flush()
-        watchdog.cancel()
-        assert (bash.returncode, complaints.read_text()) == (0, ""), printed
-        server.stop()
-    said = [part.strip() for part in re.split(r"^# \d+\n", printed, flags=re.MULTILINE)][1:]
-    registered, _, nothing, exchanged, minted, person, refreshed, kept, paid, revoked = said
-    assert registered.startswith("client_id ")
-    assert (nothing, minted) == ("", "")
-    for response in (exchanged, refreshed):
-        answer = json.loads(response)
-        assert (answer["token_type"], answer["expires_in"], answer["scope"]) == ("Bearer", 3600, "profile")
-    userinfo = json.loads(person)
-    assert len(userinfo.pop("sub")) == 32
-    assert userinfo.pop("picture").startswith("http://localhost:")
-    assert userinfo == {"email": EMAIL, "email_verified": True, "name": NAME}
-    assert json.loads(kept) == {"text": "Hello"}
-    reply, balance = map(json.loads, paid.splitlines())
-    assert reply["content"] == [{"type": "text", "text": "Hello"}]
-    assert reply["credits"] == {"charged": CREDITS - balance["spendable"], "remaining": balance["spendable"]}
-    assert revoked.split("\n") == ["{}", "401"]
