@@ -63,6 +63,7 @@ def test_what_was_tampered_with_opens_nowhere_and_costs_no_call(stage: Stage, ki
     assert stage.target.content() == content
 
 
+@pytest.mark.slow
 @pytest.mark.trap(5)
 @pytest.mark.trap(36)
 @pytest.mark.parametrize("name", WAYS)

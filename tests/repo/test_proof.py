@@ -28,6 +28,7 @@ FAULTS = ("connections", "server", "store", "hang-up", "memory")
 """Each is done once, however long that takes."""
 
 
+@pytest.mark.slow
 def test_promises_are_kept_while_servers_store_and_connections_break(tmp_path: Path) -> None:
     options = Options(
         "embedded",
