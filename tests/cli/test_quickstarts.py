@@ -66,6 +66,7 @@ def terminal(tmp_path: Path, server: Server) -> dict[str, str]:
     return environment | {"PATH": f"{tmp_path}:{environment['PATH']}", "LATCHKEY_DATA_DIR": str(server.data_dir)}
 
 
+@pytest.mark.slow
 def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
     (block,) = blocks(OPERATING, "sh")
     (made,) = re.findall(r"`python -c '(import secrets; .*?)'`", OPERATING.read_text("utf-8"))
@@ -92,6 +93,7 @@ def test_what_an_operator_pastes_works(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_what_a_developer_pastes_works(tmp_path: Path) -> None:
     pasted = blocks(QUICKSTART, "sh")
     with Server("--demo", *QUICK) as server:
