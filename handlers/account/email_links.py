@@ -144,11 +144,11 @@ class ForgotHandler(LinkPage):
         except ValueError as error:
             self.set_status(400)
             return await self.show(target, typed, str(error))
-        await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
-        self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
-        self.site.in_background(
-            mails.forgotten(self.site, email, self.counted_address, target), within=self.site.scatter
-        )
+        with mails.asking(self.site, self.counted_address, "reset") as held:
+            await self.store.signing_in.forgot(email, self.counted_address, self.read_cookie(DEVICE_COOKIE))
+            self.remember_going(target, 2 * RESET_LINK)  # a link that is mailed again lives twice as long
+            work = mails.forgotten(self.site, email, self.counted_address, target)
+            self.site.in_background(work, within=self.site.scatter, held=held.pop_all())
         self.sent(email, "1 hour")
 
 
@@ -241,13 +241,13 @@ class EmailHandler(GuardedPage, LinkPage):
                 self.set_status(400)
                 return await self.show(typed, "The current password is not right.", "current")
             verified = found.password
-        await self.store.limits.change_mail(self.counted_address, new)
-        link = await self.store.links.to_change(
-            session, profile.email, new, verified, self.visitor, mailed=self.site.mail.confirms
-        )
-        self.site.in_background(
-            mails.change(self.site, session.user, link, self.counted_address), within=self.site.scatter
-        )
+        with mails.asking(self.site, self.counted_address, "change") as held:
+            await self.store.limits.change_mail(self.counted_address, new)
+            link = await self.store.links.to_change(
+                session, profile.email, new, verified, self.visitor, mailed=self.site.mail.confirms
+            )
+            work = mails.change(self.site, session.user, link, self.counted_address)
+            self.site.in_background(work, within=self.site.scatter, held=held.pop_all())
         self.sent(new, "1 hour", "/account", profile)
 
 

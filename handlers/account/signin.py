@@ -207,7 +207,8 @@ class SignUpHandler(SignInPage):
             raise SignedOut
         await self.replace_session(await self.store.sessions.start(credentials, self.visitor, self.device()))
         if invited is None:
-            self.site.in_background(mails.confirmation(self.site, user, email, self.counted_address, target))
+            work = mails.confirmation(self.site, user, email, self.counted_address, target, again=False)
+            self.site.in_background(work)
         self.see_other(target)
 
     async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
@@ -222,11 +223,11 @@ class SignUpHandler(SignInPage):
         except ValueError as error:
             self.set_status(400)
             return await self.ask(target, typed, str(error))
-        await self.store.limits.sign_up_mail(self.counted_address, email)
-        self.remember_going(target, INVITE)
-        self.site.in_background(
-            mails.invitation(self.site, email, self.counted_address, target), within=self.site.scatter
-        )
+        with mails.asking(self.site, self.counted_address, "signup") as held:
+            await self.store.limits.sign_up_mail(self.counted_address, email)
+            self.remember_going(target, INVITE)
+            work = mails.invitation(self.site, email, self.counted_address, target)
+            self.site.in_background(work, within=self.site.scatter, held=held.pop_all())
         self.render(
             "mail_sent.html",
             title="Look into your mailbox",

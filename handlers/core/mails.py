@@ -7,8 +7,8 @@ words of their own sent to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from tornado.template import Loader
 from handlers.core.client_address import window_address
 from handlers.core.format import exact, money
 from handlers.core.site import Site
-from outbound.mail.mailer import Mail
+from outbound.mail.mail import Mail
+from outbound.mail.room import NoRoom
 from store.accounts.links import AddressChange, Link
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.guesses import GuessNotice
@@ -74,17 +75,31 @@ def _address(site: Site, path: str, link: Link) -> str:
     return f"{site.base_url}{path}?link={link.text}"
 
 
+@contextmanager
+def asking(site: Site, asker: str, what: str) -> Iterator[ExitStack]:
+    """Keeps a place for a mail that is asked for, before windows count the request for whom it goes to: whoever asks
+    while there is no place would use these windows up, and their owner would get neither that mail nor the next. Yields
+    the place, for who posts the mail later. Raises Refused("rate_limited")."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(site.mail.room.hold(network_of(asker), what))
+        except NoRoom:
+            said = "Many mails wait to be sent. Try again in a minute."
+            raise Refused("rate_limited", said, retry_after=60) from None
+        yield held
+
+
 async def confirmation(site: Site, user: str, email: str, asker: str, target: str = "", *, again: bool = True) -> None:
     """The link that confirms an address and leads on to `target`. With `again` off none is sent while an earlier one
     works, and one too many is no error; else Refused("rate_limited")."""
     try:
-        link = await site.store.links.to_confirm(user, email, _kept(target), again=again, mailed=site.mail.confirms)
+        with asking(site, asker, "confirm"):
+            link = await site.store.links.to_confirm(user, email, _kept(target), again=again, mailed=site.mail.confirms)
+            if link:
+                write(site, "confirm", email, user, asker, link=_address(site, "/confirm", link))
     except Refused:
         if again:
             raise
-        return
-    if link:
-        write(site, "confirm", email, user, asker, link=_address(site, "/confirm", link))
 
 
 async def invitation(site: Site, email: str, asker: str, target: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,16 +93,20 @@ class Site:
         """Who asks browsers for passkeys; None where they offer none for this address."""
         return relying_party_of(self.base_url)
 
-    def in_background(self, work: Coroutine[Any, Any, None], *, within: float = 0.0) -> None:
+    def in_background(
+        self, work: Coroutine[Any, Any, None], *, within: float = 0.0, held: AbstractContextManager[Any] | None = None
+    ) -> None:
         """Does what no request waits for; the drain does. A store that is away ends it. It begins at a time of chance
-        `within` so many seconds: begun at once, it would hold up the next request, whose time would tell of it."""
+        `within` so many seconds: begun at once, it would hold up the next request, whose time would tell of it. `held`
+        is left behind it."""
 
         async def quiet() -> None:
             try:
-                if within:
-                    await asyncio.sleep(within * random.getrandbits(20) / 2**20)
-                with suppress(StoreUnavailable):
-                    await work
+                with held or nullcontext():
+                    if within:
+                        await asyncio.sleep(within * random.getrandbits(20) / 2**20)
+                    with suppress(StoreUnavailable):
+                        await work
             finally:
                 work.close()
 

@@ -1,14 +1,15 @@
-"""Which of the waiting mails is sent next: a few are sent at once, and no kind of them holds every place."""
+"""Which of the waiting mails is sent next: a few are sent at once, and no kind and no payer holds up the others."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
+from heapq import heapify, heappop, heappush
 
 AT_ONCE, NOTICES_AT_ONCE = 4, 3
 LATER_AT_ONCE = 1
@@ -24,21 +25,57 @@ class Rank(IntEnum):
     NOTICE = 2
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(order=True, slots=True)
 class _Turn:
+    round: int
     number: int
-    rank: Rank
-    later: bool
-    admitted: asyncio.Event = field(default_factory=asyncio.Event)
+    payer: str = field(compare=False)
+    admitted: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
+
+
+class _Lane:
+    """The turns of one rank, first tries or later ones. Payers take turns: the second mail of a payer waits until every
+    other payer had one. `served` is the number of the last turn that left in any lane when one left here."""
+
+    def __init__(self) -> None:
+        self.turns: list[_Turn] = []
+        self.served = 0
+        self._round = 0
+        self._last: dict[str, int] = {}  # the round of the newest turn of each payer that waits
+
+    def add(self, number: int, payer: str) -> _Turn:
+        """A new turn at the end of its payer's."""
+        self._last[payer] = max(self._round, self._last.get(payer, 0)) + 1
+        turn = _Turn(self._last[payer], number, payer)
+        heappush(self.turns, turn)
+        return turn
+
+    def next(self, served: int) -> _Turn:
+        """Takes out the turn that comes first."""
+        turn = heappop(self.turns)
+        self._round, self.served = turn.round, served
+        self._forget(turn)
+        return turn
+
+    def drop(self, turn: _Turn) -> None:
+        """Takes out a turn that waits no longer."""
+        self.turns.remove(turn)
+        heapify(self.turns)
+        self._forget(turn)
+
+    def _forget(self, turn: _Turn) -> None:
+        if self._last.get(turn.payer) == turn.round:
+            del self._last[turn.payer]
 
 
 class Line:
-    """Gives out the sending places in the order of arrival; at the end of the server, in the order of ranks."""
+    """Gives out the sending places: the ranks take turns, and so do the payers of a rank; at the end of the server, in
+    the order of ranks."""
 
     def __init__(self) -> None:
-        self._numbers = itertools.count()
-        self._waiting: dict[tuple[Rank, bool], deque[_Turn]] = defaultdict(deque)
-        self._sending: list[_Turn] = []
+        self._numbers, self._served = itertools.count(), itertools.count(1)
+        self._waiting: dict[tuple[Rank, bool], _Lane] = defaultdict(_Lane)
+        self._sending: list[tuple[Rank, bool]] = []
         self._ends = {rank: asyncio.Event() for rank in Rank}
         self.closing = False
 
@@ -55,33 +92,33 @@ class Line:
             await asyncio.wait_for(self._ends[rank].wait(), seconds)
 
     @asynccontextmanager
-    async def place(self, rank: Rank, *, later: bool) -> AsyncIterator[None]:
+    async def place(self, rank: Rank, payer: str, *, later: bool) -> AsyncIterator[None]:
         """A place to send from; `later`: this is not the first try."""
-        turn = _Turn(next(self._numbers), rank, later)
-        self._waiting[rank, later].append(turn)
+        kind = rank, later
+        turn = self._waiting[kind].add(next(self._numbers), payer)
         try:
             self._admit()
             await turn.admitted.wait()
             yield
         finally:
             if turn.admitted.is_set():
-                self._sending.remove(turn)
+                self._sending.remove(kind)
             else:
-                self._waiting[rank, later].remove(turn)
+                self._waiting[kind].drop(turn)
             self._admit()
 
     def _admit(self) -> None:
-        while first := [line[0] for kind, line in self._waiting.items() if line and self._may_send(*kind)]:
-            turn = min(first, key=self._order)
-            self._waiting[turn.rank, turn.later].popleft()
-            self._sending.append(turn)
-            turn.admitted.set()
+        while kinds := [kind for kind, lane in self._waiting.items() if lane.turns and self._may_send(*kind)]:
+            kind = min(kinds, key=self._order)
+            self._sending.append(kind)
+            self._waiting[kind].next(next(self._served)).admitted.set()
 
-    def _order(self, turn: _Turn) -> tuple[int, int]:
-        return (turn.rank if self.closing else 0, turn.number)
+    def _order(self, kind: tuple[Rank, bool]) -> tuple[int, int]:
+        lane = self._waiting[kind]
+        return (kind[0], lane.turns[0].number) if self.closing else (lane.served, lane.turns[0].number)
 
     def _may_send(self, rank: Rank, later: bool) -> bool:
-        alike = [other for other in self._sending if other.rank is rank]
+        alike = [other_later for other, other_later in self._sending if other is rank]
         if len(self._sending) >= AT_ONCE or (rank is Rank.NOTICE and len(alike) >= NOTICES_AT_ONCE):
             return False
-        return self.closing or not later or sum(other.later for other in alike) < LATER_AT_ONCE
+        return self.closing or not later or sum(alike) < LATER_AT_ONCE

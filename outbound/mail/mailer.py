@@ -13,10 +13,8 @@ import os
 import re
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -28,19 +26,12 @@ from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
 
-from outbound.mail.line import Line, Rank
+from outbound.mail.line import Line
+from outbound.mail.mail import Mail
+from outbound.mail.room import MailRoom
 
 log = logging.getLogger("latchkey.mail")
 
-MOST_WAITING, MOST_OTHERS, MOST_NOTICES = 1000, 900, 800
-"""Mails that wait, at most; how many there may be for another one that takes nothing back; and how many of them may be
-notices: mails without a link of their person's own. Whoever causes many notices keeps no link out, and whoever asks for
-many links keeps out none that takes a change back."""
-MOST_ALIKE, MOST_UNDOS = 40, 10
-"""Mails of one kind that one account causes and that wait: one notice goes to up to 11 addresses. The second number is
-for mails that take a change back."""
-MOST_ASKED = 40
-"""Mails of all kinds together that wait and that somebody in one network asked for, signed in or not."""
 RETRIES = (2.0, 15.0)
 """Seconds before the second try and the third, more or less: mails that failed together do not come back together."""
 LATE_RETRIES = (60.0, 300.0, 900.0)
@@ -50,27 +41,6 @@ LEAVE_SECONDS = 2.0
 KEPT = 200
 LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
 _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Mail:
-    """A mail of ours: plain text. `what` is a word for the log; `link`: it has a link that only this mail has; `undo`:
-    one that takes a change back. `payer`: the id of the account that caused it, where there is one; else it counts for
-    whom it goes to. `network`: where it was asked for, if anybody may ask for one."""
-
-    what: str
-    to: str
-    subject: str
-    text: str
-    link: bool = False
-    undo: bool = False
-    payer: str = ""
-    network: str = ""
-
-    @property
-    def rank(self) -> Rank:
-        """What it is worth when the server ends."""
-        return Rank.UNDO if self.undo else Rank.LINK if self.link else Rank.NOTICE
 
 
 class Undelivered(Exception):
@@ -189,8 +159,7 @@ class Mailer:
         self._sender = sender
         self._retries, self._late = retries, late
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: Counter[tuple[str, str, bool]] = Counter()  # what is at zero is not in it
-        self._notices = 0
+        self.room = MailRoom()
         self._line = Line()
         self.watch: Callable[[str, str], None] = _nobody
 
@@ -207,34 +176,17 @@ class Mailer:
     def post(self, mail: Mail) -> None:
         """Takes a mail, and returns at once. Where too many wait already, in all, of notices, of its kind by its
         account, or asked for from its network, it is dropped, with a line in the log."""
-        bounds = _bounds(mail)
-        if reason := self._no_place(mail, bounds):
+        if reason := self.room.refusal(mail):
             log.warning("mail %s dropped: %s", mail.what, reason)
             return self.watch(mail.what, "dropped")
-        for bound in bounds:
-            self._waiting[bound.payer] += 1
-        self._notices += mail.rank is Rank.NOTICE
+        self.room.enter(mail)
         task = asyncio.get_running_loop().create_task(self._deliver(mail))
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._leave(done, mail))
 
-    def _no_place(self, mail: Mail, bounds: tuple[_Bound, ...]) -> str:
-        """Why a mail cannot wait; empty where it can."""
-        most = MOST_WAITING if mail.undo else min(MOST_OTHERS, MOST_WAITING)
-        if len(self._tasks) >= most:
-            return f"{most} wait already"
-        if mail.rank is Rank.NOTICE and self._notices >= MOST_NOTICES:
-            return f"{MOST_NOTICES} notices wait already"
-        full = (bound for bound in bounds if self._waiting[bound.payer] >= bound.most)
-        return next((f"{bound.most} {bound.words} wait already" for bound in full), "")
-
     def _leave(self, task: asyncio.Task[None], mail: Mail) -> None:
         self._tasks.discard(task)
-        self._notices -= mail.rank is Rank.NOTICE
-        for bound in _bounds(mail):
-            self._waiting[bound.payer] -= 1
-            if not self._waiting[bound.payer]:
-                del self._waiting[bound.payer]
+        self.room.leave(mail)
 
     async def close(self, seconds: float) -> None:
         """Gives what waits one more try, and so many seconds; the rest is lost. Links that take a change back go first,
@@ -268,7 +220,7 @@ class Mailer:
         for number, pause in enumerate(pauses):
             last = pause is None
             try:
-                async with self._line.place(mail.rank, later=number > 0):
+                async with self._line.place(mail.rank, mail.paid_by, later=number > 0):
                     last = last or self._line.closing
                     # It is composed here, since a composed mail takes many times the memory.
                     return await self._transport.send(compose(mail, self._sender, stamp))
@@ -278,23 +230,6 @@ class Mailer:
                 if not failure.temporary or last or (maybe_sent and number >= short):
                     raise
             await self._line.pause(mail.rank, _uneven(pause or 0.0))
-
-
-class _Bound(NamedTuple):
-    """A payer, how many mails may wait at its cost, and which these are, in words."""
-
-    payer: tuple[str, str, bool]
-    most: int
-    words: str
-
-
-def _bounds(mail: Mail) -> tuple[_Bound, ...]:
-    """What bounds a mail: its account, and the network where it was asked for, if it was."""
-    most = MOST_UNDOS if mail.undo else MOST_ALIKE
-    account = _Bound((mail.payer or mail.to, mail.what, mail.link), most, "of this kind by this account")
-    if not mail.network:
-        return (account,)
-    return account, _Bound((mail.network, "", False), MOST_ASKED, "asked for from this network")
 
 
 def _uneven(seconds: float) -> float:

@@ -15,7 +15,7 @@ from handlers.routes import make_application
 from observability.metrics.exposition import Exposition
 from observability.metrics.measures import Measures
 from observability.metrics.memory import MetricsMemory
-from outbound.mail import mailer as mail_module
+from outbound.mail import room
 from outbound.mail.mailer import Undelivered
 from tests.conftest import OpenStore
 from tests.support.browser.mailbox import MAIL, Kept, mailer
@@ -229,7 +229,7 @@ async def test_a_mail_is_counted_once_by_what_became_of_it(
     transport.failures = list(failures)
     sender = mailer(transport)
     sender.watch = lambda what, became: told.append((what, became))
-    monkeypatch.setattr(mail_module, "MOST_WAITING", waiting)
+    monkeypatch.setattr(room, "MOST_WAITING", waiting)
     sender.post(MAIL)
     assert sender.queue == (1 if waiting else 0)
     while sender.queue:

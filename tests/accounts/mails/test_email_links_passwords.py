@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from contextlib import ExitStack
 from urllib.parse import quote, unquote
 
 import pytest
 from tornado.httpclient import HTTPResponse
 
 from outbound.mail.mailer import Undelivered
+from outbound.mail.room import MOST_ASKED
 from store import keys
 from store.refused import Refused
 from tests.support.browser import email_links
 from tests.support.browser.email_links import CONFIRM, GRACE, RESET, Post, comparable, heading, sign_up
+from tests.support.browser.mailbox import link_in
 from tests.support.browser.pages import Page
 from tests.support.http.driver import EMAIL, PASSWORD, fields_of
 from tests.support.lists.offenders import each
@@ -22,6 +25,7 @@ from tests.support.processes.engines import FakeClock
 
 pytestmark = pytest.mark.gen_test
 
+NETWORK = "127.0.0.0/24"
 NEW_PASSWORD = "another horse battery"
 confirms, mails, site, post = email_links.confirms, email_links.mails, email_links.site, email_links.post
 
@@ -165,6 +169,31 @@ async def test_strangers_keep_nobody_from_a_new_password(post: Post) -> None:
     assert (await post.forgot(browser=known)).code == 200, "so has a browser that the owner signed in with"
     await post.settled()
     assert resets(post) == 2
+
+
+@pytest.mark.parametrize("path", ["/forgot", "/signup", "/account/email"])
+async def test_who_asks_while_there_is_no_place_for_the_mail_uses_up_no_window_of_its_owner(
+    post: Post, path: str
+) -> None:
+    """Nor does it end the link that lies in the mailbox."""
+    owner = GRACE if path == "/signup" else EMAIL
+    browser = await post.service.signed_in() if path == "/account/email" else post.service.browser()
+    fields = {"email": f"new-{owner}", "current_password": PASSWORD} if "account" in path else {"email": owner}
+    page = await browser.get(path)
+    assert (await browser.submit(page, path, **fields)).code == 200
+    await post.settled()
+    link = link_in(post.mails.mails[-1])
+    with ExitStack() as held:
+        for _ in range(MOST_ASKED):
+            held.enter_context(post.site.mail.room.hold(NETWORK, "reset" if path == "/forgot" else ""))
+        for _ in range(10):
+            refused = await browser.submit(page, path, **fields)
+            assert (refused.code, refused.headers["Retry-After"]) == (429, "60")
+    assert (await browser.get(link)).code == 200
+    codes = [(await browser.submit(page, path, **fields)).code for _ in range(5)]
+    assert codes == [200] * 4 + [429], "the windows counted one mail of five"
+    await post.settled()
+    assert post.site.mail.room.empty, "no request keeps its place"
 
 
 async def test_a_known_browser_has_five_mails_an_hour_and_none_for_others(post: Post) -> None:

@@ -16,18 +16,10 @@ from typing import Any
 import pytest
 from tornado.ioloop import IOLoop
 
-from outbound.mail import mailer as module
-from outbound.mail.mailer import (
-    KEPT,
-    MOST_ALIKE,
-    MOST_NOTICES,
-    MOST_OTHERS,
-    Mail,
-    SmtpServer,
-    Spool,
-    Undelivered,
-    compose,
-)
+from outbound.mail import room
+from outbound.mail.mail import Mail
+from outbound.mail.mailer import KEPT, SmtpServer, Spool, Undelivered, compose
+from outbound.mail.room import MOST_ALIKE, MOST_NOTICES, MOST_OTHERS
 from runtime.arguments import load
 from runtime.wiring import open_mailer
 from settings.declared import Settings
@@ -214,7 +206,7 @@ async def test_a_try_that_was_under_way_at_the_end_was_not_the_last() -> None:
 
 @pytest.mark.gen_test
 async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(module, "MOST_WAITING", 3)
+    monkeypatch.setattr(room, "MOST_WAITING", 3)
     kept = Kept()
     sender = mailer(kept)
     for _ in range(5):
@@ -247,7 +239,7 @@ async def test_mails_of_one_kind_by_one_account_fill_few_places_and_keep_out_no_
             sender.post(other)
         await until(lambda: not sender._tasks)
         assert (outcomes.count("dropped"), outcomes.count("sent")) == (2, MOST_ALIKE + len(others))
-        assert not sender._waiting, "an account without mails takes no memory"
+        assert sender.room.empty, "an account without mails takes no memory"
     assert caplog.messages == [f"mail reset dropped: {MOST_ALIKE} of this kind by this account wait already"] * 4
     await sender.close(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from email.message import EmailMessage
 from typing import Any
@@ -14,12 +15,23 @@ from handlers.core import mails
 from handlers.core.site import Site
 from handlers.developer.app_changes import changed_lines
 from outbound.mail import mailer as module
-from outbound.mail.line import AT_ONCE, LATER_AT_ONCE, Rank
-from outbound.mail.mailer import MOST_ASKED, Mail, Mailer, SmtpServer, Undelivered
+from outbound.mail.line import AT_ONCE, LATER_AT_ONCE, NOTICES_AT_ONCE, Rank
+from outbound.mail.mail import Mail
+from outbound.mail.mailer import Mailer, SmtpServer, Undelivered
+from outbound.mail.room import (
+    MOST_ALIKE,
+    MOST_ASKED,
+    MOST_NOTICES,
+    MOST_OTHERS,
+    MOST_UNDOS,
+    MOST_WAITING,
+    MailRoom,
+    NoRoom,
+)
 from store.accounts.links import AddressChange
 from store.accounts.undoing import Undo
 from store.apps.registration import MAX_REDIRECT_URIS, Registration
-from store.lifetimes import SIGN_UP_ADDRESS
+from store.lifetimes import MAIL_TO, SIGN_UP_ADDRESS
 from store.limits import WIDE
 from store.results import Profile, Visitor
 from store.wiring import Store
@@ -75,7 +87,7 @@ async def end(sender: Mailer) -> None:
 
 async def test_mails_that_one_network_asks_for_fill_few_places_whatever_their_kind() -> None:
     sender = mailer(Relay(refuse), retries=(A_DAY,))
-    kinds = ("signup", "signup_again", "reset", "change", "confirm", "address_taken")
+    kinds = ("signup", "signup_again", "change", "confirm", "address_taken")
     for number in range(MOST_ASKED):
         asked = replace(LINK, what=kinds[number % len(kinds)], to=f"{number}@example.com", network="192.0.2.0/24")
         sender.post(asked)
@@ -86,7 +98,86 @@ async def test_mails_that_one_network_asks_for_fill_few_places_whatever_their_ki
     sender.post(replace(UNDO, to="ada@example.com"))
     assert sender.queue == MOST_ASKED + 2, "others have"
     await end(sender)
-    assert not sender._waiting, "a network without mails takes no memory"
+    assert sender.room.empty, "a network without mails takes no memory"
+
+
+async def test_a_place_is_kept_from_the_request_to_the_mail() -> None:
+    sender = mailer(Relay(refuse), retries=(A_DAY,))
+    with ExitStack() as held:
+        for _ in range(MOST_ASKED):
+            held.enter_context(sender.room.hold("192.0.2.0/24", "signup"))
+        for what in ("signup", "change", "confirm"):
+            with pytest.raises(NoRoom), sender.room.hold("192.0.2.0/24", what):
+                raise AssertionError
+        with sender.room.hold("198.51.100.0/24", "signup"):
+            assert not sender.room.empty
+    assert sender.room.empty
+    await end(sender)
+
+
+async def test_requests_for_a_new_password_have_places_of_their_own() -> None:
+    """Only they may send no mail, which must be nothing to learn from."""
+    sender = mailer(Relay(refuse), retries=(A_DAY,))
+    with ExitStack() as held:
+        for _ in range(MOST_ASKED - 1):
+            held.enter_context(sender.room.hold("192.0.2.0/24", "signup"))
+        sender.post(replace(LINK, what="reset", network="192.0.2.0/24"))
+        held.enter_context(sender.room.hold("192.0.2.0/24", "signup"))
+    assert MAIL_TO.limit * 7 < MOST_ASKED, "seven accounts fill them in no network"
+    await end(sender)
+
+
+def test_four_networks_and_five_accounts_leave_places_for_links_and_for_undo_links() -> None:
+    assert len(NETWORKS) * 2 * MOST_ASKED + MOST_ALIKE <= MOST_OTHERS - MOST_NOTICES
+    assert 5 * len(mails.TAKES_BACK) * MOST_UNDOS + MOST_UNDOS <= MOST_WAITING - MOST_OTHERS
+
+
+@pytest.mark.parametrize("letter", [NOTICE, LINK, UNDO], ids=lambda letter: letter.subject)
+@pytest.mark.parametrize("tried", [False, True], ids=["first tries", "later tries"])
+async def test_the_mails_of_a_payer_wait_for_one_another_and_not_those_of_others(letter: Mail, tried: bool) -> None:
+    slow, seen = asyncio.Event(), set[str]()
+
+    def answer(message: EmailMessage) -> Any:
+        if tried and message["Message-ID"] not in seen:
+            seen.add(message["Message-ID"])
+            return refuse(message)
+        return slow.wait()
+
+    relay = Relay(answer)
+    sender = mailer(relay, retries=(0.0,))
+    attack = replace(letter, subject="attack")
+    for number in range(10):
+        for network in NETWORKS:
+            payer = f"{network}-{number}" if letter.undo and not tried else network
+            sender.post(replace(attack, to=f"{number}@{network}.example", payer=network, what=f"{letter.what}{payer}"))
+    await until(lambda: len(relay.tries) >= (41 if tried else NOTICES_AT_ONCE))
+    await asyncio.sleep(0)
+    for one in many(replace(letter, subject="stranger"), 12):
+        sender.post(one)
+    if tried:
+        await until(lambda: relay.tries.count("stranger") == 12)
+        await until(lambda: len(sender._line._waiting[letter.rank, True].turns) == 51)
+    relay.tries.clear()
+    slow.set()
+    await until(lambda: not sender.queue)
+    assert "attack" in relay.tries
+    assert relay.tries[: 12 + 2 * len(NETWORKS)].count("stranger") == 12
+
+
+async def test_ranks_take_turns() -> None:
+    slow = asyncio.Event()
+    relay = Relay(lambda message: slow.wait())
+    sender = mailer(relay)
+    for one in many(replace(NOTICE, subject="many"), 20):
+        sender.post(one)
+    for letter in (LINK, UNDO):
+        for one in many(letter, 3):
+            sender.post(one)
+    await until(lambda: len(relay.tries) == AT_ONCE)
+    slow.set()
+    await until(lambda: not sender.queue)
+    assert {"undo", "link"}.isdisjoint(relay.tries[12:])
+    await end(sender)
 
 
 async def test_networks_that_ask_for_many_mails_keep_out_no_stranger(memory_store: Store) -> None:
@@ -108,7 +199,7 @@ async def test_networks_that_ask_for_many_mails_keep_out_no_stranger(memory_stor
     undo = replace(UNDO, to=world.email, payer=world.user)
     sender.post(undo)
     await until(lambda: len(arrived.mails) == 3)
-    assert [mail["Subject"] for mail in arrived.to(world.email)] == ["Set a new password", undo.subject]
+    assert {mail["Subject"] for mail in arrived.to(world.email)} == {"Set a new password", undo.subject}
     assert len(arrived.to("stranger@example.com")) == 1
     await end(sender)
 
@@ -178,7 +269,11 @@ async def test_what_the_end_cuts_off_while_it_waits_leaves_nothing_behind() -> N
     await until(lambda: len(relay.tries) == 3)
     await end(sender)
     assert len(relay.tries) == 3, "none was begun for a moment"
-    assert (sender.queue, sender._line._sending, any(sender._line._waiting.values())) == (0, [], False)
+    assert (
+        sender.queue,
+        sender._line._sending,
+        any(lane.turns or lane._last for lane in sender._line._waiting.values()),
+    ) == (0, [], False)
 
 
 @pytest.mark.parametrize(
@@ -253,6 +348,7 @@ class Posted:
 
     def __init__(self) -> None:
         self.letters: list[Mail] = []
+        self.room = MailRoom()
 
     def post(self, letter: Mail) -> None:
         """Keeps it."""

@@ -10,7 +10,8 @@ import pytest
 from handlers.account.reauth_forms import check_posts
 from handlers.core.route import WrongRoute
 from handlers.routes import POSTS, ROUTES
-from outbound.mail.mailer import Mail, Mailer
+from outbound.mail.mail import Mail
+from outbound.mail.mailer import Mailer
 from store import keys
 from store.apps.registration import secret_mark
 from store.apps.webhooks import newest_mark

@@ -15,7 +15,8 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
 
-from outbound.mail.mailer import Mail, Mailer, Undelivered
+from outbound.mail.mail import Mail
+from outbound.mail.mailer import Mailer, Undelivered
 
 PATIENCE = 20.0
 
