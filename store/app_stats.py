@@ -1,4 +1,4 @@
-"""What apps do, in numbers by day: counted in the process and flushed now and then, so approximate by design."""
+"""Daily figures of each app: counted in the process and flushed now and then, so approximate by design."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ FLUSH_SECONDS = 10.0
 DAYS_KEPT = 35
 DAYS_SHOWN = 30
 MOST_APPS = 10_000
-"""Apps that are counted between two flushes; what others do is not."""
+"""Apps counted between two flushes; further apps are not counted."""
 NAMES = ("calls", "limited", "spent", "connected", "disconnected")
 _CALLS, _LIMITED, _SPENT, _CONNECTED, _DISCONNECTED = range(len(NAMES))
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What an app did in a day (UTC): calls, those among them that were refused as too many, what they charged in
-    micro-dollars, how many people connected and disconnected it."""
+    """Figures of an app for one day (UTC): calls, rate-limited calls, charges in micro-dollars, and how many people
+    connected and disconnected the app."""
 
     day: date
     calls: int = 0
@@ -40,37 +40,37 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class AppFigures:
-    """About how many people have connected an app, and what it did on each of the last 30 days, the oldest first."""
+    """Roughly how many people have connected an app, and its figures for the last 30 days, oldest first."""
 
     people: int
     days: tuple[Day, ...]
 
 
 class AppStats:
-    """Counts, without a call to the store; `flush` makes one for each app that did something. A process that is killed
-    loses what it has not flushed, and so does one whose store is away: nothing is ever sent twice."""
+    """Counts in memory; `flush` makes one store call for each active app. A killed process loses the figures that it
+    has not flushed. So does a process whose store is unavailable: nothing is ever sent twice."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
         self._counted: dict[str, list[int]] = {}
 
     def called(self, client: str, limited: bool) -> None:
-        """A call of an app was answered; `limited`: with 429."""
+        """Counts an answered call of an app; `limited`: the answer was 429."""
         counted = self._counted.get(client) or self._begin(client)
         counted[_CALLS] += 1
         if limited:
             counted[_LIMITED] += 1
 
     def spent(self, client: str, amount: int) -> None:
-        """An app's call was charged, in micro-dollars."""
+        """Counts a charge for an app's call, in micro-dollars."""
         (self._counted.get(client) or self._begin(client))[_SPENT] += amount
 
     def connected(self, client: str) -> None:
-        """A person has connected an app."""
+        """Counts a person who has connected an app."""
         (self._counted.get(client) or self._begin(client))[_CONNECTED] += 1
 
     def disconnected(self, client: str) -> None:
-        """A person has disconnected an app."""
+        """Counts a person who has disconnected an app."""
         (self._counted.get(client) or self._begin(client))[_DISCONNECTED] += 1
 
     def _begin(self, client: str) -> list[int]:
@@ -80,7 +80,7 @@ class AppStats:
         return counted
 
     async def flush(self) -> None:
-        """Adds what was counted to the numbers that are stored. Raises StoreUnavailable; what was not sent is lost."""
+        """Adds the counted figures to the stored ones. Raises StoreUnavailable; figures that were not sent are lost."""
         counted, self._counted = self._counted, {}
         for client, sums in counted.items():
             await self._scripts.run(
@@ -88,7 +88,7 @@ class AppStats:
             )
 
     async def of(self, client: str) -> AppFigures:
-        """The numbers of an app as they were flushed."""
+        """The figures of an app that have been flushed."""
         reply = await self._scripts.run("read_numbers", keys.app_stats(client))
         fields = reply.rows("rows")
         days: dict[int, dict[str, int]] = {}
@@ -113,7 +113,7 @@ class AppStats:
 
     @contextlib.asynccontextmanager
     async def flushing(self) -> AsyncIterator[None]:
-        """Flushes beside the block, and once more behind it."""
+        """Flushes in the background while the block runs, and once more after it."""
         try:
             async with background(self._keep_flushing()):
                 yield

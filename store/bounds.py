@@ -1,8 +1,8 @@
 """How many connected apps, sessions and token families a person may have at a time.
 
-Scripts that read all of a person's look at no more than these, so nobody makes the store slow for everybody else. A
-store that has more, of an earlier release or from before a bound was lowered, keeps them: only what is new is held
-against it.
+Scripts that read all of a person's rows read no more than these, so nobody makes the store slow for everybody else. A
+store may hold more, written by an earlier release or before a bound was lowered. It keeps them: only new ones are
+checked against the bound.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Bounds:
-    """Shared by the nouns that hold something against it, and changed in place where settings are read again.
+    """Bounds shared by all nouns of the store; a reload of the settings changes them in place.
 
-    `grants`: apps connected, with those disconnected of which documents are kept; beyond it a consent is refused.
-    `sessions`: browsers signed in; beyond it the one idle the longest is signed out. `families`: token families of one
-    person for one app; beyond it the one that would end first ends.
+    `grants`: connected apps, and disconnected apps whose documents are kept; beyond it a consent is refused.
+    `sessions`: signed-in browsers; beyond it the browser idle the longest is signed out. `families`: token families of
+    one person for one app; beyond it the family that would expire first ends.
     """
 
     grants: int = 200
@@ -24,5 +24,5 @@ class Bounds:
     families: int = 100
 
     def take(self, other: Bounds) -> None:
-        """From now on these hold."""
+        """Replaces these bounds with the others."""
         self.grants, self.sessions, self.families = other.grants, other.sessions, other.families

@@ -12,7 +12,7 @@ __all__ = ["StartupError", "StoreError", "StoreFull", "StoreUnavailable", "Unack
 
 
 class StoreError(Exception):
-    """A store call failed for a reason that is a defect on our side. `word` stands for it where answers are counted."""
+    """A store call failed because of a defect on our side. `word` names the error where answers are counted."""
 
     word = "failed"
 
@@ -24,13 +24,13 @@ class StoreUnavailable(StoreError):
 
 
 class StoreFull(StoreUnavailable):
-    """The store is at its `maxmemory` and refused what would add to it: nothing was done."""
+    """The store is at its `maxmemory` and refused a write: nothing was done."""
 
     word = "full"
 
 
 class Unacknowledged(StoreUnavailable):
-    """It was done, but too few replicas acknowledged it: a failover may undo it."""
+    """The write was done, but too few replicas acknowledged it: a failover may undo it."""
 
     word = "unconfirmed"
 
@@ -54,7 +54,7 @@ _UNAVAILABLE: Final = (
 )
 # Answers of the server that redis-py has no class for.
 _UNAVAILABLE_WORDS: Final = frozenset({"MISCONF", "BUSY", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN"})
-# What a script meets while a slot is moved or a cluster is down: the server lets it begin and then ends it.
+# Errors of a script while a slot moves or a cluster is down: the server starts the script, and ends it midway.
 _UNAVAILABLE_TEXT: Final = re.compile(
     r"attempted to (access a non local key in a cluster node|execute a (write )?command while the cluster is down)",
     re.IGNORECASE,
@@ -65,10 +65,10 @@ _LINE: Final = re.compile(r"user_script:(\d+)")
 
 
 def translate(exc: BaseException) -> StoreError | None:
-    """The error of this module that stands for `exc`; None when `exc` does not come from the driver.
+    """Our error for `exc`; None when `exc` does not come from the driver.
 
-    The message is built from the error's class, the server's error word and the place in the script, never from the
-    server's own text: that text can repeat keys and arguments.
+    The message has the error's class, the server's error word and the place in the script. It never has the server's
+    own text, which can repeat keys and arguments.
     """
     if isinstance(exc, driver.RedisError) and (isinstance(exc, driver.OutOfMemoryError) or _word(exc) == "OOM"):
         return StoreFull(_describe(exc))
@@ -86,8 +86,8 @@ def translate(exc: BaseException) -> StoreError | None:
 def wrapped() -> _Wrapped:
     """`with wrapped(): await client...` raises StoreError or StoreUnavailable in place of the driver's errors.
 
-    It holds no state, so one object serves all tasks at once and the path without an error costs next to nothing.
-    The original is suppressed: a traceback that prints it could show keys and arguments.
+    The object holds no state, so it serves all tasks at once, and a call without an error costs next to nothing.
+    The original error is suppressed: a traceback that prints it could show keys and arguments.
     """
     return _WRAPPED
 
@@ -109,7 +109,7 @@ _WRAPPED: Final = _Wrapped()
 
 
 def _word(exc: BaseException) -> str:
-    """The word a server's error begins with (`WRONGTYPE`); redis-py keeps it apart for the words it knows."""
+    """The first word of a server's error (`WRONGTYPE`); redis-py strips the words that it knows from the text."""
     status: str | None = getattr(exc, "status_code", None)
     found = _WORD.match(str(exc))
     return status or (found[1] if found else "")

@@ -1,4 +1,4 @@
-"""Everything the store holds of one person, written out piece by piece in memory that does not grow with it."""
+"""Exports everything the store holds about one person, piece by piece, in constant memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def as_zip(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, int], None]:
-    """Pieces of the archive, each with the number of documents in it."""
+    """Yields pieces of the archive, each with the number of documents in it."""
     apps, activity = [_app(grant) for grant in person.grants], list(_activity(person))
     profile = await _profile(store, person)
     security = security_record(await store.operator.security(person.user))
@@ -46,8 +46,8 @@ async def as_zip(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, in
 
 
 async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, int], None]:
-    """Lines, each an object that says its `type`: profile, security, app, picture, activity, balance, entry, opening
-    or document."""
+    """Yields lines, each an object with a `type`: profile, security, app, picture, activity, balance, entry, opening or
+    document."""
     yield json_line({"type": "profile", **await _profile(store, person)}), 0
     yield json_line({"type": "security", **security_record(await store.operator.security(person.user))}), 0
     image = await store.profiles.image(person.user, person.picture)
@@ -65,7 +65,7 @@ async def as_lines(store: Store, person: Person) -> AsyncGenerator[tuple[bytes, 
 
 
 async def _documents(store: Store, person: Person) -> AsyncIterator[tuple[str, Metadata, bytes]]:
-    # Those of a disconnected app too, as long as they are kept.
+    # Documents of a disconnected app are included while they are kept.
     for client in (grant.client for grant in person.grants):
         async for page in store.person_documents.copy(person.user, client):
             for found, content in page:
@@ -73,8 +73,8 @@ async def _documents(store: Store, person: Person) -> AsyncIterator[tuple[str, M
 
 
 async def _credits(store: Store, person: Person) -> AsyncIterator[dict[str, Any]]:
-    """The balance, the entries of the ledger from the newest to the oldest, and last, dated, the sum of those that were
-    folded before: it is read with the last page, so that all of them add up to the balance."""
+    """Yields the balance, the entries of the ledger, newest first, and last the dated sum of the folded entries. That
+    sum is read with the last page, so that everything adds up to the balance."""
     last = None
     async for page in pages(store.credits, person.user):
         if last is None:

@@ -1,4 +1,4 @@
-"""Semaphores that are shared fairly by those who wait for them."""
+"""Semaphores whose places are shared fairly among waiters."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ PART = 4
 
 
 def share(most: int, taken: int, own: int, part: int = PART) -> int:
-    """How many of `most` places one key may hold, which holds `own` of those taken: a part of what the others leave, at
-    least one. So it takes many keys to fill them all."""
+    """How many of `most` places one key may hold, when it holds `own` of the `taken` ones: a part of the places that
+    the others leave, at least one. So only many keys together can fill all places."""
     return max(1, (most - taken + own) // part)
 
 
 class FairSemaphore:
-    """`most` places. The next one goes to the key that holds the fewest; among equals, to the one that has waited
-    longest. A key never holds more than its `share`, so places stay free for keys that hold none."""
+    """A semaphore of `most` places, shared fairly by key. The next place goes to the key that holds the fewest; among
+    equals, to the key that has waited longest. A key never holds more than its `share`, so places stay free for keys
+    that hold none."""
 
     def __init__(self, most: int, part: int = PART) -> None:
         self._most = most
@@ -32,7 +33,7 @@ class FairSemaphore:
 
     @contextlib.asynccontextmanager
     async def place(self, key: str) -> AsyncIterator[None]:
-        """Waits for a place and holds it as long as the block goes on."""
+        """Waits for a place and holds it while the block runs."""
         await self.acquire(key)
         try:
             yield
@@ -40,7 +41,7 @@ class FairSemaphore:
             self.release(key)
 
     async def acquire(self, key: str) -> None:
-        """Waits for a place, which `release` gives back."""
+        """Waits for a place; `release` gives it back."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(turn)
         self._hand_out()
@@ -76,7 +77,7 @@ class FairSemaphore:
             turn.set_result(None)
 
     def _drop(self, key: str, turn: asyncio.Future[None]) -> None:
-        """Takes a turn from its key's line, which goes behind those of the others."""
+        """Takes a turn from its key's line, and moves the line behind those of the other keys."""
         waiting = self._waiting.pop(key, deque())
         with contextlib.suppress(ValueError):
             waiting.remove(turn)
@@ -94,8 +95,8 @@ class _Line:
 
 
 class KeyedSemaphore:
-    """`most` places for each key, shared by the people who want them; an idle key takes no memory. One person gets at
-    most a `part`: 1 is all, 4 a quarter. `queue`: how many may want one key at once, with those that have a place; None
+    """A semaphore of `most` places per key, shared fairly by person; an idle key takes no memory. One person gets at
+    most a `part`: 1 is all, 4 a quarter. `queue`: how many may want one key at once, holders of a place included; None
     for no bound."""
 
     def __init__(self, most: int = 1, part: int = 1, *, queue: int | None = None) -> None:
@@ -106,8 +107,8 @@ class KeyedSemaphore:
 
     @contextlib.asynccontextmanager
     async def place(self, key: str, person: str = "") -> AsyncIterator[None]:
-        """Waits for a place, and has it as long as the block goes on. Raises Refused("rate_limited") at once where the
-        queue is full."""
+        """Waits for a place and holds it while the block runs. Raises Refused("rate_limited") at once if the queue is
+        full."""
         line = self._lines.setdefault(key, _Line(FairSemaphore(self._most, self._part)))
         if self._queue is not None and line.length >= self._queue:
             raise Refused("rate_limited", "Too many of these are already in progress.", retry_after=1)

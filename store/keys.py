@@ -1,7 +1,7 @@
 """Every Redis key, spelt here and nowhere else.
 
-The keys of a person share the hash tag of the person's shard, `{<first 3 hex digits of the user id>}`, so whatever
-concerns one person is one script on one node. Registrations, the e-mail index and address windows have tags of
+The keys of a person share the hash tag of the person's shard, `{<first 3 hex digits of the user id>}`, so every
+operation on one person is one script on one node. Registrations, the e-mail index and address windows have tags of
 their own.
 """
 
@@ -31,7 +31,7 @@ def app(client: str) -> str:
 
 
 def app_stats(client: str) -> dict[str, str]:
-    """A registration, and in its slot the numbers of the app: by day, and how many people have connected it."""
+    """A registration, and in its slot the app's figures: by day, and how many people have connected the app."""
     return {"app": app(client), "days": f"{app(client)}:days", "people": f"{app(client)}:people"}
 
 
@@ -46,27 +46,27 @@ def invite(address: str) -> str:
 
 
 def window(kind: str, what: str) -> str:
-    """A window that stands alone: of an address, a sign-in name, an invented token."""
+    """A window outside the shards: of an address, a sign-in name or an invented token."""
     return f"{{window:{kind}:{what}}}"
 
 
 def network(kind: str, wide: str, what: str) -> str:
-    """The window of a network, in the slot of the wide one that it is in."""
+    """The window of a network, in the slot of the wide network around it."""
     return window(kind, wide) if what == wide else f"{window(kind, wide)}:{what}"
 
 
 def shard_prefix(user: str) -> str:
-    """What stands before everything in the shard of a person."""
+    """The prefix of all keys in the shard of a person."""
     return f"{{{user[:3]}}}:"
 
 
 def shard_users(shard: str) -> str:
-    """The people of a shard, each as `member` has them."""
+    """The people of a shard, each in the form of `member`."""
     return f"{{{shard}}}:users"
 
 
 def member(user: str) -> str:
-    """A person in the lists of their shard: the user id without the shard, whose 29 characters fit in 32 bytes."""
+    """A person in the lists of their shard: the user id without the shard: 29 characters, which fit in 32 bytes."""
     return user[3:]
 
 
@@ -76,17 +76,17 @@ def user_of(shard: str, listed: bytes) -> str:
 
 
 def member_prefix(shard: str) -> str:
-    """What stands before a member of a list of this shard in the keys of that person."""
+    """The prefix of a person's keys, up to the member in the lists of this shard."""
     return f"{{{shard}}}:{shard}"
 
 
 def shard_app_users(shard: str, client: str) -> str:
-    """The people of a shard who have connected an app, each as `member` has them."""
+    """The people of a shard who have connected an app, each in the form of `member`."""
     return f"{{{shard}}}:app:{client}:users"
 
 
 def outbox_keys(shard: str) -> dict[str, str]:
-    """What a shard has to tell apps: the outbox, and the list of whose hosted data ends when."""
+    """The outbox of a shard, and its due list: when whose hosted data ends."""
     return {"outbox": f"{{{shard}}}:outbox", "due": f"{{{shard}}}:due"}
 
 
@@ -96,12 +96,12 @@ def app_field(client: str) -> str:
 
 
 def outbox(user: str) -> str:
-    """What apps are to be told of, in the shard of a person."""
+    """The outbox in the shard of a person: events that wait to be sent to apps."""
     return f"{{{user[:3]}}}:outbox"
 
 
 def account_deletion(user: str) -> dict[str, str]:
-    """What the deletion of a person takes away, and where it tells of that."""
+    """The keys that a person's deletion removes, and the keys where it announces itself."""
     return {**person(user), **outbox_keys(user[:3])}
 
 
@@ -111,17 +111,17 @@ def deliveries(client: str) -> str:
 
 
 def delivery(delivery_id: str) -> dict[str, str]:
-    """A delivery, and when each is tried next."""
+    """A delivery, and the list of when each is tried next."""
     return {"delivery": DELIVERY_PREFIX + delivery_id, "due": DELIVERIES_DUE}
 
 
 def prefix(user: str) -> str:
-    """What stands before a noun in the keys of a person."""
+    """The prefix of a person's keys, up to the noun."""
     return f"{{{user[:3]}}}:{user}:"
 
 
 def grant_prefix(user: str) -> str:
-    """What stands before a client id in the keys of a person's grants."""
+    """The prefix of the keys of a person's grants, up to the client id."""
     return f"{prefix(user)}grant:"
 
 
@@ -147,7 +147,7 @@ def person(user: str) -> dict[str, str]:
 
 
 def audit(user: str) -> str:
-    """What concerns the security of a person's account. `activity` of `person` is the trail of ordinary events."""
+    """The trail of a person's security events. `activity` of `person` is the trail of ordinary events."""
     return f"{prefix(user)}audit"
 
 
@@ -157,17 +157,17 @@ def session(user: str, session_id: str) -> str:
 
 
 def session_prefix(user: str) -> str:
-    """What stands before a session id in the keys of a person's sessions."""
+    """The prefix of the keys of a person's sessions, up to the session id."""
     return f"{prefix(user)}session:"
 
 
 def used_challenge(user: str, challenge_id: str) -> str:
-    """The mark of a passkey's challenge that was answered."""
+    """The mark of an answered passkey challenge."""
     return f"{prefix(user)}challenge:{challenge_id}"
 
 
 def link(user: str, purpose: str) -> str:
-    """The newest link of a purpose that was mailed to a person: `confirm`, `reset` or `change`."""
+    """The newest link mailed to a person for a purpose: `confirm`, `reset` or `change`."""
     return f"{prefix(user)}link:{purpose}"
 
 
@@ -187,7 +187,7 @@ def grant(user: str, client: str) -> str:
 
 
 def usage_prefix(user: str) -> str:
-    """What stands before a client id in the keys of what apps keep for a person."""
+    """The prefix of the keys of a person's hosted data, up to the client id."""
     return f"{prefix(user)}usage:"
 
 
@@ -203,19 +203,19 @@ def hosted(user: str, client: str) -> dict[str, str]:
 
 
 def credits(user: str) -> dict[str, str]:
-    """The credits of a person, and the list of replies that are kept."""
+    """The credits of a person, and the list of kept replies."""
     base = prefix(user)
     return {noun: base + noun for noun in ("balance", "holds", "ledger", "replies")}
 
 
 def reply_prefix(user: str) -> str:
-    """What stands before `client:fingerprint` in the key of a kept reply."""
+    """The prefix of the key of a kept reply, up to `client:fingerprint`."""
     return f"{prefix(user)}reply:"
 
 
 def idempotency(user: str, client: str, key: str) -> dict[str, str]:
-    """The record of an idempotency key, given as its fingerprint, and the reply kept under it. The operator's own
-    have an empty client."""
+    """The record of an idempotency key, given as its fingerprint, and the reply kept under the key. The operator's
+    records have an empty client."""
     return {"idem": f"{prefix(user)}idem:{client}:{key}", "reply": f"{reply_prefix(user)}{client}:{key}"}
 
 
@@ -225,7 +225,7 @@ def limit(user: str, group: str, client: str = "") -> str:
 
 
 def presented(user: str, fingerprint: str) -> str:
-    """The window of a presented token that opens, in the slot of its person."""
+    """The window of a presented token that opens, in the slot of the token's person."""
     return f"{prefix(user)}limit:presented:{fingerprint}"
 
 
@@ -242,8 +242,8 @@ def token(user: str, client: str, family: str, generation: int) -> dict[str, str
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """What a key says: its kind, which is what it is called in this module or the noun of a person's key, and what it
-    is of. `name` is the id of a row, the address, the group of a window, the client id of which the kind says so."""
+    """A parsed key: its kind and the ids in it. The kind is the name of the function in this module, or the noun of a
+    person's key. `name` is the id of a row, the address, the group of a window or, for some kinds, the client id."""
 
     kind: str
     user: str = ""
@@ -254,7 +254,7 @@ class ParsedKey:
 
 
 def read(key: str) -> ParsedKey | None:
-    """What a key says, or None for one that nothing in this module spells."""
+    """Parses a key; None for a key that nothing in this module spells."""
     for kind, pattern in _ALONE:
         if match := pattern.fullmatch(key):
             return ParsedKey(kind, **match.groupdict())
@@ -276,12 +276,12 @@ def owner(key: str) -> str:
 
 
 def tag_of(key: str) -> str:
-    """What every key of the slot of this one begins with."""
+    """The hash tag that all keys of this key's slot begin with."""
     return key[: key.index("}") + 1]
 
 
 def without_input(key: str) -> str:
-    """The key, but for an e-mail address or what else somebody typed that it is made of, of which a digest is left."""
+    """The key, with a digest in place of an e-mail address or anything else that somebody typed."""
     digest = f"#{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     if key.startswith("{email:"):
         return email(digest)
@@ -330,14 +330,14 @@ _ROWS = tuple(
 )
 
 
-# Of layout 1, which had the client id in the keys of tokens, and the connected apps in a list of their own.
+# Layout 1 had the client id in the keys of tokens, and the connected apps in a list of their own.
 _TOKEN_OF_LAYOUT_1 = re.compile(
     r"(\{[0-9a-f]{3}\}:[0-9a-f]{32}:)(?:(code|family):[^:]+:([^:]+)|(access):[^:]+:([^:]+:\d+))"
 )
 
 
 def token_of_layout_1(key: str) -> tuple[str, str] | None:
-    """What the key of a token in layout 1 is now, and its noun: code, family or access. None for any other key."""
+    """The present key for a token's key of layout 1, and its noun: code, family or access. None for any other key."""
     found = _TOKEN_OF_LAYOUT_1.fullmatch(key)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""The secret keys a store was written with, and in which layout: a server with others refuses to start."""
+"""The secret keys and the layout that a store was written with: a server with others refuses to start."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from store.lifetimes import DAY, LONGEST_SEALED, MINUTE
 from store.refused import Refused
 
 LAYOUT = 3
-"""How the store is laid out, as a number. What an older number means, and how it is left behind: `store/upgrade.py`."""
+"""The number of the store's layout. `store/upgrade.py` explains older numbers and upgrades from them."""
 
 NOTES_LOST = 3 * 60 * MINUTE
-"""Servers note hourly which key they seal with; two of these notes may fail. In ms."""
+"""In ms. Servers note hourly which key they seal with; two of these notes may fail."""
 
 
 class KeyState:
-    """Which keys sealed what the store holds, and until when."""
+    """Which keys sealed the store's data, and until when."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def check(self, ring: KeyRing) -> int:
-        """Holds the ring against the check values in the store, adds what is new, and notes that the front key seals
-        now; returns the layout of what the store holds. A server does this at its start and hourly. Raises StartupError
-        for keys of another store, and for a store that a later release has laid out."""
+        """Checks the ring against the check values in the store and returns the store's layout. Adds check values for
+        new keys, and notes that the front key seals now. A server does this at its start and hourly. Raises
+        StartupError for keys of another store, and for a store in the layout of a later release."""
         reply = await self._scripts.run(
             "check_keys",
             {"keyring": keys.KEYRING},
@@ -57,22 +57,22 @@ class KeyState:
         await self._scripts.run("note_layout", {"keyring": keys.KEYRING}, layout=LAYOUT)
 
     async def known(self) -> frozenset[int]:
-        """The ids this store knows a key by: what was sealed under one of them may still live, so none of them names
-        a new key."""
+        """The key ids that this store has known. Data sealed under them may still live, so none of them may name a new
+        key."""
         reply = await self._scripts.run("list_keys", {"keyring": keys.KEYRING})
         return frozenset(int(key_id) for key_id in reply.rows("ids"))
 
     async def note_sealing(self, key_id: int) -> int:
-        """Notes that something is sealed with a key from now on; returns now, in epoch ms."""
+        """Notes that a key seals from now on; returns the present time in epoch ms."""
         return (await self._scripts.run("note_sealing", {"keyring": keys.KEYRING}, id=str(key_id))).number("at")
 
     async def record_reencryption(self, front: int, since: int) -> None:
-        """Notes that of all that was sealed before `since` (epoch ms) every document is under the key `front` now."""
+        """Notes that every document sealed before `since` (epoch ms) is under the key `front` now."""
         await self._scripts.run("record_reencryption", {"keyring": keys.KEYRING}, front=str(front), since=since)
 
     async def retire(self, key_id: int) -> None:
-        """Forgets a key. Raises Refused("invalid_request") while anything sealed under it can live: 31 days after a
-        server last sealed with it, and until the documents of that time were re-encrypted under another one."""
+        """Forgets a key. Raises Refused("invalid_request") while anything sealed under it can live: until 31 days after
+        a server last sealed with the key, and until the documents of that time are re-encrypted under another key."""
         reply = await self._scripts.run("retire_key", {"keyring": keys.KEYRING}, id=str(key_id), longest=LONGEST_SEALED)
         if reply.word == "in_use":
             days = LONGEST_SEALED // DAY

@@ -1,4 +1,4 @@
-"""Windows that stand alone: of addresses, sign-in names and invented tokens. SPEC 8.1."""
+"""Rate limits outside the shards: of addresses, sign-in names and invented tokens. SPEC 8.1."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from store.results import Window
 
 
 class Networks(NamedTuple):
-    """The keys of the windows of an address, all in one slot: of the widest network around it, of one between, and of
-    the address. Two are the same where there is no network between."""
+    """Keys of an address's windows, all in one slot: the widest network, a middle one, and the address. Without a
+    middle network two of them are the same."""
 
     wide: str
     middle: str
@@ -50,9 +50,9 @@ class Networks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Windows from which one request was taken, `by_known`: a device that the person signed in with. As a context
-    it gives the request back where the password pool is full: what was not looked at counts for nothing. It holds the
-    `turn` of the person, where there is one."""
+    """Windows that one request was taken from; `by_known`: by a device that the person signed in with before. As a
+    context it gives the request back if the password pool is full, because an unchecked request does not count. It
+    also holds the person's `turn`, if there is one."""
 
     limits: RateLimits
     windows: tuple[tuple[Group, Networks], ...]
@@ -72,8 +72,8 @@ class Taken:
 
 
 class RateLimits:
-    """Each method takes one request from a window and raises Refused("rate_limited") when it is full. An address counts
-    for the networks around it too: nobody who has many addresses has as many times the limit."""
+    """Takes requests from windows. Each method takes one and raises Refused("rate_limited") when the window is full. A
+    request also counts for the networks around its address, so many addresses do not multiply the limit."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
@@ -92,12 +92,12 @@ class RateLimits:
         return let_in(group, reply)
 
     async def give_back(self, taken: Taken) -> None:
-        """Gives back what was taken."""
+        """Gives the taken request back to its windows."""
         for group, networks in taken.windows:
             await self._scripts.run("give_back", networks._asdict(), **_limits(group, networks))
 
     def of_device(self, user: str, device: str) -> Taken:
-        """What a known device took, when `Devices.credentials` read what its password is verified against."""
+        """The request that a known device took when `Devices.credentials` read the credentials."""
         own, theirs = windows_of(user, device)
         return Taken(self, ((SIGN_IN_DEVICE, alone(own)), (SIGN_IN_DEVICES, alone(theirs))), by_known=True)
 
@@ -106,11 +106,11 @@ class RateLimits:
         return await self._take_networks(ADDRESS, address)
 
     async def invented_token(self, presented: str) -> Window:
-        """A string presented for revocation that is no token of ours: the same figures as for one that is."""
+        """A revocation of a string that is no token of ours: the same figures as for a real token."""
         return await self._take(OAUTH, fingerprint(presented))
 
     async def foreign_token(self, user: str, presented: str) -> Window:
-        """A token of ours, presented for revocation by an app it was not issued to."""
+        """A revocation of a real token by an app that the token was not issued to."""
         return await self._take_key(OAUTH, keys.presented(user, fingerprint(presented)))
 
     async def sign_in(self, address: str, email: str) -> Taken:
@@ -121,9 +121,9 @@ class RateLimits:
         return Taken(self, ((SIGN_IN_ADDRESS, _networks(SIGN_IN_ADDRESS, address)), (SIGN_IN_ACCOUNT, account)))
 
     async def own_password(self, user: str, session_id: str) -> Taken:
-        """A password that is typed in a live session: counted for the session and for the person, and apart from
-        sign-ins, which any stranger can fail. As a context it holds the person's turn: the password pool has one of
-        these forms of a person at a time."""
+        """A password typed in a live session: counted for the session and for the person. Sign-ins are counted apart,
+        because any stranger can fail them. As a context it holds the person's turn: the password pool works on one such
+        form of a person at a time."""
         windows = own_windows(user, session_id)
         own, theirs = windows["window"], windows["windows"]
         reply = await self._scripts.run(
@@ -138,14 +138,14 @@ class RateLimits:
         return replace(self.of_session(user, session_id), turn=self._people.place(user))
 
     def of_session(self, user: str, session_id: str) -> Taken:
-        """What a password that is typed in a live session took, or the answer of a passkey there."""
+        """The request taken by a password, or by a passkey's answer, in a live session."""
         windows = own_windows(user, session_id)
         own, theirs = alone(windows["window"]), alone(windows["windows"])
         return Taken(self, ((OWN_PASSWORD, own), (OWN_PASSWORDS, theirs)), by_known=True)
 
     async def passkey(self, address: str) -> None:
-        """An attempt with a passkey, which nobody guesses, or at a second step, whose wrong codes are counted with the
-        person: counted for the address alone, so that nobody locks a person out."""
+        """An attempt with a passkey or at a second step, counted for the address alone, so nobody can lock a person
+        out. Nobody guesses a passkey, and wrong codes of the second step are counted with the person."""
         await self._take_networks(SIGN_IN_ADDRESS, address)
 
     async def sign_up(self, address: str) -> Taken:
@@ -154,20 +154,20 @@ class RateLimits:
         return Taken(self, ((SIGN_UP_ADDRESS, _networks(SIGN_UP_ADDRESS, address)),))
 
     async def sign_up_mail(self, address: str, email: str) -> None:
-        """A mail to whoever wants to sign up with this address, counted whether it has an account or not."""
+        """A mail to an address typed at sign-up, counted whether the address has an account or not."""
         await self._take_mail("signup", address, email)
 
     async def forgot(self, address: str, email: str) -> None:
-        """A forgotten password, counted for the address it comes from and for the account, existing or not."""
+        """A forgotten password, counted for the client's address and for the account, existing or not."""
         await self._take_networks(FORGOT_ADDRESS, address)
         await self._take_mail("forgot", address, email)
 
     async def change_mail(self, address: str, email: str) -> None:
-        """A mail to the address that a person wants to have, counted whether it has an account or not."""
+        """A mail to a person's new address, counted whether the address has an account or not."""
         await self._take_mail("change", address, email)
 
     async def _take_mail(self, purpose: str, address: str, email: str) -> None:
-        """Counts for the network that asks, and for all networks together: five requests of a stranger's leave room for
+        """Counts a mail for the asking network and for all networks together: a stranger's five requests leave room for
         the owner's."""
         to, (network, _) = f"{purpose}:{fingerprint(email)}", _around(address)
         everybody = keys.window(MAIL_TO.name, to)
@@ -182,20 +182,20 @@ class RateLimits:
         let_in(MAIL_TO, reply)
 
     async def picture(self, user: str) -> None:
-        """A picture that a person uploads."""
+        """An upload of a picture."""
         await self._take_key(PICTURE, keys.limit(user, PICTURE.name))
 
     async def verify_domain(self, user: str) -> None:
-        """A domain of an app that a person has checked."""
+        """A check of an app's domain, started by a person."""
         await self._take_key(VERIFY_DOMAIN, keys.limit(user, VERIFY_DOMAIN.name))
 
     async def webhook_sent(self, user: str) -> None:
-        """An event that a person has sent to an app of theirs by hand: a test, or one once more."""
+        """An event that a person sends to their own app by hand: a test or a repeat."""
         await self._take_key(WEBHOOK_SENT, keys.limit(user, WEBHOOK_SENT.name))
 
 
 def alone(key: str) -> Networks:
-    """A window that is no network's."""
+    """A window that belongs to no network."""
     return Networks(key, key, key)
 
 
@@ -204,7 +204,7 @@ OWN_LIMITS = {"limit": OWN_PASSWORD.limit, "all": OWN_PASSWORDS.limit, "period":
 
 
 def own_windows(user: str, session_id: str) -> dict[str, str]:
-    """The windows of what is typed in a live session: of the session, and of all of the person's sessions together."""
+    """The windows of passwords typed in a live session: of the session, and of all the person's sessions together."""
     return {
         "window": keys.limit(user, OWN_PASSWORD.name, session_id),
         "windows": keys.limit(user, OWN_PASSWORDS.name),
@@ -217,13 +217,13 @@ def windows_of(user: str, device: str) -> tuple[str, str]:
 
 
 def _networks(group: Group, address: str) -> Networks:
-    """The windows that count an address, which is one of IPv4, a /64 of IPv6, or a word where it is not known."""
+    """The windows that count an address: an IPv4 address, a /64 of IPv6, or a word if the address is unknown."""
     wide, middle = _around(address)
     return Networks(*(keys.network(group.name, wide, what) for what in (wide, middle, address)))
 
 
 def network_of(address: str) -> str:
-    """The widest network that windows count an address in: a /24 of IPv4, a /48 of IPv6; a word is itself."""
+    """The widest network whose window counts an address: a /24 of IPv4, a /48 of IPv6; a word is itself."""
     return _around(address)[0]
 
 

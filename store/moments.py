@@ -1,4 +1,4 @@
-"""Moments, as the store has them and as interfaces write them."""
+"""Moments in time, in the store's form and in the form of interfaces."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 
 
 def at(milliseconds: int) -> datetime:
-    """A time of the store, which is in epoch milliseconds, in UTC."""
+    """The moment, in UTC, of a time in the store (epoch milliseconds)."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def epoch_ms(seconds: int, micros: int) -> int:
-    """What the command TIME answers, in epoch milliseconds."""
+    """The answer of the command TIME, in epoch milliseconds."""
     return int(seconds) * 1000 + int(micros) // 1000
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339, with milliseconds, of a moment in UTC."""
+    """A moment in UTC as RFC 3339 text with milliseconds."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

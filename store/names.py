@@ -1,4 +1,4 @@
-"""What people, apps and scopes may be called: one normal form for each, made where a name enters."""
+"""Names of people, apps and scopes: each has one normal form, made where the name enters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_TYPED_NAME_LENGTH = 4 * MAX_NAME_LENGTH
 to three code points for one, Hangul too. Without a bound, normalising 32,000 marks in a row takes seconds."""
 
 SCOPES = ("profile", "credits:read", "credits:spend", "apps:read", "data:read", "data:write")
-"""The scopes there are (SPEC 2.4), in the order they are listed to people and in token responses."""
+"""All scopes (SPEC 2.4), in the order that people and token responses see."""
 
 _LOCAL_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
 _DOMAIN_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -36,13 +36,13 @@ class UnknownScope(ValueError):
 
 
 def normalise_email(text: str) -> str:
-    """Return the one form of an e-mail address that is stored, compared and written to. Raises ValueError.
+    """Return the normal form of an e-mail address: stored, compared and mailed to. Raises ValueError.
 
-    Lower case throughout: the local part is case-sensitive by RFC 5321 2.4, but no mail service in use keeps two people
-    apart by case, and people do not type it alike. NFC, so one address is one string (RFC 6532 3.1); a domain in
-    its ASCII form (IDNA 2008, RFC 5891, with the mapping of UTS 46). Quoted local parts and address literals are
-    refused. A domain of one label, such as `localhost`, is allowed. Lengths are bytes of UTF-8 (RFC 5321 4.5.3.1): 64
-    for the local part, 254 in all.
+    The form is lower case: the local part is case-sensitive by RFC 5321 2.4, but no mail service in use distinguishes
+    people by case, and people vary the case they type. The form is NFC, so one address is one string (RFC 6532 3.1),
+    and the domain is in ASCII (IDNA 2008, RFC 5891, with the mapping of UTS 46). Quoted local parts and address
+    literals are refused. A domain of one label, such as `localhost`, is allowed. Lengths are bytes of UTF-8 (RFC 5321
+    4.5.3.1): 64 for the local part, 254 in all.
     """
     text = text.strip()
     if len(text) > MAX_EMAIL_BYTES:  # before any work that grows with the length
@@ -62,8 +62,8 @@ def is_user_id(text: str) -> bool:
 
 
 def check_person_name(text: str) -> str:
-    """Return a person's name in NFC without surrounding space: 1 to 100 characters (code points), all of them visible,
-    none that reorders the text around it. Raises ValueError."""
+    """Return a person's name in NFC without surrounding space. A name has 1 to 100 characters (code points), all
+    visible, and none reorders the text around it. Raises ValueError."""
     return _check_display_name(text, "A name")
 
 
@@ -90,7 +90,7 @@ def check_client_id(text: str) -> str:
 def parse_scope(text: str) -> tuple[str, ...]:
     """Return the scopes of a `scope` parameter without repetitions, in the order of SCOPES.
 
-    Raises ValueError for what is no list of scopes (RFC 6749 3.3: printable ASCII names, single spaces between), its
+    Raises ValueError for a malformed list (RFC 6749 3.3: printable ASCII names, single spaces between), and its
     subclass UnknownScope for a name that is not in SCOPES.
     """
     if not _SCOPE.fullmatch(text):
@@ -120,8 +120,8 @@ def _is_atom(text: str) -> bool:
 
 
 def _normalise_domain(domain: str) -> str:
-    # RFC 5891 5: what is ASCII already is asked of the DNS as it is. Python's own codec is of IDNA 2003, which takes
-    # straße.de to another domain, strasse.de.
+    # RFC 5891 5: a domain already in ASCII stays unchanged. Python's own codec implements IDNA 2003, which turns
+    # straße.de into another domain, strasse.de.
     try:
         ascii_domain = domain.lower() if domain.isascii() else idna.encode(domain, uts46=True).decode("ascii")
     except UnicodeError:

@@ -1,4 +1,4 @@
-"""What the operator does with people, beside the service."""
+"""The operator's actions on accounts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARDS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person as the operator sees them; `registered` are the client ids in the list of their own apps."""
+    """A person as the operator sees them; `registered` has the client ids of their own apps."""
 
     user: str
     email: str
@@ -43,12 +43,12 @@ class Person:
 
     @property
     def apps(self) -> tuple[str, ...]:
-        """The client ids of the apps that are connected."""
+        """The client ids of the connected apps."""
         return tuple(grant.client for grant in self.grants if grant.revoked_at is None)
 
 
 class Operator:
-    """Acts on accounts, each noted in the person's audit trail."""
+    """Acts on accounts; each act is noted in the person's audit trail."""
 
     def __init__(self, client: Redis, scripts: Scripts, people: People, credits: Credits) -> None:
         self._client = client
@@ -87,8 +87,8 @@ class Operator:
                         yield person
 
     async def set_status(self, who: str, status: str) -> Person:
-        """Disables or enables a person: `active` or `disabled`. Disabled, every token and session is dead at once.
-        Raises Refused("not_found")."""
+        """Enables (`active`) or disables (`disabled`) a person. Disabling kills every token and session at once. Raises
+        Refused("not_found")."""
         person = await self.find(who)
         reply = await self._scripts.run("set_user_status", keys.person(person.user), status=status)
         if reply.word == "not_found":
@@ -96,7 +96,7 @@ class Operator:
         return await self.find(person.user)
 
     async def note(self, user: str, event: str, client: str = "") -> None:
-        """Notes in a person's audit trail what was done, with which app. Raises Refused("not_found")."""
+        """Notes an event in a person's audit trail, with the app concerned. Raises Refused("not_found")."""
         reply = await self._scripts.run("record_event", keys.person(user), event=event, client=client)
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
@@ -104,13 +104,13 @@ class Operator:
     async def credit(
         self, who: str, amount: int, *, reason: str = "", key: str | None = None
     ) -> tuple[Person, Granted]:
-        """Adds micro-dollars to the credits of the person with this e-mail address or user id, or takes them; sent
-        again with the same key it does nothing more. Raises Refused as `Credits.grant` does."""
+        """Adds micro-dollars to a person's credits, or takes them back; `who` is an e-mail address or a user id. A
+        repeat with the same key does nothing. Raises Refused as `Credits.grant` does."""
         person = await self.find(who, 1)
         return person, await self._credits.grant(person.user, amount, reason=reason, key=key)
 
     async def set_password(self, who: str, hashed: bytes) -> Person:
-        """Gives a person another password; every session ends. Raises Refused("not_found")."""
+        """Sets a person's password and ends every session. Raises Refused("not_found")."""
         person = await self.find(who)
         reply = await self._scripts.run("set_password", keys.person(person.user), password=hashed)
         if reply.word == "not_found":
@@ -118,7 +118,7 @@ class Operator:
         return person
 
     async def security(self, user: str) -> Security:
-        """How the person with this user id signs in, and where they are signed in. Raises Refused("not_found")."""
+        """How and where the person with this user id signs in. Raises Refused("not_found")."""
         reply = await self._scripts.run(
             "describe_security", keys.person(user), session_prefix=keys.session_prefix(user)
         )
@@ -133,17 +133,17 @@ class Operator:
         )
 
     async def reset_factors(self, who: str) -> Person:
-        """Takes authenticator app, passkeys and recovery codes from a person. Raises Refused("not_found")."""
+        """Removes a person's authenticator app, passkeys and recovery codes. Raises Refused("not_found")."""
         person = await self.find(who)
         if (await self._scripts.run("reset_factors", keys.person(person.user))).word == "not_found":
             raise Refused("not_found", "No such person.")
         return person
 
     async def delete(self, who: str, progress: Callable[[int], None] = unheard) -> str:
-        """Deletes the person with this e-mail address or user id and returns the user id; `progress` hears how many
-        apps have been disconnected so far. Raises Refused("not_found")."""
+        """Deletes the person with this e-mail address or user id and returns the user id. Calls `progress` with the
+        number of apps disconnected so far. Raises Refused("not_found")."""
         user = who if is_user_id(who) else await self._people.find(who)
-        # A deletion that was cut short has left no row, and goes on.
+        # An interrupted deletion has left no row; it continues here.
         if user is None or not await self._people.half_deleted(user):
             user = (await self.find(who)).user
         await self._people.delete(user, progress)
@@ -151,7 +151,7 @@ class Operator:
 
 
 def person_named(text: str) -> str:
-    """An e-mail address as it is stored, or a user id as it is. Raises ValueError."""
+    """The normal form of an e-mail address, or a user id unchanged. Raises ValueError."""
     return text if is_user_id(text) else normalise_email(text)
 
 

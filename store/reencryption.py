@@ -1,8 +1,8 @@
-"""Brings every document, and the secrets of authenticator apps and webhooks, under the front key while servers run: one
-compare-and-set each.
+"""Re-encrypts documents and secrets under the front key while servers run.
 
-Interrupted, it is simply begun again and skips what is done. One that went all the way is noted in the store: of what
-was sealed before it began nothing is left under any other key, which is what `retire_key.lua` asks for.
+It covers every document and the secrets of authenticator apps and webhooks, with one compare-and-set each. After an
+interruption, start it again: it skips what is done. A completed run is noted in the store, because `retire_key.lua`
+needs proof that nothing sealed before the run is left under another key.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ PEOPLE_AT_ONCE = 256
 PAGE_DOCUMENTS = 200
 PAGE_BYTES = 256 * 2**10
 NOTED_EVERY = 600.0
-"""Seconds. As a server does, a walk notes time and again which key it seals with."""
+"""Seconds. Like a server, a walk notes at intervals which key it seals with."""
 
 MOST_NAMED = 20
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a walk is: of `people` those that are `done`; of the documents seen those that were renewed. A document
-    that opens under no configured key is counted, and the first are named as `user/client/collection/id`."""
+    """The progress of a walk: people `done` of all `people`, documents seen and documents renewed. Documents that open
+    under no configured key are counted, and the first of them named as `user/client/collection/id`."""
 
     people: int = 0
     done: int = 0
@@ -73,10 +73,10 @@ class Reencryption:
         self._signing = signing
 
     async def run(self, lag: int) -> AsyncGenerator[Progress, None]:
-        """Re-encrypts what is not under the front key, and says after each step how far it is.
+        """Re-encrypts what is not under the front key, and yields its progress after each step.
 
-        `lag`: ms for which a server may seal with a key after it last noted that it does; 0 where every server is
-        known to have taken up the front key. Raises StoreError, StoreUnavailable; begun again it goes on.
+        `lag`: how long, in ms, a server may seal with a key after its last note of that key; 0 if every server is
+        known to use the front key. Raises StoreError, StoreUnavailable; a new run continues.
         """
         front = self._keys.ring.front.id
         begun = await self._state.note_sealing(front)
@@ -98,7 +98,7 @@ class Reencryption:
             await self._state.record_reencryption(front, begun - lag)
 
     async def _renew(self, user: str, client: str, front: int, progress: Progress) -> AsyncIterator[None]:
-        """One pair, a page at a time."""
+        """Renews the documents of one (user, app) pair, a page at a time."""
         hosted = keys.hosted(user, client)
         after, more = "", True
         while more:
@@ -132,7 +132,7 @@ class Reencryption:
         progress.renewed += reply.word == "ok"
 
     async def _renew_secrets(self, users: Sequence[str], progress: Progress) -> None:
-        """The secrets of these people's authenticator apps."""
+        """Renews the secrets of these people's authenticator apps."""
         found = await self._batch([("HGET", keys.person(user)["factors"], "secret") for user in users])
         for user, sealed in zip(users, found, strict=True):
             if sealed is None or self._secrets.is_front(sealed):
@@ -147,7 +147,7 @@ class Reencryption:
             await self._scripts.run("reseal_secret", keys.person(user), expected=sealed, sealed=renewed)
 
     async def _renew_signing(self, progress: Progress) -> None:
-        """The signing secrets of the apps' webhooks."""
+        """Renews the signing secrets of the apps' webhooks."""
         for app in await self._apps.all_remembered():
             if all(map(self._signing.is_front, app.webhook_secrets)):
                 continue
@@ -163,7 +163,7 @@ class Reencryption:
                     progress.named.append(f"{app.client_id} (webhook)")
 
     async def _people(self) -> AsyncIterator[Sequence[str]]:
-        """Every user id, some at a time."""
+        """Yields every user id, in batches."""
         for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
             shards = keys.SHARDS[start : start + SHARDS_AT_ONCE]
             found = await self._batch([("SMEMBERS", keys.shard_users(shard)) for shard in shards])
@@ -172,7 +172,7 @@ class Reencryption:
                 yield users[first : first + PEOPLE_AT_ONCE]
 
     async def _pairs(self, users: Sequence[str]) -> list[tuple[str, str]]:
-        """Those (user, app) pairs that have documents, apps in their grace window among them."""
+        """The (user, app) pairs that have documents, including apps in their grace window."""
         rows = await self._batch([("HKEYS", keys.person(user)["user"]) for user in users])
         pairs = [(user, client) for user, fields in zip(users, rows, strict=True) for client in _connected(fields)]
         present = await self._batch([("EXISTS", keys.hosted(user, client)["docs"]) for user, client in pairs])
@@ -195,5 +195,5 @@ class Reencryption:
 
 
 def _connected(fields: Sequence[bytes]) -> list[str]:
-    """The client ids among the fields of a person's row, as lua/include/connected.lua has them."""
+    """The client ids among the fields of a person's row, in the form of lua/include/connected.lua."""
     return [field.removeprefix(b"app:").decode() for field in fields if field.startswith(b"app:")]

@@ -1,4 +1,4 @@
-"""The one exception by which a store call says no; its code stands in the catalogue of `handlers/core/errors.py`."""
+"""The exception of a refused store call; its code is in the catalogue of `handlers/core/errors.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from store.results import Window, window_of
 
 
 class Refused(Exception):
-    """A request was refused and nothing of it done.
+    """A request was refused; it changed nothing.
 
     `code`: the error code of the catalogue; `description`: for people, never a secret; `window`: the figures of the
     rate-limit window that was consulted; `retry_after`: whole seconds, with `rate_limited` only.
@@ -29,13 +29,12 @@ class SignedOut(Exception):
 
 
 class Unproved(Exception):
-    """The person has to confirm who they are, as `store/accounts/signin/reauth.py` takes it, before this change is
-    made."""
+    """The person has to re-authenticate before this change, as in `store/accounts/signin/reauth.py`."""
 
 
 def let_in(group: Group, reply: Reply) -> Window:
-    """The window's figures of a request that was let in. Raises Refused("rate_limited") for one that was not: 429 with
-    `retryAfter` (SPEC 8)."""
+    """The window's figures of an admitted request. Otherwise raises Refused("rate_limited"): 429 with `retryAfter`
+    (SPEC 8)."""
     if reply.word != "rate_limited":
         return window_of(group, reply)
     raise Refused(
@@ -47,12 +46,12 @@ def let_in(group: Group, reply: Reply) -> Window:
 
 
 def refuse_signed_out(reply: Reply) -> None:
-    """Raises SignedOut for the answer of a script that found no live session."""
+    """Raises SignedOut if a script found no live session."""
     if reply.word == "signed_out":
         raise SignedOut
 
 
 def refuse_unproved(reply: Reply) -> None:
-    """Raises Unproved for the answer of a script that found no recent confirmation in the session."""
+    """Raises Unproved if a script found no recent confirmation in the session."""
     if reply.word == "unproved":
         raise Unproved

@@ -1,4 +1,4 @@
-"""What the store hands out: frozen values, with units in their names or docstrings."""
+"""Frozen results of the store, with units in their names or docstrings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from store.lifetimes import Group
 
 
 def unheard(*done: int) -> None:
-    """For what tells how far it has come, where nobody asks."""
+    """A progress callback that ignores its calls."""
 
 
 class Window(NamedTuple):
@@ -23,7 +23,7 @@ class Window(NamedTuple):
 
 
 class Visitor(NamedTuple):
-    """Where a person's request comes from, for the audit trail."""
+    """The origin of a person's request, for the audit trail."""
 
     address: str = ""
     agent: str = ""
@@ -31,14 +31,13 @@ class Visitor(NamedTuple):
     """The cookie of a known device, unopened."""
 
     def fields(self) -> dict[str, str]:
-        """As the arguments `address` and `agent` of a script. The agent is shown only, so its end may be cut off."""
+        """The arguments `address` and `agent` of a script. The agent is only displayed, so it may be truncated."""
         return {"address": self.address, "agent": self.agent[:200]}
 
 
 class Allowance(NamedTuple):
-    """An app may spend more of a person's credits than before, and the person is to be mailed. `growth`: `connected`,
-    `raised` or `removed`; `limit` in micro-dollars a month, None where there is none; `last`: the window of such mails
-    is full now."""
+    """A notice that an app may spend more of a person's credits than before. `growth`: `connected`, `raised` or
+    `removed`; `limit` in micro-dollars a month, None without a limit; `last`: the window of such mails is full now."""
 
     growth: str
     warned: tuple[str, ...]
@@ -47,18 +46,18 @@ class Allowance(NamedTuple):
 
 
 def decoded(warned: Sequence[bytes]) -> tuple[str, ...]:
-    """Where a warning is mailed to, as scripts answer it: the person's address, and behind it each that they had before
-    and that an open link brings back."""
+    """The addresses that a warning goes to, from a script's answer: the person's address first, and each earlier
+    address that an open link can bring back."""
     return tuple(address.decode() for address in warned)
 
 
 def warned_of(reply: Reply) -> tuple[str, ...]:
-    """The field `warned` of a reply, as `decoded`."""
+    """The field `warned` of a reply, in the form of `decoded`."""
     return decoded(reply.rows("warned"))
 
 
 def allowance_of(reply: Reply) -> Allowance | None:
-    """What the field `told` of a script says; None where there is nothing to mail."""
+    """The notice in the field `told` of a script's answer; None if there is nothing to mail."""
     told = reply.rows("told")
     if not told:
         return None
@@ -67,8 +66,8 @@ def allowance_of(reply: Reply) -> Allowance | None:
 
 
 class Profile(NamedTuple):
-    """Who a person is. SPEC 2.3. `warned`: where a warning is mailed to, as `warned_of`; empty where it was not
-    asked for."""
+    """A person's profile (SPEC 2.3). `warned`: the addresses that a warning goes to, as in `warned_of`; empty if not
+    requested."""
 
     user: str
     email: str
@@ -79,8 +78,8 @@ class Profile(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """An app acting for a person, as an access token names them. `registered`: the app's registered scopes, which
-    bound what the token carries."""
+    """An app that acts for a person, as an access token names them. `registered`: the app's registered scopes, which
+    bound the token's scopes."""
 
     user: str
     client: str
@@ -88,22 +87,22 @@ class Caller(NamedTuple):
     generation: int
     registered: tuple[str, ...]
     owner: str = ""
-    """Of the app; empty for the operator's."""
+    """The app's owner; empty for an app of the operator's."""
 
     @classmethod
     def of(cls, token: Token, registered: tuple[str, ...], owner: str | None = None) -> Caller:
-        """Whom an opened access token acts for."""
+        """The caller that an opened access token names."""
         return cls(token.user, token.client, token.id, token.generation, registered, owner or "")
 
     def may(self, needed: str) -> str:
-        """Those of the needed scopes that the app has registered."""
+        """The needed scopes that the app has registered."""
         if needed in self.registered:
             return needed
         return " ".join(scope for scope in needed.split() if scope in self.registered)
 
 
 def window_of(group: Group, reply: Reply) -> Window:
-    """The window's figures in a reply that was admitted."""
+    """The window's figures in the reply to an admitted request."""
     return Window(group.limit, reply.number("remaining"), reply.number("reset"))
 
 

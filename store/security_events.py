@@ -1,10 +1,10 @@
 """Every event of a person's activity and of the security log, declared once.
 
-An event is ordinary where a thief gains nothing by hiding it, and a person or an app may cause hundreds of it: names,
-pictures, documents. Ordinary events have a trail of their own, so they push no sign-in out of the other one.
+An event is ordinary if a thief gains nothing by hiding it, and a person or an app may cause hundreds: names, pictures,
+documents. Ordinary events have their own trail, so they push no sign-in out of the trail of security events.
 
-The security log has four streams, by what it takes to write an event. Each stream has its own bounds, so a flood of
-cheap events pushes out cheap events only.
+The security log has four streams, by what writing an event takes. Each stream has its own bounds, so a flood of cheap
+events pushes out cheap events only.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Counted = Literal["", "by_person", "by_place", "by_app", "by_cause"]
 class Declared:
     """An event: its name, and the sentence that people read.
 
-    `stream`: what it takes to write the event. `strangers`: nothing. `people`: an account. `sensitive`: an account, and
-    more than a click; these are the warnings, and changes to how a person signs in. `operator`: the operator's access.
-    `counted`: whether repetitions become one event with a count, and whose: a person's, a person's from one place or of
-    one app, or those of one cause. `store/accounts/audit/security_log.py` says how many of a person's it tells apart.
-    `severity`: a warning is what somebody should look into. `trail`: where the event is in a person's activity, or ""
-    where it is in the security log alone. `logged`: whether it is in the security log. `actor`: who causes it.
-    `detail`: what the log's field of that name has. `result`: how it ended.
+    `stream`: what writing the event takes. `strangers`: nothing. `people`: an account. `sensitive`: an account and more
+    than a click; these are the warnings, and changes to how a person signs in. `operator`: the operator's access.
+    `counted`: whether repetitions become one event with a count, and how they are grouped: by person, by person and
+    place, by person and app, or by cause. `store/accounts/audit/security_log.py` bounds the groups of one person.
+    `severity`: somebody should look into a warning. `trail`: the trail of the person's activity with the event, or ""
+    for an event of the security log alone. `logged`: whether the security log has the event. `actor`: who causes it.
+    `detail`: the meaning of the log's field of that name. `result`: how the attempt ended.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Declared:
     result: Result = "ok"
 
 
-# The classes of events. A row of the table adds what is particular to it.
+# The classes of events. Each row of the table adds what differs.
 _by_stranger = partial(Declared, stream="strangers", counted="by_cause", trail="", result="refused")
 _by_person = Declared
 _sensitive = partial(Declared, stream="sensitive")
@@ -59,7 +59,7 @@ _ordinary = partial(Declared, logged=False, trail="ordinary")
 
 _ALL: Final = (
     # Signing in and out
-    _by_person("signed_up", "Account created", counted=""),  # by another person each time; bounded by network
+    _by_person("signed_up", "Account created", counted=""),  # a different person each time; bounded by network
     _by_person("signed_in", "Signed in", counted="by_place"),
     _by_person("signed_in_by_passkey", "Signed in with a passkey", counted="by_place"),
     _sensitive("signed_in_by_recovery", "Signed in with a recovery code"),
@@ -78,7 +78,7 @@ _ALL: Final = (
     _by_person("other_sessions_ended", "All other devices signed out"),
     _by_person("confirmed", "Confirmed who is signed in", "how: password or passkey", trail=""),
     _failed_proof("confirmation_refused", "Confirmation refused", "what was wrong: password or code"),
-    # The log has each as confirmation_refused.
+    # The log records each as confirmation_refused.
     _told_to_people("password_mistyped", "Wrong password typed by somebody who was signed in"),
     _by_person(
         "change_refused",
@@ -186,7 +186,7 @@ _ALL: Final = (
     _by_operator("token_minted", "Access given by the operator"),
     _told_to_people("own_app_deleted_by_operator", "Your app deleted by the operator", actor="operator"),
     _by_operator("app_given_by_operator", "App given to you by the operator"),
-    # A shop adds credits with each purchase, so whoever buys writes these. By command they are the operator's.
+    # A shop adds credits with each purchase, so buyers cause these events. Commands are the operator's own acts.
     _by_operator("credit_added", "Credits added", stream="people", counted="by_person", trail="ordinary"),
     _by_operator("credit_taken", "Credits taken back", stream="people", counted="by_person", trail="ordinary"),
     _by_stranger("operator_key_refused", "Operator key missing or wrong", severity="warning", actor="operator"),
@@ -215,7 +215,7 @@ _ALL: Final = (
     # The server
     _by_stranger("form_refused", "Form without its XSRF token, or of another site", "the route, and xsrf or origin"),
     _by_stranger("limited", "Refused by a rate limit", "the window that was full", actor="server"),
-    # A loss is told in the stream whose events were lost.
+    # A loss is reported in the stream whose events were lost.
     Declared(
         "events_lost",
         "Events that the store never received",
@@ -231,7 +231,7 @@ EVENTS: Final[Mapping[str, Declared]] = {one.name: one for one in _ALL}
 
 
 class OutcomeEvent(NamedTuple):
-    """The event that an outcome of a script causes, and its detail."""
+    """The event of a script's outcome, and its detail."""
 
     event: str
     detail: str = ""
@@ -252,16 +252,16 @@ OUTCOMES: Final[Mapping[tuple[str, str], OutcomeEvent]] = {
     ("delete_user", "done"): OutcomeEvent("account_deleted"),
     ("issue_link", "ok"): OutcomeEvent("link_issued"),
 }
-"""Events of scripts that record nothing in a trail, by script and first word of its answer."""
+"""Events of scripts that write no trail, by script and first word of the answer."""
 WORDS: Final[Mapping[str, str]] = {
     "rate_limited": "limited",
     "unproved": "change_refused",
     "insufficient_scope": "scope_refused",
 }
-"""Events by first word alone, whichever script answers it."""
+"""Events by the first word of an answer, for all scripts."""
 
 
 def is_ordinary(event: str) -> bool:
-    """Whether an event of this name is an ordinary one. Names that nothing declares are not."""
+    """Whether an event of this name is ordinary. An undeclared name is not."""
     found = EVENTS.get(event)
     return found is not None and found.trail == "ordinary"

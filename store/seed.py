@@ -1,4 +1,4 @@
-"""The seed file: apps and people that must be there, created where they are missing, at every start.
+"""The seed file: apps and people that every start creates if they are missing.
 
     {"apps": [{"client_id": "web", "client_secret": "...", "name": "Web", "redirect_uris": ["https://web.example/cb"],
                "scopes": "profile data:read", "public": false, "pkceRequired": false, "hostedStorage": false,
@@ -6,8 +6,8 @@
                "webhook_secret": "whsec_..."}],
      "users": [{"email": "ada@example.com", "name": "Ada", "password": "...", "credits": 5000000}]}
 
-What exists is left as it is, whatever the file says of it. `credits`, in micro-dollars, go to a person who never had
-any, and so once. The whole file is checked before anything is written.
+Existing apps and people stay unchanged, whatever the file says. `credits`, in micro-dollars, go only to a person who
+never had any, so at most once. The whole file is checked before anything is written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from store.wiring import Store
 log = logging.getLogger("latchkey.seed")
 
 PATIENCE = EMAIL_RESERVATION / SECOND + 5
-"""Seconds to wait for an e-mail address that an account which was never finished holds for a while."""
+"""Seconds to wait for an e-mail address that an unfinished account still reserves."""
 
 _POLL = 0.1
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SeedReport:
-    """What was missing and is there now: client ids and e-mail addresses, in the order of the file; `credited` are the
+    """The created apps and people: client ids and e-mail addresses in the order of the file. `credited` has the
     addresses of the people who got credits."""
 
     apps: tuple[str, ...]
@@ -80,11 +80,11 @@ class _User:
 async def seed(
     store: Store, path: Path, *, patience: float = PATIENCE, progress: Callable[[int, int], None] = unheard
 ) -> SeedReport:
-    """Creates the apps and people of the file that are missing; several servers may do so at once. `progress` hears
-    how many of them it has looked at, and how many there are.
+    """Creates the file's missing apps and people; several servers may do so at once. Calls `progress` with the number
+    of entries checked so far and their total.
 
-    Raises StartupError, which names the place in the file: with nothing written for what the file gets wrong, and
-    after `patience` seconds for an e-mail address that is held by an account which is not there. Raises StoreError.
+    Raises StartupError, which names the place in the file: for a mistake in the file, with nothing written, and after
+    `patience` seconds for an e-mail address that an unfinished account reserves. Raises StoreError.
     """
     try:
         apps, users = _read(path)
@@ -110,7 +110,7 @@ async def seed(
 
 
 async def _refuse_guessable(store: Store, user: _User) -> None:
-    """Only for an account that is missing: a file from before stricter rules must not keep a server from starting."""
+    """Checks the password of a missing account only: a file older than a stricter rule must not prevent a start."""
     try:
         check_password(user.password, user.email, user.name)
     except ValueError as error:
@@ -142,7 +142,7 @@ async def _create_user(store: Store, user: _User, patience: float) -> bool:
                 user.email, user.name, user.password, verified=True, event="created_by_operator", visitor=Visitor()
             )
         except Refused:
-            # The address is taken, but by nobody yet: another server is half-way, or one was killed there.
+            # The address is reserved without an account: another server is half-way, or one was killed there.
             if asyncio.get_running_loop().time() >= deadline:
                 raise _Invalid(
                     f"{user.place}.email", "is held by an account that is being made; start again in a minute"
@@ -154,7 +154,7 @@ async def _create_user(store: Store, user: _User, patience: float) -> bool:
 
 
 async def _credit(store: Store, user: _User) -> bool:
-    """Also where the account is older: a start that was cut short may have left it without."""
+    """Gives first credits, to an older account too: an interrupted start may have left it without any."""
     if not user.credits:
         return False
     try:
@@ -174,14 +174,14 @@ async def _exists(store: Store, email: str) -> bool:
 
 
 class _Invalid(Exception):
-    """What is wrong, and where in the file; never a value, which may be a secret."""
+    """A mistake and its place in the file; never a value, because it may be a secret."""
 
     def __init__(self, place: str, reason: str) -> None:
         super().__init__(f"{place}: {reason}")
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that knows whether a name was given twice, which a plain one would hide."""
+    """A JSON object that remembers a repeated name, which a plain dict would hide."""
 
     repeated: str | None = None
 
@@ -271,7 +271,7 @@ def _checked(place: str, check: Callable[P, T], *args: P.args, **named: P.kwargs
 
 
 class _Fields:
-    """One object of the file, whose names are known, each given once; it hands out values of the right type."""
+    """Reads one object of the file: known names only, each at most once, with values of the right type."""
 
     def __init__(self, given: object, place: str, known: tuple[str, ...]) -> None:
         self.place = place
@@ -293,11 +293,11 @@ class _Fields:
         return self._take(name, str, "a string", default)
 
     def boolean(self, name: str, default: bool) -> bool:
-        """true or false."""
+        """A boolean: true or false."""
         return self._take(name, bool, "true or false", default)
 
     def whole(self, name: str, default: int) -> int:
-        """A whole number, which a boolean is not."""
+        """A whole number; a boolean is refused."""
         if isinstance(self.given.get(name), bool):
             raise _Invalid(self.at(name), "must be a whole number")
         return self._take(name, int, "a whole number", default)
@@ -311,7 +311,7 @@ class _Fields:
         return tuple(items)
 
     def objects(self, name: str, known: tuple[str, ...]) -> Iterator[_Fields]:
-        """The objects of a list, none without it."""
+        """Yields the objects of a list; nothing if the list is missing."""
         items: list[Any] = self._take(name, list, "a list", [])
         return (_Fields(item, f"{self.at(name)}[{position}]", known) for position, item in enumerate(items))
 

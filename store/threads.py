@@ -1,4 +1,4 @@
-"""Threads for work that would hold up the event loop: few of them, with a bounded queue."""
+"""A few threads, with a bounded queue, for work that would block the event loop."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ T = TypeVar("T")
 
 
 class Threads:
-    """At most `workers` calls run at once and `queue` more wait; others are refused."""
+    """Threads that run at most `workers` calls at once; `queue` more wait, and others are refused."""
 
     def __init__(self, name: str, *, workers: int, queue: int) -> None:
         self._executor = ThreadPoolExecutor(workers, name)
         self._most = workers + queue
         self.taken = 0
-        """How many calls run or wait. Counted on the event loop alone."""
+        """How many calls run or wait. Only the event loop changes the count."""
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
-        """What the call returns or raises. Raises Refused("temporarily_unavailable") when the queue is full."""
+        """Runs a call and returns or raises its outcome. Raises Refused("temporarily_unavailable") if the queue is
+        full."""
         if self.taken >= self._most:
             raise _refused()
         try:
@@ -32,29 +33,29 @@ class Threads:
             raise _refused() from None
         self.taken += 1
         future.add_done_callback(self._leave)
-        # The place is taken until the call ends, also when nobody waits for it any more.
+        # The call keeps its place until it ends, even if nobody waits for it any more.
         return await asyncio.shield(future)
 
     def _leave(self, future: asyncio.Future[T]) -> None:
         self.taken -= 1
         if not future.cancelled():
-            future.exception()  # nobody may be left who looks at it
+            future.exception()  # marks the exception as retrieved: nobody may be left to do it
 
     def close(self) -> None:
-        """Drops what waits and blocks until the calls that run have ended. Later calls are refused."""
+        """Drops waiting calls and blocks until the running ones have ended. Later calls are refused."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 class SharedThreads:
-    """Threads that have one call of each person at a time, whether running or in their queue."""
+    """Threads that take one call of each person at a time, running or in their queue."""
 
     def __init__(self, threads: Threads, each: int) -> None:
         self._threads = threads
         self._people = KeyedSemaphore(queue=each)
 
     async def run(self, person: str, work: Callable[..., T], *args: object) -> T:
-        """What the call returns or raises. Raises Refused("rate_limited") where `each` calls of the person are there
-        already, Refused("temporarily_unavailable") when the queue is full."""
+        """Runs a call and returns or raises its outcome. Raises Refused("rate_limited") if `each` calls of the person
+        are in progress, Refused("temporarily_unavailable") if the queue is full."""
         async with self._people.place(person):
             return await self._threads.run(work, *args)
 

@@ -1,14 +1,14 @@
-"""Brings what an earlier release has written into the layout of this one, before anything else is done with the store.
+"""Upgrades data of earlier releases to the present layout, before anything else uses the store.
 
-The number of the layout stands beside the check values of the secret keys. A store without one is of layout 1, or was
-written just before there were numbers: each step looks at what it finds and passes over what is as it should be. So an
-upgrade that was cut short is begun again, and several processes may be at it at once. A person is brought over by one
-script, a token by one; nobody is served until all are.
+The number of the layout is stored with the check values of the secret keys. A store without a number has layout 1, or
+was written just before layouts had numbers: each step checks what it finds and skips what is already right. So an
+interrupted upgrade starts again, and several processes may upgrade at once. One script upgrades a person, one a token;
+nobody is served until all are done.
 
-Layout 2: the connected apps stand in the person's row, of which fields were renamed; keys of tokens are without the
-client id; the lists of a shard are sets of short ids; the audit trail is one text.
+Layout 2: the person's row has the connected apps, and its fields have new names; keys of tokens have no client id; the
+lists of a shard are sets of short ids; the audit trail is one text.
 
-Layout 3: the end of what disconnected apps keep stands in the due list of the shard.
+Layout 3: the due list of the shard has the expiry of data that disconnected apps keep.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAID_EVERY = 10.0
 
 
 class Upgrade:
-    """From every layout there was before this."""
+    """Upgrades a store from every earlier layout."""
 
     def __init__(self, client: Redis, scripts: Scripts, state: KeyState) -> None:
         self._client = client
@@ -42,11 +42,11 @@ class Upgrade:
         self._state = state
 
     async def run(self, layout: int) -> None:
-        """Brings a store of `layout` to that of this release, and notes it; begun again it goes on. No server of an
-        earlier release may be at work. Raises StoreError, StoreUnavailable."""
+        """Upgrades a store of `layout` to that of this release, and notes it; a new run continues an interrupted one.
+        No server of an earlier release may be running. Raises StoreError, StoreUnavailable."""
         log.info("bringing the store from layout %d to layout %d", layout, LAYOUT)
         seen, said = 0, time.monotonic()
-        # Families are on no list: this one time every key is looked at.
+        # Families are on no list, so the upgrade reads every key, this one time.
         async for found in every_key(self._client):
             steps = (step for key in found for step in self._steps(key, layout))
             for outcome in await asyncio.gather(*steps, return_exceptions=True):
@@ -60,7 +60,7 @@ class Upgrade:
         log.info("the store is in layout %d, %d keys were looked at", LAYOUT, seen)
 
     def _steps(self, key: str, layout: int) -> list[Awaitable[Any]]:
-        """What is to be done about a key of a store of this layout."""
+        """The steps that a key in a store of this layout needs."""
         match keys.read(key):
             case keys.ParsedKey("grant", user=user, client=client):
                 return [self._grant(user, client)]
@@ -91,7 +91,7 @@ class Upgrade:
             "upgrade_people", {"users": keys.shard_users(shard)}, people=keys.member_prefix(shard)
         )
         for member in reply.rows("deleting"):
-            # Layout 1 had no list of those whose deletion broke off: the next start goes on with them by this one.
+            # Layout 1 had no list of interrupted deletions: with this list, the next start continues them.
             user = keys.user_of(shard, member)
             await self._person(user)
             with wrapped():

@@ -1,4 +1,4 @@
-"""An open store: one client, the scripts, and a module per noun over them."""
+"""An open store: one client, the scripts, and a module for each noun."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ from store.webhooks.outbox import Outbox
 from store.webhooks.relay_wakeup import RelayWakeup
 
 PASSKEYS_WAITING = 64
-"""Answers of passkeys that wait to be checked, at most; one takes about a millisecond."""
+"""The most passkey answers that may wait for their check; one check takes about a millisecond."""
 PASSKEYS_EACH = 4
-"""Of one person, with those that wait for the person's turn: each person has one in the thread or its queue."""
+"""The same for one person, with those that wait for the person's turn: a person has one in the thread or its queue."""
 
 
 class Store:
     """Everything a process does with the store. `session_idle` and `session_lifetime` are in seconds,
-    `refresh_lifetime` is in days (0: none); with `wait` a durable script's answer waits for replicas."""
+    `refresh_lifetime` is in days (0: none); with `wait`, a durable script waits for replicas before it answers."""
 
     def __init__(
         self,
@@ -154,9 +154,9 @@ class Store:
         books: Bookkeeping | None = None,
         wait: Wait | None = None,
     ) -> Store:
-        """Connects, holds the store against what this process needs of it, and brings what an earlier release has
-        written into the present layout. `timeout` is in seconds, for one call. Raises StartupError: the store cannot be
-        reached, would evict, or was written with other keys or by a later release."""
+        """Connects, checks that the store fits this process, and upgrades an earlier release's data to the present
+        layout. `timeout` is in seconds, for one call. Raises StartupError if the store cannot be reached, would evict,
+        or was written with other keys or by a later release."""
         client = await connect(url, socket_timeout=timeout, max_connections=connections)
         store = cls(
             client,
@@ -182,11 +182,11 @@ class Store:
         return store
 
     def observed_by(self, observer: ScriptObserver | None) -> None:
-        """From now on `observer` is told how long scripts take, or nobody."""
+        """Reports the duration of each script to `observer` from now on; None stops the reports."""
         self.scripts.observer = observer
 
     def answers(self) -> Iterator[tuple[str, str, int]]:
-        """Scripts, the words that they have answered in this process, and how often."""
+        """Yields each script, the words it has answered in this process, and how often."""
         return self.scripts.answers()
 
     @property
@@ -197,7 +197,7 @@ class Store:
         )  # the store in memory has none
 
     async def room(self) -> Room | None:
-        """How full the store is; None where it does not say. Raises StoreUnavailable."""
+        """How full the store is; None if the store does not say. Raises StoreUnavailable."""
         return await room_of(self.client)
 
     async def ping(self) -> None:
@@ -206,7 +206,7 @@ class Store:
             await self.client.ping()
 
     async def close(self) -> None:
-        """Gives back connections and threads."""
+        """Closes connections and threads."""
         self.hasher.close()
         self.checks.close()
         with wrapped():
