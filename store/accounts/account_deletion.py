@@ -1,5 +1,5 @@
-"""The end of an account by its person, who shows first, as at sign-in, who they are: with the password, where they have
-a second step with that too, or with a passkey alone."""
+"""Deletion of an account by its person, who first re-authenticates as at sign-in: with the password and, if they have
+one, the second step, or with a passkey alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PURPOSE = "leave"
 
 
 class DeletionForm(NamedTuple):
-    """What was typed: the account's address, which says that the deletion is meant; `code` may be empty."""
+    """The typed fields: the account's address confirms the deletion; `code` may be empty."""
 
     email: str
     password: str
@@ -25,8 +25,8 @@ class DeletionForm(NamedTuple):
 
 
 class AccountDeletion:
-    """Each method raises SignedOut. What deletes the account returns where that is to be told, as `warned` of
-    `Profile`."""
+    """Deletes a signed-in person's account. Each method raises SignedOut. Methods that delete the account return the
+    addresses to notify, as `warned` of `Profile`."""
 
     def __init__(self, people: People, factors: OwnFactors, reauth: Reauth) -> None:
         self._people = people
@@ -34,12 +34,12 @@ class AccountDeletion:
         self._reauth = reauth
 
     async def challenge(self, session: Session) -> tuple[str, list[str]]:
-        """A challenge for a passkey, and the passkeys of the person that may answer it."""
+        """A challenge for a passkey, and the person's passkeys that may answer it."""
         return await self._reauth.challenge(session, PURPOSE)
 
     async def with_password(self, session: Session, typed: DeletionForm, visitor: Visitor) -> tuple[str, ...]:
-        """Deletes the account for its password and, where the person has a second step, a code, as
-        `Reauth.with_password` takes them. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
+        """Deletes the account after a check of its password and, if the person has a second step, a code, as in
+        `Reauth.with_password`. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
         warned = await self._check_meant(session, typed.email)
         await self._reauth.with_password(session, typed.password, typed.code, visitor, moved=False)
         await self._people.delete(session.user)
@@ -54,7 +54,7 @@ class AccountDeletion:
         answer: PasskeyResponse,
         visitor: Visitor,
     ) -> tuple[str, ...]:
-        """Deletes the account for the answer of a passkey, which checked who holds it. Raises ReauthFailed."""
+        """Deletes the account after the answer of a passkey that verified its holder. Raises ReauthFailed."""
         warned = await self._check_meant(session, typed)
         await self._reauth.with_passkey(
             session, relying_party, challenge, answer, visitor, purpose=PURPOSE, moved=False
@@ -63,7 +63,7 @@ class AccountDeletion:
         return warned
 
     async def _check_meant(self, session: Session, typed: str) -> tuple[str, ...]:
-        """Where the person is warned. Raises ReauthFailed unless the account's address was typed, in any form."""
+        """The addresses to warn. Raises ReauthFailed unless the account's address was typed, in any form."""
         try:
             factors = await self._factors.of(session)
             if normalise_email(typed) == factors.email:

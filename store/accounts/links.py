@@ -1,8 +1,8 @@
 """Links that are mailed to a person: to confirm the address, to set a forgotten password, to change the address.
 
-A link is a sealed text that names the person and the address it was mailed to. Beside the person's row stands the
-newest one of each purpose, which ends by key expiry: no older one works, and it is used up with the change it makes.
-Looking at a link changes nothing.
+A link is a sealed text that names the person and the address it was mailed to. A key of the person holds the newest
+link of each purpose and expires with the link. Older links do not work, and the change that a link makes uses it up.
+Opening the page of a link changes nothing.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from store.refused import Refused, SignedOut, let_in, refuse_signed_out, refuse_
 from store.results import Visitor, warned_of
 from store.webhooks.relay_wakeup import RelayWakeup
 
-# What each kind is called in its key, and how long it works, in ms.
+# The name of each kind in its key, and its lifetime in ms.
 _PURPOSES = {
     TokenKind.CONFIRM: ("confirm", CONFIRM_LINK),
     TokenKind.RESET: ("reset", RESET_LINK),
     TokenKind.CHANGE: ("change", CHANGE_LINK),
 }
 
-MOST_UNDOS = 10  # links that take an account back, of one person; beyond that no change of address
-FIRST_FACTOR = 1  # the number in the seal of such a link, where a first second step was added; else 0
+MOST_UNDOS = 10  # recovery links of one person; beyond this number no change of address
+FIRST_FACTOR = 1  # the number in the seal of a recovery link for a first second step; 0 for a change of address
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,8 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkDetails:
-    """What the page of a link shows: the person, the address they have, the one the link was mailed to, and where they
-    were going. `used`: it has done its work, and can do no more; else `warned` as of
-    `Profile`."""
+    """Details for the page of a link: the person, their address, the address that the link was mailed to, and their
+    target page. `used`: the link has been used and cannot work again; otherwise `warned` is as in `Profile`."""
 
     user: str
     name: str
@@ -58,8 +57,8 @@ class LinkDetails:
 
 @dataclass(frozen=True, slots=True)
 class AddressChange:
-    """A change of address; `again`: it had been done before; `undo`: the link that brings the old address back, None
-    where that was not confirmed; `warned` as of `Profile`."""
+    """A change of address. `again`: the change had been made before; `undo`: the link that brings the old address back,
+    None if the old address was not confirmed; `warned` as in `Profile`."""
 
     old: str
     new: str
@@ -69,7 +68,7 @@ class AddressChange:
 
 
 class Links:
-    """`idle` is the idle lifetime of a session in ms."""
+    """Issues and uses mailed links. `idle` is the idle lifetime of a session in ms."""
 
     def __init__(
         self,
@@ -92,23 +91,23 @@ class Links:
     async def to_confirm(
         self, user: str, email: str, target: str = "", *, again: bool = True, mailed: bool = True
     ) -> Link | None:
-        """A link by which a person confirms the address, good for 24 hours, or None where there is nothing to confirm.
-        With `again` off also None where one that was `mailed` before, by a mail server, still works; it then leads on
-        to `target`. Raises Refused("rate_limited") beyond 5 an hour."""
+        """A link that confirms a person's address, valid for 24 hours; None if there is nothing to confirm. Without
+        `again`, also None if an earlier link, `mailed` by a mail server, still works; that link then leads to `target`.
+        Raises Refused("rate_limited") beyond 5 an hour."""
         return await self._issue(TokenKind.CONFIRM, user, email, email, target, again=again, mailed=mailed)
 
     async def to_reset(self, user: str, email: str, target: str = "") -> Link | None:
-        """A link that sets a new password, good for an hour, or None where the account with this address is another
-        one by now or is disabled. One that was made within the last hour and still works is the link again, and good
-        for an hour from now. Raises Refused("rate_limited") beyond what `SignIn.forgot` lets through."""
+        """A link that sets a new password, valid for an hour; None if the address now has another account or the
+        account is disabled. A link from the last hour that still works is returned again, valid for an hour from now.
+        Raises Refused("rate_limited") beyond the limits of `SignIn.forgot`."""
         return await self._issue(TokenKind.RESET, user, email, email, target)
 
     async def to_change(
         self, session: Session, email: str, new: str, password: bytes, visitor: Visitor, *, mailed: bool = True
     ) -> Link:
-        """A link, to be mailed to `new`, that makes it the address of the person, good for an hour. `password` is the
-        raw hash that was verified; whoever has a second step confirmed with that instead. Raises SignedOut, Unproved,
-        Refused("access_denied") where the password was changed meanwhile, Refused("rate_limited") beyond 5 an hour."""
+        """A link, to be mailed to `new`, that makes `new` the person's address; valid for an hour. `password` is the
+        verified raw hash; people with a second step confirm with that instead. Raises SignedOut, Unproved,
+        Refused("access_denied") if the password has changed meanwhile, Refused("rate_limited") beyond 5 an hour."""
         purpose, lifetime = _PURPOSES[TokenKind.CHANGE]
         link_id = new_id()
         reply = await self._scripts.run(
@@ -186,7 +185,7 @@ class Links:
         return {**keys.person(token.user), "link": keys.link(token.user, _PURPOSES[token.kind][0])}
 
     async def look(self, kind: TokenKind, text: str) -> LinkDetails:
-        """What a link says. Raises Refused("invalid_request") for one that works no longer."""
+        """The details of a link. Raises Refused("invalid_request") for a link that no longer works."""
         token = self._open(kind, text)
         reply = await self._scripts.run("read_link", self._keys(token), link_id=token.id)
         if reply.word == "over":
@@ -197,8 +196,8 @@ class Links:
         return LinkDetails(token.user, reply.text("name"), warned[0], token.client, reply.text("target"), False, warned)
 
     async def confirm(self, session: Session, text: str, visitor: Visitor) -> str:
-        """Confirms the address and returns where the person was going, or "". Only the person, signed in, can: whoever
-        signs up with somebody else's address must not have it confirmed by its owner's click. Raises SignedOut,
+        """Confirms the address and returns the person's target page, or "". Only the signed-in person can: a click by
+        the owner of an address must not confirm the account of a stranger who signed up with it. Raises SignedOut,
         Refused("invalid_request")."""
         token = self._open(TokenKind.CONFIRM, text)
         if token.user != session.user:
@@ -217,10 +216,10 @@ class Links:
         return reply.text("target") if reply.word == "ok" else ""
 
     async def reset(self, text: str, password: str, visitor: Visitor) -> bool:
-        """Sets the password; every session ends, and every other link. The address counts as confirmed; where it was
-        not before, second step and passkeys go too, every app is disconnected, and that is True. Raises
+        """Sets the password; ends every session and every other link; confirms the address. If the address was not
+        confirmed before, also removes second step and passkeys, disconnects every app, and returns True. Raises
         Refused("invalid_request"), HasherBusy."""
-        seen = await self.look(TokenKind.RESET, text)  # no hash is made for a link that is over
+        seen = await self.look(TokenKind.RESET, text)  # an expired link costs no hash
         if seen.used:
             raise over()
         token = self._open(TokenKind.RESET, text)
@@ -246,13 +245,13 @@ class Links:
         return reply.number("claimed") == 1
 
     async def change(self, session: Session, text: str, visitor: Visitor) -> AddressChange:
-        """Makes the address that the link was mailed to the person's.
+        """Changes the person's address to the one that the link was mailed to.
 
-        The entry in the index lies in another slot than the row: it is reserved (60 s), made to last, then the row is
-        written, then the old entry is released, or kept for the link that brings it back. Until the row is written the
-        old address works, after it the new one; broken off in between, the link works again, or does the rest. Raises
-        SignedOut, Refused("invalid_request") for a link that is over, for an address that has an account by now, and
-        for one change too many in a week.
+        The entry in the index is in another slot than the row. The steps are: reserve the entry (60 s), make it
+        permanent, write the row, release the old entry or keep it for the link that brings it back. The old address
+        works until the row is written, the new one afterwards. After an interruption the link works again, or does the
+        rest. Raises SignedOut, Refused("invalid_request") for an expired link, for an address that now has an account,
+        and for one change too many in a week.
         """
         token = self._open(TokenKind.CHANGE, text)
         if token.user != session.user:
@@ -290,7 +289,7 @@ class Links:
 
 
 def over() -> Refused:
-    """What a link that works no longer is answered with."""
+    """The error for a link that no longer works."""
     return Refused("invalid_request", "This link works no longer: it was used, a newer one was sent, or it is too old.")
 
 

@@ -1,9 +1,9 @@
 """People: accounts, their e-mail index, invitations and passwords.
 
-The index entry of an e-mail address lives in another slot than the person's row, so an account is made in three
+The index entry of an e-mail address is in another slot than the person's row, so creating an account takes three
 steps: reserve the address (60 s), write the row, confirm the address if it is still ours
 (`store/accounts/addresses.py`).
-A crash after any step leaves nothing that works by half.
+A crash after any step leaves no half-working account.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ ABOUT_TO_BEGIN = 3600  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a sign-in is checked against; `session_epoch` goes into the session that follows, `rehash` (the password at
-    the present cost, or empty) into the person's row with it."""
+    """The stored values that a sign-in is checked against. The new session records `session_epoch`; the person's row
+    then gets `rehash`, the password at the present cost, unless empty."""
 
     user: str
     password: bytes
@@ -51,14 +51,14 @@ def credentials_of(user: str, reply: Reply) -> Credentials:
 
 
 class Invited(NamedTuple):
-    """What an invitation says: the e-mail address it is for, and where the person was going, or ""."""
+    """An opened invitation: its e-mail address, and the person's target page or ""."""
 
     email: str
     target: str
 
 
 class People:
-    """Accounts."""
+    """Creates, finds and deletes accounts."""
 
     def __init__(
         self,
@@ -83,10 +83,10 @@ class People:
     async def create(
         self, email: str, name: str, password: str, *, verified: bool, event: str, visitor: Visitor
     ) -> str:
-        """Makes an account and returns its user id.
+        """Creates an account and returns its user id.
 
-        `email` is normalised already; `verified` says that the address is known to be this person's. Raises
-        Refused("invalid_request") when the address has an account, HasherBusy, StoreUnavailable.
+        `email` is normalised already; `verified`: the address is known to be this person's. Raises
+        Refused("invalid_request") if the address has an account, HasherBusy, StoreUnavailable.
         """
         hashed = await self._hasher.hash(password)
         user = new_user_id()
@@ -109,13 +109,13 @@ class People:
         return user
 
     async def find(self, email: str) -> str | None:
-        """The user id the index names for an address; the caller's script checks it against the row."""
+        """The user id in the index for an address; the caller's script checks it against the row."""
         return await self._addresses.find(email)
 
     async def credentials(self, email: str) -> Credentials | None:
-        """What a sign-in with this address is checked against, or None where there is no such account."""
+        """The credentials for a sign-in with this address, or None if there is no such account."""
         user = await self.find(email)
-        # For an address without an account the same is asked, of nobody: how long it takes must not tell.
+        # An address without an account gets the same call, for a random user: the timing must reveal nothing.
         reply = await self._scripts.run("read_credentials", keys.person(user or new_user_id()), email=email)
         if user is None or reply.word != "ok":
             return None
@@ -124,28 +124,29 @@ class People:
     async def verify(
         self, email: str, password: str, *, known: bool = False, refused: str = "confirmation_refused"
     ) -> Credentials | None:
-        """The credentials if the password is right and the account active; the same work is done for an account that
-        does not exist. `refused` is the event of the security log otherwise. Raises HasherBusy, StoreUnavailable."""
+        """The credentials if the password is right and the account is active; otherwise logs the security event
+        `refused`. A missing account costs the same work. Raises HasherBusy, StoreUnavailable."""
         return await self.judge(await self.credentials(email), email, password, known=known, refused=refused)
 
     async def judge(
         self, found: Credentials | None, email: str, password: str, *, known: bool, refused: str
     ) -> Credentials | None:
-        """As `verify`, for what was read before; `known`: who asks has places of their own in the password pool."""
+        """As `verify`, for credentials read before; `known`: a known device, with its own places in the password
+        pool."""
         right = await self._hasher.verify(password, found.password if found else None, known=known)
         if found is None or not right or not found.active:
             why = "unknown" if found is None else "password" if not right else "disabled"
             self._security.note(refused, person=found.user if found else "", typed=email, detail=why)
             return None
         if self._hasher.needs_rehash(found.password):
-            with suppress(HasherBusy):  # the next sign-in does it
+            with suppress(HasherBusy):  # the next sign-in hashes it
                 return replace(found, rehash=await self._hasher.hash(password, known=known))
         return found
 
     async def delete(self, user: str, progress: Callable[[int], None] = unheard) -> None:
-        """Deletes an account: its row first, with which every token and session is dead, then what hangs on it in
-        bounded steps, then the address that the row named last. Cut short, it is on the list of those that
-        `finish_deletions` goes on with. `progress` hears how many apps have been disconnected so far."""
+        """Deletes an account: first its row, which kills every token and session, next its data in bounded steps, and
+        last the address that the row named. `finish_deletions` continues an interrupted deletion. Calls `progress` with
+        the number of apps disconnected so far."""
         disconnected = 0
         await self._scripts.run("begin_leaving", {"leaving": keys.DELETIONS}, user_id=user)
         word = "more"
@@ -171,7 +172,7 @@ class People:
             await self._client.zrem(keys.DELETIONS, user)
 
     async def half_deleted(self, user: str) -> bool:
-        """Whether the deletion of this account was begun and not ended."""
+        """Whether the deletion of this account has begun and not finished."""
         known = keys.person(user)
         with wrapped():
             if await self._client.hexists(known["user"], "status"):
@@ -180,7 +181,7 @@ class People:
             return listed or bool(await self._client.exists(known["leaving"]))
 
     async def finish_deletions(self) -> None:
-        """Goes on with the deletions that broke off. One that broke off before its first write is not done."""
+        """Continues interrupted deletions. A deletion interrupted before its first write is dropped."""
         with wrapped():
             begun: list[Any] = await self._client.zrange(keys.DELETIONS, 0, -1)
             seconds, _ = await self._client.time()
@@ -188,19 +189,19 @@ class People:
             if await self.half_deleted(user.decode()):
                 await self.delete(user.decode())
         with wrapped():
-            # A younger one may be about to begin, in another process.
+            # A younger deletion may be about to begin in another process.
             await self._client.zremrangebyscore(keys.DELETIONS, "-inf", seconds - ABOUT_TO_BEGIN)
 
     async def invite(self, email: str, target: str = "") -> str:
-        """An invitation: a sealed text that lets whoever holds it sign up with this address, once, within 7 days, and
-        go on to `target`."""
+        """An invitation: a sealed text. Its holder can sign up with this address, once, within 7 days, and continue to
+        `target`."""
         invite_id = new_id()
         with wrapped():
             await self._client.set(keys.invite(email), f"{invite_id} {target}", px=INVITE)
         return self._sealer.seal(Token(TokenKind.INVITE, NOBODY, email, invite_id, 0))
 
     async def invited(self, invite: str) -> Invited | None:
-        """What an invitation says, or None when it is over or was never given."""
+        """Opens an invitation; None if it has expired, was used or never existed."""
         token = self._sealer.open(TokenKind.INVITE, invite)
         if token is None:
             return None

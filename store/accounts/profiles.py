@@ -1,7 +1,7 @@
-"""What people show of themselves: the name, and a picture of their own or one that is made of their initials.
+"""Profiles of people: the name, and an uploaded picture or one generated from the initials.
 
-A picture is served at a sealed address that says whose it is and which one: it cannot be guessed, tells nobody the
-user id, and changes with the picture.
+A picture has a sealed address that names the person and the picture. Nobody can guess the address or read the user id
+from it, and it changes with the picture.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from store.refused import let_in, refuse_signed_out
 from store.results import Profile, Visitor
 
 GENERATED = "A" * 22
-"""What stands for the id of a generated picture, in sealed form."""
+"""The id of a generated picture in sealed addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture: `image` is WebP, empty where one is made of `letters`, of a colour that goes with `user`."""
+    """A picture. `image` is WebP; if empty, a picture is generated from `letters`, in a colour derived from `user`."""
 
     user: str
     image: bytes
@@ -40,7 +40,7 @@ class Profiles:
         self._headroom = headroom
 
     async def rename(self, session: Session, name: str, visitor: Visitor) -> None:
-        """Changes the name, which `check_person_name` has let through. Raises SignedOut, Refused("rate_limited")."""
+        """Changes the name, already checked by `check_person_name`. Raises SignedOut, Refused("rate_limited")."""
         reply = await self._scripts.run(
             "rename_user",
             {**session.keys(), "window": keys.limit(session.user, RENAME.name)},
@@ -55,8 +55,7 @@ class Profiles:
             let_in(RENAME, reply)
 
     async def save_picture(self, session: Session, image: bytes, visitor: Visitor) -> None:
-        """Keeps a picture, encoded already, in place of the one before; none where it is empty. Raises SignedOut,
-        StoreFull."""
+        """Replaces the picture with an encoded one; an empty image removes the picture. Raises SignedOut, StoreFull."""
         if image:
             self._headroom.require()
         reply = await self._scripts.run(
@@ -70,14 +69,14 @@ class Profiles:
         refuse_signed_out(reply)
 
     def address(self, profile: Profile) -> str:
-        """The name under which the person's picture is served: sealed text and an extension. No I/O."""
+        """The address of the person's picture: sealed text and an extension. No I/O."""
         letters = "" if profile.picture else initials(profile.name)
         token = Token(TokenKind.PICTURE, profile.user, letters, profile.picture or GENERATED, 0)
         return f"{self._sealer.seal(token)}.{'webp' if profile.picture else 'svg'}"
 
     async def picture(self, address: str) -> Picture | None:
-        """The picture that is served under this name; None for one that was replaced or never was, and for a person
-        who is gone or disabled. What was not sealed here costs no I/O."""
+        """The picture at this address; None if the picture was replaced or never existed, or if the person is gone or
+        disabled. A forged address costs no I/O."""
         sealed, _, extension = address.rpartition(".")
         token = self._sealer.open(TokenKind.PICTURE, sealed)
         if token is None or extension != ("svg" if token.id == GENERATED else "webp"):
@@ -89,7 +88,7 @@ class Profiles:
         return Picture(token.user, image, token.client)
 
     async def image(self, user: str, picture_id: str) -> bytes:
-        """A picture that was uploaded, as it is kept; empty where there is none of this id."""
+        """An uploaded picture in its stored form; empty if there is none with this id."""
         return (await self._read(user, picture_id))[0] if picture_id else b""
 
     async def _read(self, user: str, picture_id: str) -> tuple[bytes, str | None]:
@@ -100,7 +99,7 @@ class Profiles:
 
 
 def initials(name: str) -> str:
-    """The letters on a generated picture: the first of the first and of the last word that has one; may be empty."""
+    """The letters on a generated picture: the first letters of the first and last word with a letter; may be empty."""
     first = [letter for word in name.split() if (letter := next(filter(str.isalnum, word), ""))]
-    # The capital of some letters is two; a picture has room for one each.
+    # Some letters have a capital of two letters; a picture has room for one each.
     return "".join(letter.upper()[:1] for letter in (first[:1] + first[1:][-1:]))

@@ -1,7 +1,7 @@
-"""Links that take an account back: mailed with a change of its address or with its first second step, good for 7 days.
+"""Links that take an account back: mailed after a change of address or a first second step, valid for 7 days.
 
-Such a link is sealed as the others of store/accounts/links.py are. What is open of a person stands in one row, as
-lua/include/accounts/undo.lua has it.
+Such a link is sealed like the others of store/accounts/links.py. One row has the open links of a person, in the form of
+lua/include/accounts/undo.lua.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ log = logging.getLogger("latchkey.accounts")
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """A link that takes the account of `user` back: it makes `old` the address, and the person has `new`, or had;
-    `used`: it has done its work; `first_factor`: it was mailed when a first second step was added, not after a change
-    of address; `since`: when that was (epoch ms). Of an account that was taken back just now: `warned` as of `Profile`;
-    the client ids of apps that were disconnected (`ended`) or whose spending limit is lower again; `own`: what was done
-    to apps of the person's own, by client id."""
+    """A link that takes the account of `user` back: it replaces the address `new` with `old`. `used`: the link has been
+    used; `first_factor`: the link was mailed after a first second step, not after a change of address; `since`: when
+    that was (epoch ms). For an account taken back just now: `warned` as in `Profile`; the client ids of apps that were
+    disconnected (`ended`) or whose spending limit is lower again; `own`: what happened to the person's own apps, by
+    client id."""
 
     user: str
     old: str
@@ -53,12 +53,12 @@ class OwnApps(Protocol):
     """The apps that people have registered."""
 
     async def take_back(self, user: str, since: int) -> dict[str, str]:
-        """Takes back those of a person, with whom somebody else was from `since` on (epoch ms). Returns what was done,
-        by client id. Raises StoreUnavailable."""
+        """Takes back the apps of a person whose account somebody else had from `since` on (epoch ms). Returns what was
+        done, by client id. Raises StoreUnavailable."""
 
 
 class Undoing:
-    """Looks at such links, and does what they say."""
+    """Reads and uses links that take an account back."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Undoing:
         return token
 
     async def look(self, text: str) -> Undo:
-        """What a link says that takes an account back. Raises Refused("invalid_request") for one that is over."""
+        """Reads a link that takes an account back. Raises Refused("invalid_request") for an expired link."""
         token = self._open(text)
         reply = await self._scripts.run("read_undo", keys.person(token.user), undo_id=token.id)
         if reply.word == "over":
@@ -95,13 +95,15 @@ class Undoing:
         return Undo(token.user, token.client, reply.text("email"), used, token.generation == FIRST_FACTOR, since)
 
     async def undo(self, text: str, visitor: Visitor) -> Undo:
-        """Takes an account back, signed in or not: the address is the one of then. Every session ends, the password,
-        and every token of an app; so do the links of later changes, what was added to sign in with since 7 days before
-        the link was mailed, and what apps were allowed since it was: connections end, limits are what they were. The
-        entry in the index holds the old address. Raises Refused("invalid_request"), HasherBusy."""
+        """Takes an account back, without a session if need be. Restores the address; the index kept its entry.
+
+        Ends every session, the password, every token of an app and the links of later changes. Also ends the ways to
+        sign in that were added in the 7 days before the link was mailed or since, and what apps were allowed since:
+        connections end, limits are restored. Raises Refused("invalid_request"), HasherBusy.
+        """
         token = self._open(text)
         user, old = token.user, token.client
-        seen = await self.look(text)  # no hash is made for a link that is over
+        seen = await self.look(text)  # an expired link costs no hash
         if seen.used:
             if seen.new != old:
                 raise over()
@@ -109,8 +111,8 @@ class Undoing:
         hashed = await self._hasher.hash(secrets.token_urlsafe(32))
         if not (await self._addresses.reserve(old, user) and await self._addresses.keep(old, user)):
             raise Refused("invalid_request", TAKEN)
-        # Registrations lie in other slots. Cut short behind them, the link works as before and does the rest; what a
-        # thief still changes until the account is back is taken back after it.
+        # Registrations are in other slots. If an interruption follows them, the link still works and does the rest. A
+        # second pass, after the account is back, undoes what a thief changed in between.
         own = await self._owned.take_back(user, seen.since)
         reply = await self._scripts.run(
             "undo_change",
@@ -136,7 +138,7 @@ class Undoing:
         try:
             own |= await self._owned.take_back(user, seen.since)
         except StoreUnavailable:
-            log.warning("the apps of a person who took the account back were looked at before it, and not again")
+            log.warning("account taken back, but its apps were checked only before that, not after")
         ended, lowered = decoded(reply.rows("left")), decoded(reply.rows("lowered"))
         for client in ended:
             self._app_stats.disconnected(client)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from store.accounts.audit.logged_event import AuditEvent
 
 _SHARED: Final = ("person", "client", "address", "agent", "typed", "detail", "request_id")
-"""Fields that a count keeps only where all its events have the same."""
+"""Fields that a count keeps only if they are the same in all its events."""
 
 
 @dataclass(slots=True)
@@ -25,11 +25,11 @@ class _Window:
 class Gathering:
     """The windows of one class of events.
 
-    In each window of `seconds`, the first `singles` events of a cause pass one by one; the others are counted, and the
-    count is an event when the window ends. At most `causes` causes are told apart at once. Events of further causes are
-    counted by name and detail alone if `lumps`; otherwise the oldest window ends early for them, so a person is never
-    left out, and whoever makes windows end has caused `causes` events. At most `of_one` of the causes may be of one
-    event and person; further ones of them are one cause, whatever their details, clients and places.
+    In each window of `seconds`, the first `singles` events of a cause pass one by one. The others are counted, and the
+    count becomes an event when the window ends. At most `causes` causes are distinguished at once. With `lumps`, events
+    of further causes are counted by name and detail alone. Otherwise the oldest window ends early for them, so no
+    person is left out, and ending a window early takes `causes` events. At most `of_one` of the causes may have the
+    same event and person; further ones share one cause, whatever their details, clients and places.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class Gathering:
         self._windows: OrderedDict[tuple[str, ...], _Window] = OrderedDict()
 
     def take(self, event: AuditEvent, who: tuple[str, ...], now: float) -> Iterator[AuditEvent]:
-        """Yields what to log now: the count of a window that made way, and the event itself unless it is counted here.
-        `who` is the person or network, and what else tells causes apart. `now` is in seconds and never goes back."""
+        """Yields the events to log now: the count of a window that ended early, and the event itself unless counted
+        here. `who` is the person or network, with any other parts of the cause. `now` is in seconds, monotonic."""
         cause = (event.event, event.detail, *who)
         one = (event.event, who[0])
         if cause not in self._windows and self._told_apart[one] >= self._of_one:
@@ -67,14 +67,14 @@ class Gathering:
             window.event = event if window.event is None else _both(window.event, event)
 
     def ended(self, now: float) -> Iterator[AuditEvent]:
-        """Closes the windows that are over, and gives the counts of those that have one."""
+        """Closes the windows that have ended, and yields their counts, if any."""
         while (end := self.next_end) is not None and end <= now:
             yield from self._end_oldest()
 
     @property
     def next_end(self) -> float | None:
-        """When the next window ends; None where there is none."""
-        # Windows are all of one length, so they end in the order in which they began.
+        """When the next window ends; None without a window."""
+        # All windows have the same length, so they end in the order they began.
         return next((window.ends for window in self._windows.values()), None)
 
     def _end_oldest(self) -> Iterator[AuditEvent]:
@@ -87,6 +87,6 @@ class Gathering:
 
 
 def _both(one: AuditEvent, other: AuditEvent) -> AuditEvent:
-    """The first event, with the fields that the two share. Repetitions mostly share all fields that are left."""
+    """The first event, reduced to the fields that both share. Repetitions mostly share all remaining fields."""
     blank: dict[str, Any] = {name: "" for name in _SHARED if getattr(one, name) not in ("", getattr(other, name))}
     return replace(one, **blank) if blank else one

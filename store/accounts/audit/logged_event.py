@@ -1,4 +1,4 @@
-"""An event of the security log: as it is kept in the store, and as it is shown."""
+"""An event of the security log, in its stored form and its displayed form."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from store.security_events import EventStream
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One event. `at_ms` is in epoch milliseconds; `id` tells it from all others. `typed` is a keyed fingerprint of an
-    address that belongs to nobody; `count` events of the same cause are one. `stream` is where it is kept."""
+    """One event, or `count` events of the same cause. `at_ms` is in epoch milliseconds; `id` is unique. `typed` is a
+    keyed fingerprint of an address that belongs to nobody. `stream` names the stream that keeps the event."""
 
     event: str
     result: str
@@ -32,12 +32,12 @@ class AuditEvent:
     count: int = 1
 
     def packed(self) -> str:
-        """The event as the store keeps it, at most some 800 bytes: JSON without time, stream and empty fields."""
+        """The event in its stored form, at most some 800 bytes: JSON without time, stream and empty fields."""
         values = asdict(self)
         return orjson.dumps({name: values[name] for name in _PACKED if values[name] not in ("", 0)}).decode()
 
     def shown(self) -> dict[str, str | int]:
-        """The fields but the time, by their public names and in the order of docs/operations.md."""
+        """The fields except the time, by their public names, in the order of docs/operations.md."""
         return {
             "event": self.event,
             "result": self.result,
@@ -58,7 +58,7 @@ _PACKED: Final = tuple(field.name for field in fields(AuditEvent) if field.name 
 
 
 def unpacked(stream: EventStream, at: bytes, packed: bytes) -> AuditEvent | None:
-    """An event from the store; None for one that a later release packed differently. Unknown fields are left out."""
+    """An event from the store; None if a later release packed it differently. Unknown fields are dropped."""
     try:
         found = orjson.loads(packed)
         return AuditEvent(**{name: found[name] for name in _PACKED if name in found}, stream=stream, at_ms=int(at))

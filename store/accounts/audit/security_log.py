@@ -35,31 +35,31 @@ from store.security_events import EVENTS, OUTCOMES, WORDS, Counted, Declared, Ev
 log = logging.getLogger("latchkey.security")
 
 FLUSH_SECONDS: Final = 0.5
-"""From the first event of a batch to its sending."""
+"""How long a batch collects events after its first one."""
 AWAY_SECONDS: Final = 5.0
-"""Until a store that did not take a batch is asked again."""
+"""The pause before a retry, after the store did not take a batch."""
 BATCH: Final = 200
-"""Events that are sent at once."""
+"""Events in one batch."""
 QUEUED: Final[dict[EventStream, int]] = {"strangers": 2_000, "people": 1_500, "sensitive": 1_000, "operator": 500}
-"""Events of each stream that wait in a process; later ones are lost, and counted."""
+"""Events of each stream that may wait in a process; later ones are lost, and counted."""
 KEPT: Final[dict[EventStream, int]] = {"strangers": 10_000, "people": 20_000, "sensitive": 20_000, "operator": 10_000}
 """Events of each stream in the store."""
 KEPT_MS: Final = 90 * DAY
-"""ms that an event stays in the store."""
+"""How long an event stays in the store, in ms."""
 SHORT_SECONDS: Final = 10.0
 """Repetitions by strangers within this time are one event with a count."""
 LONG_SECONDS: Final = 3600.0
-"""The same for people and sensitive events, of which so many are told one by one first."""
+"""The same for people's and sensitive events. The first ones of each window are logged one by one:"""
 PEOPLE_SINGLES: Final = 3
 SENSITIVE_SINGLES: Final = 5
 MOST_CAUSES: Final = 100
-"""Causes of strangers' events that are told apart at once: a flood is at most so many events in `SHORT_SECONDS`, twice,
-from however many addresses it comes."""
+"""Causes of strangers' events that are distinguished at once: a flood makes at most twice this number of events in
+`SHORT_SECONDS`, from however many addresses it comes."""
 MOST_ACTS: Final = 5_000
-"""The same for acts of people, of each class in `_gatherings`. For a further one the oldest window ends early."""
+"""The same for acts of people, for each class in `_gatherings`. A further cause ends the oldest window early."""
 MOST_OF_ONE: Final = 10
-"""Causes of refused calls of one person, by app and script, that are told apart in `LONG_SECONDS`: a person may have
-apps by the dozen. Beyond `MOST_ACTS` of all people, a refused call is counted without its person."""
+"""Causes of one person's refused calls, by app and script, that are distinguished in `LONG_SECONDS`: a person may have
+dozens of apps. Beyond `MOST_ACTS` of all people, a refused call is counted without its person."""
 MOST_PLACES: Final = 5
 """The same for a person's sign-ins of one kind, by network and browser."""
 MOST_APPS: Final = 5
@@ -68,13 +68,13 @@ MOST_OF_A_PERSON: Final[dict[EventStream, int]] = {"people": 200, "sensitive": 2
 """Events of one person in `LONG_SECONDS` from the first, in a process: the sum over all kinds. Each kind has its own
 bound, since with a common one somebody could hide an event behind noise of other kinds."""
 _WINDOWS: Final = {"guesses": FACTOR.name}
-"""Limits that are no windows, by the kind of their key."""
+"""Limits other than windows, by the kind of their key."""
 _PURPOSE: Final = b"latchkey security log"
 
 
 class Origin(NamedTuple):
-    """Where the running request comes from: address, agent and request id. `actor` where that is not for the event to
-    say: the operator's commands. `network`: the address or /64 that counts as one place; the address where empty."""
+    """The origin of the running request: address, agent and request id. `actor` overrides the event's own, for the
+    operator's commands. `network`: the address or /64 that counts as one place; if empty, the address."""
 
     address: str = ""
     agent: str = ""
@@ -90,8 +90,8 @@ class _Waiting:
 
 
 class SecurityLog:
-    """Takes events, without a call to the store; `flush` sends them. What a process could not send when it is killed is
-    lost to the store, and stands in its log alone."""
+    """Takes events without a call to the store; `flush` sends them. Events that a killed process has not sent are lost
+    to the store; only the process's log has them."""
 
     def __init__(self, scripts: Scripts, secret_keys: Keys) -> None:
         self._scripts = scripts
@@ -104,15 +104,15 @@ class SecurityLog:
         self._number = 0
         self._something = asyncio.Event()
         self.origin: Callable[[], Origin] = Origin
-        """Asked where the running request comes from."""
+        """Returns the origin of the running request."""
         self.tell: Callable[[AuditEvent], None] = lambda event: None
-        """Hears of each event at once, for the process's log."""
+        """Called with each event at once, for the process's log."""
         self.watch: Callable[[str, str, int], None] = lambda event, result, count: None
-        """Hears of each event at once, for the metrics: name, result, count."""
+        """Called with each event at once, for the metrics: name, result, count."""
 
     def heard(self, script: str, reply: Reply, known: Mapping[str, str], args: Mapping[str, Value]) -> None:
-        """Notes what the answer of a script says: what it recorded in a person's activity, or an outcome that is in no
-        activity."""
+        """Notes the event in a script's answer: one recorded in a person's activity, or an outcome that no activity
+        has."""
         for trail, event, client, address, agent in reply.noted:
             name = event.decode("utf-8", "replace")
             declared = EVENTS.get(name)
@@ -144,10 +144,10 @@ class SecurityLog:
         typed: str = "",
         detail: str = "",
     ) -> None:
-        """Notes an event. `typed` is the e-mail address that somebody typed, of which a fingerprint is kept."""
+        """Notes an event. `typed` is an e-mail address that somebody typed; only its fingerprint is kept."""
         origin = self.origin()
         declared = EVENTS.get(name) or Declared(name, name)
-        # Made for somebody who is known, too: how long it takes must not tell.
+        # Also made for a known person: the timing must reveal nothing.
         fingerprint = _fingerprint(self._keys.ring.front, typed) if typed else ""
         event = AuditEvent(
             declared.name,
@@ -155,7 +155,7 @@ class SecurityLog:
             declared.severity,
             origin.actor or declared.actor,
             self._next_id(),
-            # Commands are the operator's acts, whatever else causes such events.
+            # Commands are the operator's acts, even if other actors can cause the same event.
             "operator" if origin.actor else declared.stream,
             person=person,
             client=_clean(client),
@@ -170,12 +170,12 @@ class SecurityLog:
             self._take(one, time.monotonic())
 
     def fingerprints(self, typed: str) -> list[str]:
-        """What stands for an address that somebody typed, under each secret key, the one in use first. Nobody without
-        the keys can test a guess against it: people type passwords into that field."""
+        """The fingerprints of a typed address, under each secret key, the one in use first. Nobody without the keys can
+        test a guess against them, because people type passwords into that field."""
         return [_fingerprint(key, typed) for key in self._keys.ring.keys]
 
     async def flush(self) -> None:
-        """Sends what waits. Raises StoreUnavailable, StoreError; then it waits on, in its order."""
+        """Sends the queue. Raises StoreUnavailable, StoreError; unsent events stay in the queue, in order."""
         self._end_windows(time.monotonic())
         while self._queue:
             for stream, count in self._lost.items():
@@ -193,13 +193,13 @@ class SecurityLog:
                     batch=orjson.dumps(sent).decode(),
                 )
             except BaseException:
-                # Those that were stored all the same have an id, by which a reader passes over the second one.
+                # Some may have been stored all the same: readers use the ids to skip the duplicates.
                 self._queue.extendleft(reversed(batch))
                 raise
             self._queued.subtract(one.event.stream for one in batch)
 
     def settle(self) -> None:
-        """Takes what was counted so far as it is: at the end, nothing more comes."""
+        """Queues the counts of open windows: the process ends, so nothing more comes."""
         self._end_windows(float("inf"))
 
     @property
@@ -209,7 +209,7 @@ class SecurityLog:
 
     @contextlib.asynccontextmanager
     async def flushing(self) -> AsyncIterator[None]:
-        """Sends in the background of the block, and once more behind it."""
+        """Flushes in the background while the block runs, and once more after it."""
         try:
             async with background(self._keep_flushing()):
                 yield
@@ -229,7 +229,7 @@ class SecurityLog:
                 await asyncio.sleep(AWAY_SECONDS)
 
     def _until_a_window_ends(self) -> float | None:
-        """In seconds; None where no window is open."""
+        """Seconds until the next window ends; None without an open window."""
         ends = [end for gathering in self._gathered.values() if (end := gathering.next_end) is not None]
         return max(0.0, min(ends) - time.monotonic()) if ends else None
 
@@ -254,16 +254,16 @@ class SecurityLog:
         self._something.set()
 
     def _gather(self, event: AuditEvent, declared: Declared, network: str) -> Iterable[AuditEvent]:
-        """What to log now: nothing for a repetition, which is told later with a count."""
+        """The events to log now: none for a repetition, which is logged later with a count."""
         counted = declared.counted
         gathering = self._gathered.get((event.stream, counted))
         if gathering is None or (counted != "by_cause" and not event.person):
             return (event,)
-        self._something.set()  # for the end of its window
+        self._something.set()  # schedules the end of its window
         return gathering.take(event, _who(event, counted, network), time.monotonic())
 
     def _end_windows(self, now: float) -> None:
-        """Takes what was counted in the windows that are over."""
+        """Queues the counts of windows that have ended."""
         for gathering in self._gathered.values():
             for event in gathering.ended(now):
                 self._take(event, time.monotonic())
@@ -302,7 +302,7 @@ class SecurityLog:
 
 
 def _gatherings() -> dict[tuple[EventStream, Counted], Gathering]:
-    """The windows of each class of events. A class has a table of its own, so a flood of one ends no window of
+    """The windows of each class of events. Each class has its own table, so a flood of one class ends no window of
     another."""
     people = partial(Gathering, singles=PEOPLE_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS)
     sensitive = partial(Gathering, singles=SENSITIVE_SINGLES, seconds=LONG_SECONDS, causes=MOST_ACTS)
@@ -317,8 +317,8 @@ def _gatherings() -> dict[tuple[EventStream, Counted], Gathering]:
 
 
 def _who(event: AuditEvent, counted: Counted, network: str) -> tuple[str, ...]:
-    """What tells the causes of an event apart. A person has apps by the dozen, so most acts are told apart by person
-    alone: a count for each app would let them go on."""
+    """The parts of an event's cause. A person may have dozens of apps, so the cause of most acts is the person alone: a
+    count for each app would bound too little."""
     if counted == "by_person":
         return (event.person,)
     if counted == "by_place":
@@ -327,7 +327,7 @@ def _who(event: AuditEvent, counted: Counted, network: str) -> tuple[str, ...]:
 
 
 def _clean(text: str, most: int = 64) -> str:
-    """The text, cut, with nothing in it that could steer a terminal or end a line."""
+    """The text, truncated, without characters that could control a terminal or end a line."""
     cut = text[:most]
     return cut if cut.isprintable() else "".join(char if char.isprintable() else "?" for char in cut)
 

@@ -1,4 +1,4 @@
-"""Reading the security log, and following it as it grows: its streams as one."""
+"""Reads and follows the security log, with its streams merged into one."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from store.engine.scripts import Scripts
 from store.security_events import EventStream
 
 PAGE: Final = 250
-"""Events of each stream that are read at once."""
+"""Events of each stream in one read."""
 POLL_SECONDS: Final = 0.5
-"""How often `follow` looks for more."""
+"""The pause between two reads of `follow`."""
 _SEEN: Final = 5_000
-"""Ids by which an event that was stored twice is told: as many as a process sends after a lost answer."""
+"""Remembered ids, to recognise events stored twice: as many as a process resends after a lost answer."""
 STREAMS: Final[tuple[EventStream, ...]] = ("strangers", "people", "sensitive", "operator")
-"""In the order in which the script has them."""
+"""The streams, in the order of the script."""
 
 EventFilter = Callable[[AuditEvent], bool]
 
 
 class SecurityEvents:
-    """The events that the store has received, of every process. Methods raise StoreUnavailable.
+    """The events that the store has received from all processes. Methods raise StoreUnavailable.
 
-    Ids of entries rise over all streams together (`lua/accounts/audit/append_events.lua`), and a page of each is read
-    in one step. So the streams are merged by id, and one id says how far somebody has read.
+    Ids of entries rise over all streams together (`lua/accounts/audit/append_events.lua`), and one step reads a page of
+    each stream. So the streams are merged by id, and one id marks a reader's position.
     """
 
     def __init__(self, scripts: Scripts) -> None:
@@ -37,8 +37,8 @@ class SecurityEvents:
     async def newest(
         self, most: int | None, since: int = 0, wanted: EventFilter = lambda event: True, until: str = "+"
     ) -> list[AuditEvent]:
-        """The newest events that are wanted, oldest first: at most so many, not from before `since`, in epoch
-        milliseconds, and none behind the entry `until`."""
+        """The newest wanted events, oldest first: at most `most`, none from before `since` (epoch milliseconds), and
+        none after the entry `until`."""
         found: list[AuditEvent] = []
         seen = _Seen()
         while most is None or len(found) < most:
@@ -52,15 +52,15 @@ class SecurityEvents:
         return found[:most][::-1]
 
     async def end(self) -> str:
-        """The id of the newest entry: `newest` until there and `follow` from there have every event once."""
+        """The id of the newest entry: `newest` up to it and `follow` from it together yield every event once."""
         page = await self._page("+", "-", 1, backwards=True)
         return page[0][0] if page else "0-0"
 
     async def follow(
         self, after: str, since: int = 0, wanted: EventFilter = lambda event: True
     ) -> AsyncIterator[AuditEvent | None]:
-        """Events that are wanted as they come, for ever: behind the entry `after`, and not from before `since`, in
-        epoch milliseconds. None whenever there is nothing more at present."""
+        """Yields wanted events as they arrive, without end: after the entry `after`, and not from before `since` (epoch
+        milliseconds). Yields None whenever nothing more is available."""
         seen = _Seen()
         while True:
             page = await self._page(f"({after}", "+", PAGE)
@@ -75,7 +75,7 @@ class SecurityEvents:
     async def _page(
         self, first: str, last: str, most: int, *, backwards: bool = False
     ) -> list[tuple[str, AuditEvent | None]]:
-        """The entries from one id to the other, at most so many; fewer only at the end."""
+        """The entries from one id to the other, at most `most`; fewer only at the end."""
         reply = await self._scripts.run(
             "read_events", keys.SECURITY_EVENTS, first=first, last=last, most=most, backwards=int(backwards)
         )
@@ -86,14 +86,14 @@ class SecurityEvents:
 
 
 class _Seen:
-    """The ids of the events that were read last."""
+    """The ids of the last events read."""
 
     def __init__(self) -> None:
         self._order: deque[str] = deque()
         self._ids: set[str] = set()
 
     def is_new(self, event: AuditEvent) -> bool:
-        """Whether the event was not read before."""
+        """Whether the event has not been read before."""
         if event.id in self._ids:
             return False
         self._ids.add(event.id)
@@ -109,6 +109,6 @@ def _place(entry: str) -> tuple[int, int]:
 
 
 def _event(stream: EventStream, row: list[bytes]) -> AuditEvent | None:
-    """An entry of a stream, as fields and values by turns."""
+    """The event in an entry of a stream, given as alternating fields and values."""
     fields = dict(zip(row[::2], row[1::2], strict=True))
     return unpacked(stream, fields[b"at"], fields[b"event"]) if fields.keys() >= {b"at", b"event"} else None

@@ -1,7 +1,7 @@
 """The CBOR of authenticators (CTAP 2.1, 8): bounded, without tags, and in one spelling.
 
-A library that knows all of RFC 8949 does what a tag asks for: it compiles the sender's regular expression (tag 35),
-parses dates and addresses, builds numbers of any length. CTAP2 has no tags, so nothing here can ask for that.
+A library that implements all of RFC 8949 acts on tags: it compiles the sender's regular expression (tag 35), parses
+dates and addresses, builds numbers of any length. CTAP2 has no tags, so this module refuses them.
 """
 
 from __future__ import annotations
@@ -9,32 +9,32 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 MOST_DEPTH = 4
-"""Arrays and maps in one another, at most. CTAP 2.1, 8: the same."""
+"""The deepest nesting of arrays and maps, as in CTAP 2.1, 8."""
 MOST_ITEMS = 256
-"""Values in one piece of CBOR, at most. A real attestation has about 20."""
+"""The most values in one piece of CBOR. A real attestation has about 20."""
 MOST_BYTES = 8192
-"""Bytes of one piece, at most. A real attestation has 200 to 1,500, with a chain of certificates up to 6,000."""
+"""The most bytes of one piece. A real attestation has 200 to 1,500, with a chain of certificates up to 6,000."""
 
 _SIMPLE = {20: False, 21: True, 22: None, 23: None}
 
 
 class NotCanonical(ValueError):
-    """The bytes are not CBOR that an authenticator makes."""
+    """The bytes are not the canonical CBOR of authenticators."""
 
 
 class Item(NamedTuple):
-    """A value, and the position behind its last byte."""
+    """A value, and the position after its last byte."""
 
     value: Any
     end: int
 
 
 def read_item(data: bytes, at: int = 0, *, shortest: bool = True) -> Item:
-    """The value that begins at this position: a whole number, bytes, text, a list, a dict, True, False or None.
+    """Reads the value at this position: integer, bytes, text, list, dict, True, False or None.
 
-    `shortest`: lengths and numbers are in their shortest form, so a reader that encodes a value again to learn where it
+    `shortest`: lengths and numbers must have their shortest form, so a reader that re-encodes a value to learn where it
     ended finds the same place. Raises NotCanonical for tags, floats, indefinite lengths, keys other than text and
-    numbers, repeated keys, and for what is too large, too deep or cut off.
+    numbers, repeated keys, and for data that is too large, too deep or truncated.
     """
     if len(data) > MOST_BYTES:
         raise NotCanonical("too many bytes")
@@ -87,7 +87,7 @@ class _Reader:
         return found
 
     def _number(self, info: int) -> int:
-        """The number behind the first byte. RFC 8949 3: 28 to 30 are reserved, 31 is an indefinite length."""
+        """The number after the first byte. RFC 8949 3: 28 to 30 are reserved, 31 is an indefinite length."""
         if info < 24:
             return info
         if info > 27:
@@ -99,7 +99,7 @@ class _Reader:
         return number
 
     def _bounded(self, count: int) -> int:
-        """A count of values that may still come: checked before a list of that length is begun."""
+        """Checks a count of values against the room left, before a list of that length is built."""
         if count > self._left:
             raise NotCanonical("too many values")
         return count

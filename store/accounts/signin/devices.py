@@ -1,8 +1,8 @@
-"""Browsers that a person signed in with before: a sealed cookie, and nothing in the store but windows.
+"""Known devices: browsers a person signed in with before. Each has a sealed cookie; the store has only windows.
 
-A stranger can fill the window of an account, and all places of the password pool. A browser that the person signed in
-with has a window and places of its own, so nobody keeps the person from signing in there. The cookie lets nobody in:
-whoever steals it has some more guesses, in a window that is bounded as well.
+A stranger can fill the window of an account, and all places of the password pool. A known device has its own window and
+its own places, so nobody can keep the person from signing in there. The cookie alone signs nobody in: a thief gets a
+few more guesses, in a window that is also bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from store.refused import SignedOut
 
 
 class Device(NamedTuple):
-    """A browser as its cookie says: whose, which, the person's session epoch of then, and when (epoch ms)."""
+    """A browser named by its cookie: person, device id, the session epoch at that time, and the time (epoch ms)."""
 
     user: str
     id: str
@@ -26,7 +26,7 @@ class Device(NamedTuple):
     known_at: str
 
     def fields(self) -> dict[str, str | int]:
-        """As the arguments of a script."""
+        """The arguments of a script."""
         return {"session_epoch": self.session_epoch, "known_at": self.known_at, "lasts": DEVICE}
 
 
@@ -38,33 +38,33 @@ class Devices:
         self._sealer = sealer
 
     def open(self, cookie: str | None) -> Device | None:
-        """The device of a cookie, or None for anything that is none of ours."""
+        """The device of a cookie, or None for a forged or foreign one."""
         token = self._sealer.open(TokenKind.DEVICE, cookie) if cookie else None
         return Device(token.user, token.id, *token.client.split(" ")) if token else None
 
     def seal(self, before: Device | None, user: str, session_epoch: str, now: int) -> str:
-        """The cookie of a browser in which this person has just signed in. A device of theirs of `before` keeps its id
-        and its windows."""
+        """The cookie of a browser in which this person has just signed in. If `before` is a device of theirs, it keeps
+        its id and its windows."""
         same = before is not None and before.user == user
         device = before.id if before is not None and same else new_id()
         return self._sealer.seal(Token(TokenKind.DEVICE, user, f"{session_epoch} {now}", device, 0))
 
     async def renew(self, before: Device | None, user: str) -> str:
-        """As `seal`, in the person's present epoch: for the browser that has just changed it. Raises SignedOut where
-        the person is gone."""
+        """As `seal`, in the person's present epoch: for the browser that has just changed the epoch. Raises SignedOut
+        if the person is gone."""
         reply = await self._scripts.run("read_epoch", keys.person(user))
         if reply.word == "not_found":
             raise SignedOut
         return self.seal(before, user, reply.text("session_epoch"), reply.number("now"))
 
     async def credentials(self, device: Device, email: str) -> Credentials | None:
-        """What a password typed with this address is verified against, and a try taken from the windows of the device.
-        None where the browser counts as a stranger's: another address, another epoch, or no try left."""
+        """Takes a try from the windows of the device, and returns the credentials to verify a password against. None
+        if the browser counts as a stranger's: another address, another epoch, or no try left."""
         reply = await self._take(device, email, SIGN_IN_DEVICE, SIGN_IN_DEVICES)
         return credentials_of(device.user, reply) if reply.word == "ok" else None
 
     async def take_mail(self, device: Device, email: str) -> bool:
-        """Takes a mail for a forgotten password from the windows of the device; False where it counts as a
+        """Takes a mail for a forgotten password from the windows of the device; False if the device counts as a
         stranger's."""
         return (await self._take(device, email, MAIL_DEVICE, MAIL_DEVICES)).word == "ok"
 

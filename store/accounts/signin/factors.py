@@ -1,5 +1,7 @@
-"""How a person signs in beside the password: authenticator app, passkeys, recovery codes. The signed-in person's side;
-signing in with them is `store/accounts/signin/second_step.py`."""
+"""Factors other than the password, as a signed-in person manages them: authenticator app, passkeys, recovery codes.
+
+`store/accounts/signin/second_step.py` signs people in with them.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,14 @@ from store.results import Visitor, warned_of
 from store.threads import SharedThreads
 
 REGISTER = "register"
-MOST_UNDOS = 3  # links that take a first second step back, for one address
+MOST_UNDOS = 3  # links that undo a first second step, for one address
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What a person has. `proved`: who it is was shown a moment ago, so that it may be changed; `recovered`: the
-    session began with the last recovery code a moment ago, so no code can be asked for; `now` is in epoch ms;
-    `warned` as of `Profile`."""
+    """A person's factors. `proved`: the person re-authenticated recently, so they may change them; `recovered`: the
+    session recently began with the last recovery code, so no code can be required; `now` is in epoch ms; `warned` as in
+    `Profile`."""
 
     user: str
     warned: tuple[str, ...]
@@ -61,19 +63,19 @@ class Factors:
 
     @property
     def second(self) -> bool:
-        """Whether a password alone signs nobody in."""
+        """Whether a sign-in with the password needs a second step."""
         return self.secret is not None or bool(self.passkeys)
 
     @property
     def asks_code(self) -> bool:
-        """Whether a code is asked for beside the password, to confirm who it is."""
+        """Whether re-authentication with the password also needs a code."""
         return self.second and not self.recovered
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A factor was added. `codes`: recovery codes, where the person had none; `undo`: the link that takes the factor
-    back for 7 days, where it is the first of somebody with a confirmed address."""
+    """A factor was added. `codes`: recovery codes, if the person had none; `undo`: the link that can undo this for 7
+    days, if the factor is the first and the person's address is confirmed."""
 
     codes: list[str]
     undo: Link | None
@@ -81,7 +83,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """An opened challenge: for whom and what it was issued, and when (epoch ms)."""
+    """An opened challenge: its person, its purpose, and the time of issue (epoch ms)."""
 
     user: str
     purpose: str
@@ -91,25 +93,25 @@ class Challenge:
 
     @property
     def used(self) -> str:
-        """The key that says it was answered."""
+        """The key that marks the challenge as answered."""
         return keys.used_challenge(self.user, self.id)
 
 
 class Challenges:
-    """Challenges for passkeys: sealed, so that none is kept before it is answered."""
+    """Challenges for passkeys: sealed, so the store keeps none before its answer."""
 
     def __init__(self, client: Redis, sealer: Sealer) -> None:
         self._client = client
         self._sealer = sealer
 
     async def issue(self, user: str, purpose: str) -> str:
-        """A challenge for a person (or for nobody yet), good for 5 minutes."""
+        """A challenge for a person (or for nobody yet), valid for 5 minutes."""
         with wrapped():
             issued = epoch_ms(*await self._client.time())
         return self._sealer.seal(Token(TokenKind.CHALLENGE, user, f"{purpose} {issued}", new_id(), 0))
 
     def open(self, user: str, purpose: str, text: str | None) -> Challenge:
-        """The challenge. Raises Refused("access_denied") for one that was issued to another or for something else."""
+        """Opens a challenge. Raises Refused("access_denied") if its person or purpose differs."""
         token = self._sealer.open(TokenKind.CHALLENGE, text) if text else None
         if token is None or token.user != user or not token.client.startswith(purpose + " "):
             raise Refused("access_denied", "That took too long. Try again.")
@@ -118,9 +120,9 @@ class Challenges:
 
 
 class OwnFactors:
-    """What a signed-in person reads and changes. Each change raises SignedOut, and Unproved unless it was shown who it
-    is less than 10 minutes ago, since the session began: by the password, but where there is a second step by that, and
-    then once for each change. `checks` runs what reads answers of passkeys; `idle` is in ms."""
+    """A signed-in person's own factors. Each change raises SignedOut, and Unproved unless the person re-authenticated
+    in this session within 10 minutes: with the password, or with the second step if there is one, and in that case
+    once for each change. `checks` are the threads that check passkey answers; `idle` is in ms."""
 
     def __init__(
         self,
@@ -165,7 +167,7 @@ class OwnFactors:
         return reply, Added(codes if reply.number("begun") else [], Link(sealed, email) if email else None)
 
     async def of(self, session: Session) -> Factors:
-        """What the person has. Raises SignedOut."""
+        """The person's factors. Raises SignedOut."""
         reply = await self._run("read_factors", session, {})
         sealed, since = reply.raw("secret"), reply.number("since")
         return Factors(
@@ -182,19 +184,18 @@ class OwnFactors:
         )
 
     def new_secret(self, user: str) -> str:
-        """A secret for an authenticator app, sealed for a form: it is nobody's before a code of it was right."""
+        """A new authenticator secret, sealed for a form: unused until one of its codes is right."""
         return encode(self._secrets.make(user))
 
     def open_secret(self, user: str, sealed: str) -> bytes:
-        """The secret that a form brings back. Raises Refused("invalid_request") for one that was not made here."""
+        """Opens the secret that a form sends back. Raises Refused("invalid_request") for a forged one."""
         try:
             return self._secrets.open(user, decode(sealed))
         except (ValueError, StoreError):
             raise Refused("invalid_request", "Begin again: this form is not for you, or too old.") from None
 
     async def enable_totp(self, session: Session, sealed: str, code: str, visitor: Visitor) -> Added:
-        """Switches an authenticator app on. Raises
-        Refused("access_denied") for a wrong code, Refused("invalid_request")."""
+        """Enables an authenticator app. Raises Refused: "access_denied" for a wrong code, "invalid_request"."""
         secret = self.open_secret(session.user, sealed)
         typed = read_typed(code, secret, (await self.of(session)).now)
         if not typed.step:
@@ -209,12 +210,12 @@ class OwnFactors:
         return added
 
     async def disable_totp(self, session: Session, visitor: Visitor) -> None:
-        """Switches the authenticator app off; nothing happens where there is none."""
+        """Disables the authenticator app, if there is one."""
         await self._run("disable_totp", session, {}, **visitor.fields())
 
     async def renew_recovery(self, session: Session, visitor: Visitor) -> list[str]:
-        """New recovery codes in place of those of before. Raises Refused("invalid_request") where there is nothing to
-        recover from."""
+        """Replaces the recovery codes and returns the new ones. Raises Refused("invalid_request") if the person has no
+        second step."""
         codes, digests = new_recovery_codes()
         reply = await self._run("renew_recovery", session, {}, digests=json.dumps(digests), **visitor.fields())
         if reply.word == "absent":
@@ -236,9 +237,9 @@ class OwnFactors:
         name: str,
         visitor: Visitor,
     ) -> Added:
-        """Adds a passkey. Raises Refused("access_denied") for an answer that does not hold, Refused("invalid_request")
-        where there is one too many, Refused("temporarily_unavailable") while too many answers are being checked,
-        Refused("rate_limited") while too many of this person are."""
+        """Adds a passkey. Raises Refused("access_denied") for an invalid answer, Refused("invalid_request") beyond the
+        most passkeys, Refused("temporarily_unavailable") while too many answers are being checked,
+        Refused("rate_limited") while too many of this person's are."""
         opened = self._challenges.open(session.user, REGISTER, challenge)
         made = await self._checks.run(session.user, check_new, relying_party, opened.text, answer, name)
         reply, added = await self._add(

@@ -1,4 +1,4 @@
-"""Wrong codes of the second step: how they are counted, and what the person is told."""
+"""Wrong codes of the second step: how they count, and the notice to the person."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ STOPPED = (
 
 
 class GuessNotice(NamedTuple):
-    """A notice to the person: somebody types wrong codes after the right password. `stopped`: no code
-    counts until the password is changed."""
+    """A notice to the person: somebody types wrong codes after the right password. `stopped`: no code counts until the
+    password changes."""
 
     warned: tuple[str, ...]
     stopped: bool
 
 
 class WrongCode(Refused):
-    """A code was wrong; `notice` says what to mail to the person, where that is due."""
+    """A code was wrong; `notice` is the notice to mail to the person, if one is due."""
 
     def __init__(self, text: str, notice: GuessNotice | None = None) -> None:
         super().__init__("access_denied", text)
@@ -34,7 +34,7 @@ class WrongCode(Refused):
 
 
 def guessed_by(device: Device | None, user: str) -> dict[str, str | int]:
-    """The arguments of a script that takes a try at a code, for a browser that may be a known one of the person."""
+    """The arguments of a script that takes a try at a code; the browser may be a known device of the person."""
     known = device if device is not None and device.user == user else None
     return {
         "limit": FACTOR.limit,
@@ -49,7 +49,7 @@ def guessed_by(device: Device | None, user: str) -> dict[str, str | int]:
 
 
 def refuse_guess(reply: Reply) -> None:
-    """Raises WrongCode, or Refused("rate_limited") during a pause, for a script that took no code."""
+    """Raises WrongCode, or Refused("rate_limited") during a pause, if a script did not accept a code."""
     if reply.word == "rate_limited":
         let_in(FACTOR, reply)
     if reply.word == "stopped":

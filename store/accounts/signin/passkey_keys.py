@@ -1,4 +1,4 @@
-"""Public keys of passkeys: few kinds, of bounded size, because whoever adds a passkey chooses what its check costs."""
+"""Public keys of passkeys: few kinds, of bounded size, because the key decides the cost of its check."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _P256, _ED25519 = 1, 6
 
 
 def check_key(raw: bytes) -> None:
-    """A COSE key of a supported kind and size (WebAuthn 5.8.5). Raises ValueError. Building the key, which the check of
-    a signature does anyway, shows whether a point lies on its curve."""
+    """Checks that a COSE key has a supported kind and size (WebAuthn 5.8.5). Raises ValueError. Does not check that a
+    point is on its curve: checking a signature builds the key, which shows that anyway."""
     found = read_item(raw)
     key = found.value
     if found.end != len(raw) or not isinstance(key, dict):
@@ -45,8 +45,8 @@ def check_key(raw: bytes) -> None:
 
 
 def check_new_key(raw: bytes) -> None:
-    """As `check_key`, and a point lies on its curve, so that the key can check a signature. Raises ValueError and
-    whatever the library finds."""
+    """As `check_key`; also checks that a point is on its curve, so that the key can verify a signature. Raises
+    ValueError and the library's own errors."""
     check_key(raw)
     decoded_public_key_to_cryptography(decode_credential_public_key(raw))
 

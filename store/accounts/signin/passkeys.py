@@ -1,6 +1,6 @@
-"""Passkeys: what browsers are asked, and whether what they answer holds (WebAuthn Level 3, 7.1 and 7.2). No I/O.
+"""Passkeys: the options for browsers, and the checks of their answers (WebAuthn Level 3, 7.1 and 7.2). No I/O.
 
-Everything in an answer is the sender's until its signature was checked, so an answer is bounded before it is parsed,
+The sender controls everything in an answer until its signature is checked. So an answer is bounded before it is parsed,
 and the `webauthn` library gets only CBOR that `store/accounts/signin/cbor.py` has read.
 """
 
@@ -35,15 +35,15 @@ _TRANSPORTS = ("ble", "hybrid", "internal", "nfc", "smart-card", "usb")
 
 
 class RelyingParty(NamedTuple):
-    """Who asks for a passkey: its domain, to which the passkey is bound, and the origin of its pages."""
+    """The party that asks for a passkey: its domain, which the passkey is bound to, and the origin of its pages."""
 
     rp_id: str
     origin: str
 
 
 class PasskeyResponse(NamedTuple):
-    """What a browser says of a credential: `user` is the user id it was made for, where it says so; `sent` is the whole
-    of it, bounded and parsed as JSON, otherwise unchecked."""
+    """A browser's answer with a credential. `user`: the user id that the credential was made for, if given; `sent`: the
+    whole answer, bounded and parsed as JSON, otherwise unchecked."""
 
     credential: str
     user: str | None
@@ -51,7 +51,7 @@ class PasskeyResponse(NamedTuple):
 
 
 class NewPasskey(NamedTuple):
-    """A new passkey, as `add_passkey.lua` takes it."""
+    """A new passkey, in the form of `add_passkey.lua`."""
 
     credential: str
     facts: bytes
@@ -69,8 +69,8 @@ class Passkey(NamedTuple):
 
 
 def relying_party_of(base_url: str) -> RelyingParty | None:
-    """The party that pages under this origin are; None where browsers offer no passkeys: the host is an address instead
-    of a name, or without TLS one that is not this machine."""
+    """The party of pages under this origin. None if browsers offer no passkeys there: the host is an address instead of
+    a name, or the origin has no TLS and is not this machine."""
     parts = urlsplit(base_url)
     host = parts.hostname or ""
     try:
@@ -84,8 +84,7 @@ def relying_party_of(base_url: str) -> RelyingParty | None:
 def options_for_new(
     relying_party: RelyingParty, product: str, user: str, email: str, name: str, challenge: str, present: Iterable[str]
 ) -> dict[str, Any]:
-    """What a browser is asked to make: a passkey that it can offer before a name is typed, and that checks who holds
-    it."""
+    """The options for a new passkey: discoverable before a name is typed, with user verification."""
     return {
         "rp": {"id": relying_party.rp_id, "name": product},
         "user": {"id": encode(bytes.fromhex(user)), "name": email, "displayName": name},
@@ -103,7 +102,7 @@ def options_for_new(
 
 
 def options_for_use(relying_party: RelyingParty, challenge: str, allowed: Iterable[str] = ()) -> dict[str, Any]:
-    """What a browser is asked to sign with: one of these credentials, or any that it has for this party."""
+    """The options for a signature: with one of these credentials, or with any credential for this party."""
     return {
         "rpId": relying_party.rp_id,
         "challenge": encode(challenge.encode()),
@@ -114,7 +113,7 @@ def options_for_use(relying_party: RelyingParty, challenge: str, allowed: Iterab
 
 
 def read_answer(text: str) -> PasskeyResponse:
-    """Which credential answers. Raises Refused("access_denied") for what is no answer of a browser."""
+    """Parses a browser's answer. Raises Refused("access_denied") if the text is not one."""
     if len(text) > MOST_ANSWER:
         raise _refused()
     try:
@@ -138,8 +137,8 @@ def read_answer(text: str) -> PasskeyResponse:
 
 
 def check_new(relying_party: RelyingParty, challenge: str, answer: PasskeyResponse, name: str) -> NewPasskey:
-    """WebAuthn 7.1. The attestation statement is passed over: none was asked for, and certificates of a stranger
-    would have to be parsed to learn from it who made the device. Raises Refused("access_denied")."""
+    """Checks the answer for a new passkey (WebAuthn 7.1). Ignores the attestation statement: none was requested, and
+    learning the maker of the device would mean parsing a stranger's certificates. Raises Refused("access_denied")."""
     try:
         response = answer.sent["response"]
         data = _attested(decode(response["attestationObject"]))
@@ -163,7 +162,7 @@ def check_new(relying_party: RelyingParty, challenge: str, answer: PasskeyRespon
         said = response.get("transports") or ()
         transports = sorted({item for item in said if item in _TRANSPORTS})
     except Exception:
-        # The library has exceptions for what it foresaw; what is broken otherwise raises others out of its parsers.
+        # The library has its own exceptions for the errors it expects; other errors escape from its parsers.
         raise _refused() from None
     if encode(made.credential_id) != answer.credential or len(made.credential_public_key) > _MOST_KEY:
         raise _refused()
@@ -172,13 +171,13 @@ def check_new(relying_party: RelyingParty, challenge: str, answer: PasskeyRespon
 
 
 def check_use(relying_party: RelyingParty, challenge: str, answer: PasskeyResponse, facts: bytes) -> int:
-    """WebAuthn 7.2; the counter, which this returns, is held against the one before in the store. Raises
-    Refused("access_denied")."""
+    """Checks the use of a passkey (WebAuthn 7.2) and returns its counter, which the store compares with the previous
+    one. Raises Refused("access_denied")."""
     public_key, _, _ = msgpack.unpackb(facts)
     try:
         response = answer.sent["response"]
         _check_data(decode(response["authenticatorData"]))
-        check_key(public_key)  # earlier releases have stored keys that are refused today
+        check_key(public_key)  # earlier releases stored keys that this one refuses
         found = verify_authentication_response(
             credential={
                 "id": answer.credential,
@@ -204,7 +203,7 @@ def check_use(relying_party: RelyingParty, challenge: str, answer: PasskeyRespon
 
 def _attested(raw: bytes) -> bytes:
     """The authenticator data in an attestation object (WebAuthn 6.5), checked. Raises NotCanonical, KeyError."""
-    # Browsers and password managers write this envelope, not all of them in the shortest form.
+    # Browsers and password managers write this envelope, and some do not use the shortest form.
     found = read_item(raw, shortest=False)
     if found.end != len(raw) or not isinstance(found.value, dict):
         raise NotCanonical("not one map")
@@ -218,7 +217,7 @@ def _attested(raw: bytes) -> bytes:
 
 
 def _check_data(data: bytes) -> None:
-    """Authenticator data (WebAuthn 6.1): its CBOR is canonical maps, and nothing follows. Raises NotCanonical."""
+    """Checks authenticator data (WebAuthn 6.1): its CBOR is canonical maps, with nothing after. Raises NotCanonical."""
     at = 37
     if len(data) < at:
         raise NotCanonical("cut off")
@@ -264,17 +263,17 @@ def passkeys_of(fields: list[bytes]) -> tuple[Passkey, ...]:
 
 
 def credentials_of(names: Iterable[bytes]) -> list[str]:
-    """The ids in the names of the fields of the hash."""
+    """The credential ids in the field names of the hash."""
     return [name[2:].decode() for name in names if name.startswith(b"k:")]
 
 
 def encode(raw: bytes) -> str:
-    """Base64url without padding, as WebAuthn has it."""
+    """Base64url without padding, as in WebAuthn."""
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def decode(text: str) -> bytes:
-    """The bytes. Raises ValueError for what `encode` does not make."""
+    """The decoded bytes. Raises ValueError for text that `encode` would not produce."""
     raw = base64.urlsafe_b64decode(text.encode("ascii") + b"==")
     if encode(raw) != text:
         raise ValueError("not base64url")

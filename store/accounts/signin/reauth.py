@@ -1,5 +1,7 @@
-"""Who is signed in shows again who they are, before a change of how they sign in and before the end of the account: as
-at sign-in, with the password and where they have a second step with that too, or with a passkey alone."""
+"""Re-authentication before a change of how a person signs in, and before the deletion of the account.
+
+It works as at sign-in: with the password and, if there is one, the second step, or with a passkey alone.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ _PASSKEY = "That passkey could not be used here. Try again."
 
 
 class ReauthFailed(Exception):
-    """What was shown is not right: the `part` of the form, `email`, `password`, `code` or `passkey`; `notice` says what
-    to mail to the person, where that is due."""
+    """The re-authentication failed. `part`: the wrong part of the form, `email`, `password`, `code` or `passkey`;
+    `notice`: the notice to mail to the person, if one is due."""
 
     def __init__(self, part: str, text: str, notice: GuessNotice | None = None) -> None:
         super().__init__(part)
@@ -38,8 +40,9 @@ class ReauthFailed(Exception):
 
 
 class Reauth:
-    """Each method raises SignedOut. What was shown is noted in the session: with a second step it is good for one
-    change within 10 minutes. A session that is `moved` gets another id: its cookie from before is worthless."""
+    """Re-authenticates a signed-in person, and notes that in the session: with a second step it allows one change
+    within 10 minutes. A session that is `moved` gets another id, so its previous cookie is worthless. Each method
+    raises SignedOut."""
 
     def __init__(
         self,
@@ -64,14 +67,14 @@ class Reauth:
         self._checks = checks
 
     async def challenge(self, session: Session, purpose: str = REAUTH) -> tuple[str, list[str]]:
-        """A challenge for a passkey, and the passkeys of the person that may answer it."""
+        """A challenge for a passkey, and the person's passkeys that may answer it."""
         factors = await self._factors.of(session)
         challenge = await self._challenges.issue(session.user, purpose)
         return challenge, [passkey.credential for passkey in factors.passkeys]
 
     async def check_password(self, session: Session, email: str, password: str, visitor: Visitor) -> Credentials | None:
-        """The credentials of who is signed in, whose address is `email`, if the password is right; None where it is
-        not, which is noted in the activity. Raises Refused("rate_limited"), HasherBusy, SignedOut."""
+        """The credentials of the signed-in person with the address `email`, if the password is right. A wrong password
+        gives None and is noted in the activity. Raises Refused("rate_limited"), HasherBusy, SignedOut."""
         async with await self._limits.own_password(session.user, session.session_id):
             found = await self._people.verify(email, password, known=True)
         if found is None or found.user != session.user:
@@ -82,9 +85,9 @@ class Reauth:
     async def with_password(
         self, session: Session, password: str, code: str, visitor: Visitor, *, moved: bool = True
     ) -> str:
-        """The cookie of the session from now on, for the password and, where the person has a second step, a code of
-        the authenticator app or a recovery code; whoever began the session with the last recovery code has none left,
-        and for 10 minutes needs none. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
+        """Re-authenticates with the password and, if there is a second step, a code of the authenticator app or a
+        recovery code; returns the session's new cookie. A session that began with the last recovery code needs no code
+        for 10 minutes, because none is left. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
         factors = await self._factors.of(session)
         credentials = await self.check_password(session, factors.email, password, visitor)
         if credentials is None:
@@ -126,9 +129,9 @@ class Reauth:
         purpose: str = REAUTH,
         moved: bool = True,
     ) -> str:
-        """The cookie of the session from now on, for the answer of a passkey, which checked who holds it. Raises
-        NotShown, Refused("rate_limited") after too many wrong passwords and answers, or after too many right answers,
-        Refused("temporarily_unavailable") while too many answers are being checked."""
+        """Re-authenticates with the answer of a passkey that verified its holder; returns the session's new cookie.
+        Raises ReauthFailed, Refused("rate_limited") after too many wrong passwords and answers, or too many right
+        answers, Refused("temporarily_unavailable") while too many answers are being checked."""
         windows = own_windows(session.user, session.session_id)
         found = await self._scripts.run(
             "try_passkey",

@@ -1,4 +1,4 @@
-"""From the password to the session where a password is not enough, and sign-in with a passkey alone."""
+"""Sign-in with a second step after the password, and with a passkey alone."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _PASSKEY = "That passkey is not known here. Sign in with your password."
 
 
 class Half(NamedTuple):
-    """A sign-in whose password was right: for whom, the session epoch of then, when (epoch ms), and the first session
-    epoch whose known browsers are known still; empty in a sign-in that an earlier release began. No session."""
+    """A sign-in whose password was right; not a session. It has the person, the session epoch at that time, the time
+    (epoch ms), and the first session epoch whose known devices are still known, empty if an earlier release began the
+    sign-in."""
 
     user: str
     session_epoch: str
@@ -33,7 +34,7 @@ class Half(NamedTuple):
     devices_since: str = ""
 
     def knows(self, device: Device | None) -> bool:
-        """Whether a browser is a known one of the person, but for its age, which the store looks at. No I/O."""
+        """Whether a browser is a known device of the person, apart from its age, which the store checks. No I/O."""
         if device is None or device.user != self.user:
             return False
         since = int(self.devices_since or self.session_epoch)
@@ -41,7 +42,7 @@ class Half(NamedTuple):
 
 
 class SecondStepOptions(NamedTuple):
-    """What the second step can be: a code of the authenticator app, sealed `secret`; one of these passkeys."""
+    """The possible second steps: a code of the authenticator app with the sealed `secret`, or one of these passkeys."""
 
     now: int
     secret: bytes | None
@@ -49,8 +50,8 @@ class SecondStepOptions(NamedTuple):
 
 
 class SecondStep:
-    """Every method raises SignedOut where the sign-in is over: 5 minutes after the password, or when the password, the
-    person's status or the epoch of sessions changed."""
+    """Finishes sign-ins. Every method raises SignedOut if the sign-in has expired: 5 minutes after the password, or
+    after a change of the password, the person's status or the session epoch."""
 
     def __init__(
         self,
@@ -69,12 +70,12 @@ class SecondStep:
         self._checks = checks
 
     def open(self, text: str | None) -> Half | None:
-        """The sign-in that a sealed text stands for, or None for anything that is none of ours. No I/O."""
+        """The sign-in in a sealed text, or None for a forged or foreign text. No I/O."""
         token = self._sealer.open(TokenKind.SECOND_STEP, text) if text else None
         return Half(token.user, *token.client.split(" ")) if token else None
 
     async def options(self, half: Half) -> SecondStepOptions:
-        """What the person may answer with."""
+        """The second steps that the person may answer with."""
         reply = await self._scripts.run(
             "read_second_step",
             keys.person(half.user),
@@ -88,7 +89,7 @@ class SecondStep:
         )
 
     async def with_code(self, half: Half, code: str, visitor: Visitor, device: Device | None = None) -> SignedIn:
-        """A new session, for a code of the app or a recovery code. Raises WrongCode for a wrong or used one, and where
+        """Starts a session for a code of the app or a recovery code. Raises WrongCode for a wrong or used code, or if
         no code counts any more; Refused("rate_limited") during a pause."""
         options = await self.options(half)
         secret = self._secrets.open(half.user, options.secret) if options.secret else None
@@ -115,7 +116,7 @@ class SecondStep:
         return self._sessions.signed_in(session, reply, half.session_epoch, device)
 
     async def challenge(self, half: Half | None) -> str:
-        """A challenge for a passkey, of this person or, for None, of anybody."""
+        """A challenge for a passkey of this person or, for None, of anybody."""
         return await self._challenges.issue(half.user if half else NOBODY, SIGN_IN)
 
     async def with_passkey(
@@ -127,9 +128,9 @@ class SecondStep:
         visitor: Visitor,
         device: Device | None = None,
     ) -> SignedIn:
-        """A new session, for the answer of a passkey; without a password before, it says itself whose it
-        is. Raises Refused("access_denied"), Refused("temporarily_unavailable") while too many answers are being
-        checked, Refused("rate_limited") while too many of this person are."""
+        """Starts a session for the answer of a passkey. Without a password before, the answer itself names its person.
+        Raises Refused("access_denied"), Refused("temporarily_unavailable") while too many answers are being checked,
+        Refused("rate_limited") while too many of this person's are."""
         opened = self._challenges.open(half.user if half else NOBODY, SIGN_IN, challenge)
         user = half.user if half else answer.user
         if user is None or (answer.user is not None and answer.user != user):
@@ -149,7 +150,7 @@ class SecondStep:
         session_epoch = half.session_epoch if half else found.text("session_epoch")
         reply = await self._scripts.run(
             "finish_with_passkey",
-            # The mark stands with the person who answers, whoever the challenge was for.
+            # The mark is with the person who answers, whoever the challenge was for.
             {**session.keys(), "used": keys.used_challenge(user, opened.id)},
             session_id=session.session_id,
             session_epoch=session_epoch,

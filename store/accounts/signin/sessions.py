@@ -1,4 +1,4 @@
-"""Browser sessions: sealed in a cookie, alive by a row that idles out, and dead with the person's session epoch."""
+"""Browser sessions: a sealed cookie, a row that expires when idle, and the person's session epoch that ends them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from store.results import Profile, Visitor, profile_of, warned_of
 from store.security_events import is_ordinary
 
 ACTIVITY_SHOWN = 50
-"""Events of each trail that are shown, the security events and the ordinary ones."""
+"""Events shown of each trail: the security events and the ordinary ones."""
 ACTIVITY_KEPT = 200
-"""Events of each trail that are kept, as lua/include/audit.lua has it."""
+"""Events kept in each trail, as in lua/include/audit.lua."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session as its cookie names it; whether it is alive only the store can say."""
+    """A session named by its cookie; only the store knows whether it is alive."""
 
     user: str
     session_id: str
@@ -48,13 +48,13 @@ class Activity:
 
     @property
     def ordinary(self) -> bool:
-        """Whether the event says nothing about the account's security."""
+        """Whether the event does not concern the account's security."""
         return is_ordinary(self.event)
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSession:
-    """A session as its person sees it."""
+    """A live session, as its person sees it."""
 
     session_id: str
     created_at: datetime
@@ -65,9 +65,9 @@ class LiveSession:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A sign-in: the person, the cookies of its session and of the known device, where it is told of, and what the
-    activity had before of sign-ins and the sign-up, among its newest 50 events. Of sign-ins at the same moment each has
-    those that came before it."""
+    """A sign-in: the person, the cookies of the session and of the known device, the addresses of its notice, and the
+    earlier sign-ins and sign-up among the newest 50 events of the activity. Simultaneous sign-ins each have the ones
+    that came before."""
 
     user: str
     cookie: str
@@ -77,7 +77,7 @@ class SignedIn:
 
 
 class SecondStepNeeded(Exception):
-    """The password was right and is not enough: `text` stands for the sign-in, for 5 minutes, and is no session."""
+    """The password was right but a second step is needed. `text` names the sign-in for 5 minutes; it is no session."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class SecondStepNeeded(Exception):
 
 
 class Sessions:
-    """Sign-in, sign-out and what a signed-in person reads of the account. `idle` and `lifetime` are in ms."""
+    """Sign-in, sign-out and a signed-in person's view of the account. `idle` and `lifetime` are in ms."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Sessions:
         self.lifetime = lifetime
 
     def open(self, cookie: str) -> Session | None:
-        """The session a cookie names, or None for anything that is not one of ours. No I/O."""
+        """The session that a cookie names, or None for a forged or foreign cookie. No I/O."""
         token = self._sealer.open(TokenKind.SESSION, cookie)
         return Session(token.user, token.id) if token else None
 
@@ -117,18 +117,18 @@ class Sessions:
         return self._sealer.seal(Token(TokenKind.SESSION, session.user, "", session.session_id, 0))
 
     def signed_in(self, session: Session, reply: Reply, session_epoch: str, before: Device | None) -> SignedIn:
-        """The sign-in in the answer of a script that made its session; `before`: the browser was known already."""
+        """The sign-in from the answer of the script that made its session; `before`: the known device, if any."""
         device = self._devices.seal(before, session.user, session_epoch, reply.number("now"))
         before_it = tuple(map(activity_of, reply.rows("before")))
         return SignedIn(session.user, self.seal(session), device, warned_of(reply), before_it)
 
     def room(self, user: str) -> dict[str, str | int]:
-        """The arguments of the scripts that make a session: how many there may be, and where they are."""
+        """Arguments for scripts that make a session: the bound on sessions, and the prefix of their keys."""
         return {"session_prefix": keys.session_prefix(user), "most_sessions": self._bounds.sessions}
 
     async def start(self, credentials: Credentials, visitor: Visitor, device: Device | None = None) -> SignedIn:
-        """Starts a new session for verified credentials. Raises SignedOut when the password
-        or the person's status changed while it was being verified, SecondStepNeeded where it is not enough."""
+        """Starts a session for verified credentials. Raises SignedOut if the password or the person's status changed
+        during the verification, SecondStepNeeded if the person has a second step."""
         session_id = new_id()
         session = Session(credentials.user, session_id)
         reply = await self._scripts.run(
@@ -154,7 +154,7 @@ class Sessions:
         await self._scripts.run("end_session", session.keys(), session_id=session.session_id, **visitor.fields())
 
     async def live(self, session: Session) -> list[LiveSession]:
-        """The sessions of the person, newest first, this one among them. Raises SignedOut."""
+        """The person's sessions, newest first, including this one. Raises SignedOut."""
         reply = await self._scripts.run(
             "list_sessions",
             session.keys(),
@@ -165,7 +165,7 @@ class Sessions:
         return [live_session(row) for row in reply.rows("rows")]
 
     async def end_other(self, session: Session, session_id: str, visitor: Visitor) -> None:
-        """Ends another session of the same person, if there is such a one. Raises SignedOut."""
+        """Ends another session of the same person, if it exists. Raises SignedOut."""
         reply = await self._scripts.run(
             "end_other_session",
             {**session.keys(), "other": keys.session(session.user, session_id)},
@@ -186,21 +186,21 @@ class Sessions:
         refuse_signed_out(reply)
 
     async def profile(self, session: Session) -> Profile:
-        """Who is signed in. Raises SignedOut."""
+        """The profile of the signed-in person. Raises SignedOut."""
         reply = await self._scripts.run("read_session", session.keys(), idle=self.idle)
         refuse_signed_out(reply)
         return profile_of(session.user, reply)
 
     async def note(self, session: Session, event: str, visitor: Visitor) -> None:
-        """Notes in the audit trail what the person does. Raises SignedOut."""
+        """Notes an event of the person in the audit trail. Raises SignedOut."""
         reply = await self._scripts.run(
             "record_own_event", session.keys(), event=event, idle=self.idle, **visitor.fields()
         )
         refuse_signed_out(reply)
 
     async def mistyped(self, session: Session, visitor: Visitor) -> None:
-        """Notes in the activity that somebody typed a wrong password in this session: whoever stole its cookie may be
-        guessing. A line an hour for each session, so guesses push out nothing else. Raises SignedOut."""
+        """Notes in the activity that somebody typed a wrong password in this session: a thief with its cookie may be
+        guessing. A session notes one line an hour, so guesses push out nothing else. Raises SignedOut."""
         reply = await self._scripts.run(
             "note_mistyped",
             {**session.keys(), "window": keys.limit(session.user, MISTYPED.name, session.session_id)},
@@ -212,7 +212,7 @@ class Sessions:
         refuse_signed_out(reply)
 
     async def activity(self, session: Session) -> tuple[Profile, list[Activity]]:
-        """Who is signed in and the newest events of each trail, newest first. Raises SignedOut."""
+        """The signed-in person's profile, and the newest events of each trail, newest first. Raises SignedOut."""
         reply = await self._scripts.run("read_activity", session.keys(), idle=self.idle)
         refuse_signed_out(reply)
         return profile_of(session.user, reply), activities(reply, ACTIVITY_SHOWN)
@@ -220,10 +220,10 @@ class Sessions:
     async def change_password(
         self, session: Session, current: str, new: str, credentials: Credentials | None, visitor: Visitor
     ) -> str:
-        """Changes the password and returns the cookie of the session that takes this one's place; every other
-        session ends. `credentials` are those of the person's address. Raises Refused("access_denied") when the
-        current password is wrong, SignedOut, HasherBusy, and Unproved where the person has a second step and did not
-        confirm with it within 10 minutes."""
+        """Changes the password, ends every other session, and returns the cookie of the session that replaces this one.
+        `credentials` are those of the person's address. Raises Refused("access_denied") if the current password is
+        wrong, SignedOut, HasherBusy, and Unproved if the person has a second step and did not confirm with it within 10
+        minutes."""
         right = await self._hasher.verify(current, credentials.password if credentials else None, known=True)
         if not right or credentials is None or credentials.user != session.user:
             self.security.note("confirmation_refused", person=session.user, detail="password")
@@ -250,15 +250,14 @@ class Sessions:
 
 
 def activity_of(entry: bytes) -> Activity:
-    """An entry of a trail: the millisecond it was written, event, client, address, and the agent, which alone may hold
-    spaces."""
+    """Parses an entry of a trail: time in ms, event, client, address, agent. Only the agent may contain spaces."""
     at, *words = entry.decode("utf-8", "replace").split(" ", 4)
     return Activity(moments.at(int(at)), *words)
 
 
 def activities(reply: Reply, most: int) -> list[Activity]:
-    """The newest events in the answer of a script, newest first: at most so many security events, and so many ordinary
-    ones. What an earlier release wrote has both in one trail."""
+    """The newest events in a script's answer, newest first: at most `most` security events and `most` ordinary ones.
+    Earlier releases wrote both to one trail."""
     rows = [activity_of(row) for row in (*reply.rows("entries"), *reply.rows("ordinary"))]
     rows.sort(key=lambda entry: entry.at, reverse=True)
     ordinary = [entry for entry in rows if entry.ordinary][:most]
@@ -267,7 +266,7 @@ def activities(reply: Reply, most: int) -> list[Activity]:
 
 
 def live_session(row: list[bytes]) -> LiveSession:
-    """A session in the answer of a script."""
+    """Parses a session in a script's answer."""
     one, created, seen, address, agent = row
     return LiveSession(
         one.decode(),

@@ -11,7 +11,7 @@ from store.results import Visitor
 
 
 class SignIn:
-    """Sign-in by password, with the places that are kept for known browsers."""
+    """Sign-in by password, with places reserved for known devices."""
 
     def __init__(self, limits: RateLimits, people: People, sessions: Sessions, devices: Devices) -> None:
         self._limits = limits
@@ -22,8 +22,8 @@ class SignIn:
     async def with_password(
         self, email: str, password: str, address: str, cookie: str | None, visitor: Visitor
     ) -> SignedIn:
-        """A new session. The attempt counts for the address and the account, existing or not, or for the known device
-        of `cookie` alone. Raises SignedOut for a wrong password and for no account, SecondStepNeeded,
+        """Starts a session. The attempt counts for the address and the account, existing or not, or only for the known
+        device of `cookie`. Raises SignedOut for a wrong password or a missing account, SecondStepNeeded,
         Refused("rate_limited"), and HasherBusy, which costs no attempt."""
         device = self._devices.open(cookie)
         credentials = await self._devices.credentials(device, email) if device else None
@@ -41,8 +41,8 @@ class SignIn:
         return await self._sessions.start(found, visitor, device)
 
     async def forgot(self, email: str, address: str, cookie: str | None) -> None:
-        """Counts a mail for a forgotten password: for the address and the account, existing or not, or for the known
-        device of `cookie` alone. Raises Refused("rate_limited")."""
+        """Counts a mail for a forgotten password: for the address and the account, existing or not, or only for the
+        known device of `cookie`. Raises Refused("rate_limited")."""
         device = self._devices.open(cookie)
         if not (device and await self._devices.take_mail(device, email)):
             await self._limits.forgot(address, email)

@@ -1,4 +1,4 @@
-"""How a person signs in and where they are signed in, as exports name it: no secret, key or digest is in it."""
+"""A person's ways to sign in and live sessions, for exports: without secrets, keys or digests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from store.moments import timestamp
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """`app_since`: when the authenticator app was set up, None without one; `codes`: recovery codes that are left."""
+    """A person's factors and sessions. `app_since`: when the authenticator app was set up, None without one; `codes`:
+    how many recovery codes are left."""
 
     app_since: datetime | None
     codes: int
@@ -22,7 +23,7 @@ class Security:
 
 
 def security_record(security: Security) -> dict[str, Any]:
-    """With the field names of the interface."""
+    """The same as JSON fields, named as in the interface."""
     return {
         "authenticatorAppSince": timestamp(security.app_since) if security.app_since else None,
         "recoveryCodesLeft": security.codes,

@@ -27,8 +27,8 @@ _RECOVERY = re.compile(r"[a-z2-7]{16}")
 
 
 class TypedCode(NamedTuple):
-    """What a person typed as a code, as scripts take it: the time step of the secret whose code it is, or the digest of
-    a recovery code; both empty for anything else."""
+    """A typed code as an argument of scripts: the time step that a code of the secret belongs to, or the digest of a
+    recovery code; both empty for anything else."""
 
     step: str = ""
     digest: str = ""
@@ -51,7 +51,7 @@ def code_at(secret: bytes, step: int) -> str:
 
 
 def step_of(secret: bytes, code: str, now: int) -> int | None:
-    """The time step whose code this is: the present one or one beside it (RFC 6238 5.2). `now` is in epoch ms."""
+    """The time step of a code: the present step or an adjacent one (RFC 6238 5.2). `now` is in epoch ms."""
     present, found = now // STEP, None
     for step in (present - 1, present, present + 1):
         if hmac.compare_digest(code_at(secret, step), code):
@@ -60,7 +60,7 @@ def step_of(secret: bytes, code: str, now: int) -> int | None:
 
 
 def read_typed(text: str, secret: bytes | None, now: int) -> TypedCode:
-    """What a person typed, spaces and hyphens in any place: six digits of the app, or a recovery code."""
+    """Reads a typed code, with spaces and hyphens anywhere: six digits of the app, or a recovery code."""
     if len(text) > _MOST_TYPED:
         return TypedCode()
     plain = re.sub(r"[\s-]", "", text).lower()
@@ -77,12 +77,12 @@ def key_uri(secret: bytes, issuer: str, account: str) -> str:
 
 
 def in_base32(secret: bytes) -> str:
-    """The secret as authenticator apps take it when it is typed."""
+    """The secret in Base32, for typing into an authenticator app."""
     return base64.b32encode(secret).decode().rstrip("=")
 
 
 def new_recovery_codes() -> tuple[list[str], list[str]]:
-    """Recovery codes as they are shown, in groups of four, and their digests as they are stored."""
+    """New recovery codes in groups of four, for display, and their digests, for the store."""
     plain = [base64.b32encode(secrets.token_bytes(_RECOVERY_BYTES)).decode().lower() for _ in range(RECOVERY_CODES)]
     return [in_fours(code, "-") for code in plain], [_digest(code) for code in plain]
 
