@@ -4,8 +4,6 @@
 --- @reply ok
 --- @reserve
 --- @include "now"
-local leaving = KEYS[1]
-local user_id = ARGV[1]
 
 redis.call('ZADD', leaving, int(math.floor(now_ms() / 1000)), user_id)
 return {'ok'}

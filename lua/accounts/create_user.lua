@@ -14,9 +14,6 @@
 --- @reply ok
 --- @include "now"
 --- @include "audit"
-local user, users, audit = KEYS[1], KEYS[2], KEYS[3]
-local member, email, email_verified, name, password = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local event, address, agent = ARGV[6], ARGV[7], ARGV[8]
 
 if redis.call('EXISTS', user) == 1 then return {'exists'} end
 local now = now_ms()

@@ -21,7 +21,7 @@
 --- ARGV[1] member: the person, as the lists of the shard have them
 --- ARGV[2] prefix: what stands before a noun in the person's keys
 --- ARGV[3] shard: what stands before 'app:' in the keys of the shard
---- ARGV[4] steps: apps, sessions and kept replies freed by one call
+--- ARGV[4] steps (number): apps, sessions and kept replies freed by one call
 --- @reply more left
 --- @reply done left email held
 --- @derives prefix shard
@@ -33,11 +33,6 @@
 --- @include "touch"
 --- @include "due"
 --- @include "undo"
-local user, users, leaving, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local balance, holds, ledger, replies, apps = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local factors, passkeys, recovery, picture = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local due, outbox, activity, guesses, undos = KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19]
-local member, prefix, shard, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 redis.call('HDEL', user, 'status')
 if redis.call('EXISTS', user) == 1 then redis.call('RENAME', user, leaving) end

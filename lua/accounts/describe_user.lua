@@ -10,8 +10,6 @@
 --- @idempotent
 --- @include "audit"
 --- @include "connected"
-local user, audit, apps, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local grant_prefix = ARGV[1]
 
 local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture', 'status', 'created_at')
 if not row[5] then return {'not_found'} end

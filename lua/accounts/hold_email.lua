@@ -6,8 +6,6 @@
 --- @reply not_mine
 --- @idempotent
 --- @reserve
-local email = KEYS[1]
-local user_id, ends = ARGV[1], ARGV[2]
 
 if redis.call('GET', email) ~= user_id then return {'not_mine'} end
 redis.call('PEXPIREAT', email, ends)

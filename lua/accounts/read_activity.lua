@@ -3,14 +3,12 @@
 --- KEYS[2] session
 --- KEYS[3] audit
 --- KEYS[4] activity
---- ARGV[1] idle: ms
+--- ARGV[1] idle (number): ms
 --- @reply signed_out
 --- @reply ok email email_verified name picture entries ordinary
 --- @idempotent
 --- @include "audit"
 --- @include "session"
-local user, session, audit, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local idle = tonumber(ARGV[1])
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 local email, verified, name, picture = profile(user)

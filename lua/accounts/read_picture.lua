@@ -5,8 +5,6 @@
 --- @reply not_found
 --- @reply ok name image
 --- @idempotent
-local user, picture = KEYS[1], KEYS[2]
-local picture_id = ARGV[1]
 
 local row = redis.call('HMGET', user, 'status', 'name', 'picture')
 if row[1] ~= 'active' or (row[3] or '') ~= picture_id then return {'not_found'} end

@@ -7,8 +7,6 @@
 --- @reply ok
 --- @reserve
 --- @include "audit"
-local user, audit = KEYS[1], KEYS[2]
-local event, client = ARGV[1], ARGV[2]
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
 record(audit, event, client, '', '')

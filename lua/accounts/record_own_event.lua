@@ -3,7 +3,7 @@
 --- KEYS[2] session
 --- KEYS[3] audit
 --- ARGV[1] event
---- ARGV[2] idle: ms
+--- ARGV[2] idle (number): ms
 --- ARGV[3] address
 --- ARGV[4] agent
 --- @reply signed_out
@@ -11,8 +11,6 @@
 --- @reserve
 --- @include "session"
 --- @include "audit"
-local user, session, audit = KEYS[1], KEYS[2], KEYS[3]
-local event, idle, address, agent = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 record(audit, event, '', address, agent)

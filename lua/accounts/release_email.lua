@@ -4,8 +4,6 @@
 --- @reply ok
 --- @reply not_mine
 --- @idempotent
-local email = KEYS[1]
-local user_id = ARGV[1]
 
 if redis.call('GET', email) ~= user_id then return {'not_mine'} end
 redis.call('DEL', email)

@@ -4,9 +4,9 @@
 --- KEYS[3] activity
 --- KEYS[4] window: of renames
 --- ARGV[1] name
---- ARGV[2] idle: ms
---- ARGV[3] limit
---- ARGV[4] period: ms
+--- ARGV[2] idle (number): ms
+--- ARGV[3] limit (number)
+--- ARGV[4] period (number): ms
 --- ARGV[5] address
 --- ARGV[6] agent
 --- @reply signed_out
@@ -15,9 +15,6 @@
 --- @include "session"
 --- @include "audit"
 --- @include "window"
-local user, session, activity, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local name, idle, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local address, agent = ARGV[5], ARGV[6]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

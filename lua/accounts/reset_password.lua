@@ -12,12 +12,12 @@
 --- ARGV[2] password: the raw hash
 --- ARGV[3] prefix: what stands before a noun in the person's keys
 --- ARGV[4] fresh_epoch
---- ARGV[5] grace: ms
+--- ARGV[5] grace (number): ms
 --- ARGV[6] address
 --- ARGV[7] agent
 --- ARGV[8] member: the person, as the lists of the shard have them
---- ARGV[9] lifts: ms in which one reset lifts a pause
---- ARGV[10] left_at: wrong codes, at most, that count after it
+--- ARGV[9] lifts (number): ms in which one reset lifts a pause
+--- ARGV[10] left_at (number): wrong codes, at most, that count after it
 --- @reply over
 --- @reply ok claimed left
 --- @derives prefix
@@ -27,10 +27,6 @@
 --- @include "audit"
 --- @include "connected"
 --- @include "grant"
-local user, link, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery, due, outbox, guesses = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local link_id, password, prefix, fresh_epoch, grace = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local address, agent, member, lifts, left_at = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end

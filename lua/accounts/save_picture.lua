@@ -5,15 +5,13 @@
 --- KEYS[4] activity
 --- ARGV[1] picture_id: new with each picture, or '' for none
 --- ARGV[2] image: the encoded picture, or ''
---- ARGV[3] idle: ms
+--- ARGV[3] idle (number): ms
 --- ARGV[4] address
 --- ARGV[5] agent
 --- @reply signed_out
 --- @reply ok
 --- @include "session"
 --- @include "audit"
-local user, session, picture, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local picture_id, image, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 if picture_id == '' then

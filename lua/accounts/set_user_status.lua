@@ -7,8 +7,6 @@
 --- @durable
 --- @reserve
 --- @include "audit"
-local user, audit = KEYS[1], KEYS[2]
-local status = ARGV[1]
 
 local present = redis.call('HGET', user, 'status')
 if not present then return {'not_found'} end

@@ -6,8 +6,6 @@
 --- @idempotent
 --- @durable
 --- @reserve
-local users = KEYS[1]
-local people = ARGV[1]
 
 if redis.call('TYPE', users)['ok'] == 'zset' then
   local draft = users .. ':draft'

@@ -9,7 +9,6 @@
 --- @reserve
 --- @include "connected"
 --- @include "touch"
-local user, grants, leaving, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local row = redis.call('HMGET', user, 'session_epoch', 'email', 'email_verified', 'name', 'picture', 'password',
   'created_at')

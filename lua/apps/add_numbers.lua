@@ -7,14 +7,11 @@
 --- ARGV[3] spent: micro-dollars
 --- ARGV[4] connected
 --- ARGV[5] disconnected
---- ARGV[6] keep: days
+--- ARGV[6] keep (number): days
 --- @reply gone
 --- @reply ok
 --- @reserve
 --- @include "now"
-local app, days, people = KEYS[1], KEYS[2], KEYS[3]
-local calls, limited, spent, connected, disconnected = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local keep = tonumber(ARGV[6])
 
 -- Of the two that may lie there, a tombstone ends.
 if redis.call('PTTL', app) ~= -1 then return {'gone'} end

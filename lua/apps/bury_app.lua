@@ -9,8 +9,6 @@
 --- @reply ok
 --- @durable
 --- @reserve
-local app, days, people = KEYS[1], KEYS[2], KEYS[3]
-local expected, tombstone, ends = ARGV[1], ARGV[2], ARGV[3]
 
 if (redis.call('GET', app) or '') ~= expected then return {'conflict'} end
 redis.call('SET', app, tombstone)

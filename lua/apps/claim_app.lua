@@ -5,10 +5,10 @@
 --- KEYS[4] activity
 --- KEYS[5] window
 --- ARGV[1] client
---- ARGV[2] most: apps of one person
---- ARGV[3] limit
---- ARGV[4] period: ms
---- ARGV[5] idle: ms
+--- ARGV[2] most (number): apps of one person
+--- ARGV[3] limit (number)
+--- ARGV[4] period (number): ms
+--- ARGV[5] idle (number): ms
 --- ARGV[6] address
 --- ARGV[7] agent
 --- @reply signed_out
@@ -18,9 +18,6 @@
 --- @include "session"
 --- @include "window"
 --- @include "audit"
-local user, session, apps, activity, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local client, most, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local idle, address, agent = tonumber(ARGV[5]), ARGV[6], ARGV[7]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -3,7 +3,7 @@
 --- KEYS[2] due
 --- ARGV[1] client
 --- ARGV[2] people: what stands before a member of the list in the keys of that person
---- ARGV[3] steps: persons freed by one call
+--- ARGV[3] steps (number): persons freed by one call
 --- @reply more
 --- @reply done
 --- @derives people
@@ -14,8 +14,6 @@
 --- @include "step"
 --- @include "due"
 --- @include "audit"
-local app_users, due = KEYS[1], KEYS[2]
-local client, people, steps = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local freed = 0
 for _, member in ipairs(redis.call('SRANDMEMBER', app_users, steps)) do

@@ -7,8 +7,6 @@
 --- @reply ok
 --- @include "now"
 --- @include "audit"
-local user, apps, audit = KEYS[1], KEYS[2], KEYS[3]
-local client = ARGV[1]
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
 redis.call('ZADD', apps, int(now_ms()), client)

@@ -2,13 +2,11 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] apps
---- ARGV[1] idle: ms
+--- ARGV[1] idle (number): ms
 --- @reply signed_out
 --- @reply ok email email_verified name picture now rows
 --- @idempotent
 --- @include "session"
-local user, session, apps = KEYS[1], KEYS[2], KEYS[3]
-local idle = tonumber(ARGV[1])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

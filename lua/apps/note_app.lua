@@ -9,10 +9,10 @@
 --- KEYS[6] window
 --- ARGV[1] event
 --- ARGV[2] client
---- ARGV[3] idle: ms
---- ARGV[4] proof: ms that a confirmation is good for, or empty where none is demanded
---- ARGV[5] limit: changes per period, or empty for one that takes no place
---- ARGV[6] period: ms
+--- ARGV[3] idle (number): ms
+--- ARGV[4] proof (number): ms that a confirmation is good for, or empty where none is demanded
+--- ARGV[5] limit (number): changes per period, or empty for one that takes no place
+--- ARGV[6] period (number): ms
 --- ARGV[7] address
 --- ARGV[8] agent
 --- @reply signed_out
@@ -24,9 +24,6 @@
 --- @include "audit"
 --- @include "factors"
 --- @include "window"
-local user, session, audit, factors, passkeys, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local event, client, idle, proof = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local limit, period, address, agent = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -4,6 +4,5 @@
 --- @reply ok today people rows
 --- @idempotent
 --- @include "now"
-local days, people = KEYS[1], KEYS[2]
 
 return {'ok', int(math.floor(now_ms() / 86400000)), redis.call('GET', people) or '0', redis.call('HGETALL', days)}

@@ -8,8 +8,6 @@
 --- @idempotent
 --- @durable
 --- @reserve
-local app, days, people = KEYS[1], KEYS[2], KEYS[3]
-local expected = ARGV[1]
 
 if (redis.call('GET', app) or '') ~= expected then return {'conflict'} end
 redis.call('DEL', app, days, people)

@@ -7,8 +7,8 @@
 --- ARGV[3] cursor: of the list, 0 to begin with
 --- ARGV[4] steps: about how many people one call looks at
 --- ARGV[5] fresh_epoch
---- ARGV[6] grace: ms
---- ARGV[7] lasts: ms after which the list of the shard goes
+--- ARGV[6] grace (number): ms
+--- ARGV[7] lasts (number): ms after which the list of the shard goes
 --- ARGV[8] event: for the activity of each person
 --- @reply ok cursor
 --- @derives people
@@ -18,9 +18,6 @@
 --- @include "connected"
 --- @include "grant"
 --- @include "audit"
-local app_users, due, outbox = KEYS[1], KEYS[2], KEYS[3]
-local client, people, cursor, steps = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local fresh_epoch, grace, lasts, event = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 
 local now = now_ms()
 local found = redis.call('SSCAN', app_users, cursor, 'COUNT', steps)

@@ -8,8 +8,6 @@
 --- @reply ok
 --- @durable
 --- @reserve
-local app = KEYS[1]
-local expected, registration, channel, client = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 if (redis.call('GET', app) or '') ~= expected then return {'conflict'} end
 if registration == '' then redis.call('DEL', app) else redis.call('SET', app, registration, 'KEEPTTL') end

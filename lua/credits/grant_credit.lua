@@ -5,14 +5,14 @@
 --- KEYS[4] ledger
 --- KEYS[5] idem: the record of the idempotency key
 --- KEYS[6] activity
---- ARGV[1] amount: micro-dollars, negative to take
+--- ARGV[1] amount (number): micro-dollars, negative to take
 --- ARGV[2] reason
 --- ARGV[3] digest: of the request
 --- ARGV[4] first: '1' where nothing is to be done for somebody who ever had credits
---- ARGV[5] max_paid: micro-dollars that a balance may reach
---- ARGV[6] keep: ms that the record is kept
---- ARGV[7] retention: ms that an entry stands in the ledger
---- ARGV[8] most: entries of the ledger
+--- ARGV[5] max_paid (number): micro-dollars that a balance may reach
+--- ARGV[6] keep (number): ms that the record is kept
+--- ARGV[7] retention (number): ms that an entry stands in the ledger
+--- ARGV[8] most (number): entries of the ledger
 --- @reply not_found
 --- @reply mismatch
 --- @reply too_much
@@ -24,9 +24,6 @@
 --- @include "credits"
 --- @include "audit"
 --- @include "touch"
-local user, balance, holds, ledger, idem, activity = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local amount, reason, digest, first = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
-local max_paid, keep, retention, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
 local now = now_ms()

@@ -9,18 +9,18 @@
 --- KEYS[8] idem: the record of the idempotency key
 --- KEYS[9] reply: what was answered under it
 --- ARGV[1] needed: scopes of which one must be carried
---- ARGV[2] limit
---- ARGV[3] period: ms
+--- ARGV[2] limit (number)
+--- ARGV[3] period (number): ms
 --- ARGV[4] client
 --- ARGV[5] hold: its id
---- ARGV[6] input: tokens, at most
---- ARGV[7] least: output tokens without which the call makes no sense
---- ARGV[8] output: tokens that were asked for
---- ARGV[9] input_price: micro-dollars per million tokens
---- ARGV[10] output_price: the same
---- ARGV[11] hold_ttl: ms
+--- ARGV[6] input (number): tokens, at most
+--- ARGV[7] least (number): output tokens without which the call makes no sense
+--- ARGV[8] output (number): tokens that were asked for
+--- ARGV[9] input_price (number): micro-dollars per million tokens
+--- ARGV[10] output_price (number): the same
+--- ARGV[11] hold_ttl (number): ms
 --- ARGV[12] digest: of the request; '' without an idempotency key
---- ARGV[13] most: holds that a person may have at once
+--- ARGV[13] most (number): holds that a person may have at once
 --- ARGV[14] reads: the scope of who may know what is left, '' where the app has not registered it
 --- ARGV[15] counted: '1' where the window has counted this request
 --- @reply invalid_token
@@ -38,13 +38,6 @@
 --- @include "guard"
 --- @include "credits"
 --- @include "spending"
-local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local balance, holds, idem, reply = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local needed, limit, period, client, hold = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local input, least, output = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local input_price, output_price = tonumber(ARGV[9]), tonumber(ARGV[10])
-local hold_ttl, digest, most, reads = tonumber(ARGV[11]), ARGV[12], tonumber(ARGV[13]), ARGV[14]
-local counted = ARGV[15]
 
 local now = now_ms()
 local word, a, b, scope, granted = admit(user, grant, family, access, window, needed, limit, period, now, counted ~= '')

@@ -4,15 +4,13 @@
 --- KEYS[3] balance
 --- KEYS[4] holds
 --- KEYS[5] ledger
---- ARGV[1] idle: ms
+--- ARGV[1] idle (number): ms
 --- ARGV[2] before: the id of an entry, or ''
---- ARGV[3] most: entries
+--- ARGV[3] most (number): entries
 --- @reply signed_out
 --- @reply ok email email_verified name picture paid held opening opening_at standing entries
 --- @include "session"
 --- @include "account"
-local user, session, balance, holds, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local idle, before, most = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -2,15 +2,13 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] ledger
---- ARGV[1] idle: ms
---- ARGV[2] days: today and so many before it, in all
---- ARGV[3] most: entries that are looked at, the newest
+--- ARGV[1] idle (number): ms
+--- ARGV[2] days (number): today and so many before it, in all
+--- ARGV[3] most (number): entries that are looked at, the newest
 --- @reply signed_out
 --- @reply ok today whole rows
 --- @idempotent
 --- @include "session"
-local user, session, ledger = KEYS[1], KEYS[2], KEYS[3]
-local idle, days, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -9,8 +9,6 @@
 --- @reserve
 --- @include "credits"
 --- @include "touch"
-local holds, idem = KEYS[1], KEYS[2]
-local hold = ARGV[1]
 
 local row = redis.call('HGET', holds, hold)
 if not row or not read_hold(row) then

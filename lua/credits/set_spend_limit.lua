@@ -9,13 +9,13 @@
 --- KEYS[8] passkeys
 --- ARGV[1] client
 --- ARGV[2] spend_limit: micro-dollars a month, or 'none'
---- ARGV[3] idle: ms
+--- ARGV[3] idle (number): ms
 --- ARGV[4] address
 --- ARGV[5] agent
---- ARGV[6] mails_most
---- ARGV[7] mails_period: ms
---- ARGV[8] raise_kept: ms for which it is known what the limit was before
---- ARGV[9] proof: ms
+--- ARGV[6] mails_most (number)
+--- ARGV[7] mails_period (number): ms
+--- ARGV[8] raise_kept (number): ms for which it is known what the limit was before
+--- ARGV[9] proof (number): ms
 --- @reply signed_out
 --- @reply unproved
 --- @reply not_found
@@ -27,10 +27,6 @@
 --- @include "spending"
 --- @include "allowance"
 --- @include "audit"
-local user, session, grant, audit, mails, undos = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local factors, passkeys, proof = KEYS[7], KEYS[8], tonumber(ARGV[9])
-local client, spend_limit, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local mails_most, mails_period, raise_kept = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -10,19 +10,19 @@
 --- ARGV[1] client
 --- ARGV[2] hold: its id
 --- ARGV[3] model
---- ARGV[4] input: tokens
---- ARGV[5] output: tokens; with 0 of both nothing is charged and no entry is made
---- ARGV[6] input_price: micro-dollars per million tokens
---- ARGV[7] output_price: the same
+--- ARGV[4] input (number): tokens
+--- ARGV[5] output (number): tokens; with 0 of both nothing is charged and no entry is made
+--- ARGV[6] input_price (number): micro-dollars per million tokens
+--- ARGV[7] output_price (number): the same
 --- ARGV[8] price_version
 --- ARGV[9] keyed: '1' with an idempotency key
 --- ARGV[10] sealed: the reply, '' for one that is not kept
 --- ARGV[11] name: of the reply among those that are kept
 --- ARGV[12] reply_prefix: what stands before that name in its key
---- ARGV[13] keep: ms that the record is kept
---- ARGV[14] max_reply_bytes: of all replies that are kept for the person
---- ARGV[15] retention: ms that an entry stands in the ledger
---- ARGV[16] most: entries of the ledger
+--- ARGV[13] keep (number): ms that the record is kept
+--- ARGV[14] max_reply_bytes (number): of all replies that are kept for the person
+--- ARGV[15] retention (number): ms that an entry stands in the ledger
+--- ARGV[16] most (number): entries of the ledger
 --- @reply ended
 --- @reply ok charged left
 --- @derives reply_prefix
@@ -33,14 +33,6 @@
 --- @include "spending"
 --- @include "replies"
 --- @include "touch"
-local user, grant, balance, holds, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local idem, reply, replies = KEYS[6], KEYS[7], KEYS[8]
-local client, hold, model = ARGV[1], ARGV[2], ARGV[3]
-local input, output, input_price, output_price =
-  tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local price_version, keyed, sealed, name, reply_prefix = ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
-local keep, max_reply_bytes = tonumber(ARGV[13]), tonumber(ARGV[14])
-local retention, most = tonumber(ARGV[15]), tonumber(ARGV[16])
 
 local now = now_ms()
 local row = redis.call('HGET', holds, hold)

@@ -4,13 +4,11 @@
 --- KEYS[3] holds
 --- KEYS[4] ledger
 --- ARGV[1] before: the id of an entry, or ''
---- ARGV[2] most: entries
+--- ARGV[2] most (number): entries
 --- @reply not_found
 --- @reply ok paid held opening opening_at standing entries
 --- @idempotent
 --- @include "account"
-local user, balance, holds, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local before, most = ARGV[1], tonumber(ARGV[2])
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
 local paid, held, opening, opening_at, standing, entries =

@@ -1,17 +1,14 @@
 --- Add what people keep in the apps of an owner to the sum in the owner's row, or put a count in its place.
 --- KEYS[1] user: the owner
---- ARGV[1] documents: more, or fewer
---- ARGV[2] bytes: the same
---- ARGV[3] again: ms after which the sum is to be counted again
+--- ARGV[1] documents (number): more, or fewer
+--- ARGV[2] bytes (number): the same
+--- ARGV[3] again (number): ms after which the sum is to be counted again
 --- ARGV[4] counted: '1' where these are a count of everything, or empty
 --- ARGV[5] since: the sum in the row when that count began, or empty
 --- @reply gone
 --- @reply ok documents bytes due
 --- @reserve
 --- @include "now"
-local user = KEYS[1]
-local documents, bytes, again, counted = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local since = ARGV[5]
 
 if redis.call('HEXISTS', user, 'status') == 0 then return {'gone'} end
 local now = now_ms()

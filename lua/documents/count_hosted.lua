@@ -8,8 +8,6 @@
 --- @derives people
 --- @idempotent
 --- @include "now"
-local app_users = KEYS[1]
-local client, people, cursor, steps = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local documents, bytes = 0, 0
 local page = redis.call('SSCAN', app_users, cursor, 'COUNT', steps)

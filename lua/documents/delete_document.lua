@@ -9,8 +9,8 @@
 --- KEYS[8] index
 --- KEYS[9] usage
 --- ARGV[1] needed: scopes of which one must be carried
---- ARGV[2] limit
---- ARGV[3] period: ms
+--- ARGV[2] limit (number)
+--- ARGV[3] period (number): ms
 --- ARGV[4] name: collection/id
 --- ARGV[5] collection
 --- ARGV[6] if_match: '', '*' or ETag numbers
@@ -24,10 +24,6 @@
 --- @include "guard"
 --- @include "documents"
 --- @include "stored"
-local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local docs, meta, index, usage = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local name, collection, if_match = ARGV[4], ARGV[5], ARGV[6]
 
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end

@@ -11,15 +11,12 @@
 --- ARGV[2] client
 --- ARGV[3] after: the last name of the page before, or empty
 --- ARGV[4] past: the first name beyond
---- ARGV[5] most: names of a page
+--- ARGV[5] most (number): names of a page
 --- @reply wrong_type
 --- @reply ok now lefts given person counts fields more rows
 --- @idempotent
 --- @include "connected"
 --- @include "documents"
-local user, leaving, grant, app_users = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local member, client, after, past, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 
 for _, key in ipairs({user, grant, docs, meta, usage}) do
   local kind = redis.call('TYPE', key).ok

@@ -8,13 +8,13 @@
 --- KEYS[7] meta
 --- KEYS[8] index
 --- ARGV[1] needed: scopes of which one must be carried
---- ARGV[2] limit
---- ARGV[3] period: ms
+--- ARGV[2] limit (number)
+--- ARGV[3] period (number): ms
 --- ARGV[4] first: the least name that counts
 --- ARGV[5] after: the last name of the page before, or empty
 --- ARGV[6] past: the first name beyond
---- ARGV[7] most: rows of a page
---- ARGV[8] max_bytes: a page with documents ends with the one that takes it past this; 0 lists without them
+--- ARGV[7] most (number): rows of a page
+--- ARGV[8] max_bytes (number): a page with documents ends with the one that takes it past this; 0 lists without them
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -22,10 +22,6 @@
 --- @reserve
 --- @include "guard"
 --- @include "documents"
-local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local docs, meta, index = KEYS[6], KEYS[7], KEYS[8]
-local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local first, after, past, most, max_bytes = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end

@@ -6,19 +6,17 @@
 --- KEYS[5] meta
 --- KEYS[6] index
 --- KEYS[7] usage
---- ARGV[1] idle: ms
+--- ARGV[1] idle (number): ms
 --- ARGV[2] first: the least name that counts
 --- ARGV[3] after: the last name of the page before, or empty
 --- ARGV[4] past: the first name beyond
---- ARGV[5] most: rows of a page
+--- ARGV[5] most (number): rows of a page
 --- @reply signed_out
 --- @reply not_found
 --- @reply ok email email_verified name picture data_until fields more rows
 --- @idempotent
 --- @include "session"
 --- @include "documents"
-local user, session, grant, docs, meta, index, usage = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local idle, first, after, past, most = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -1,17 +1,14 @@
 --- Read those of a page of documents that are not sealed under the front key.
 --- KEYS[1] docs
 --- KEYS[2] index
---- ARGV[1] front: id of the front key, which is the first byte of what it sealed
+--- ARGV[1] front (number): id of the front key, which is the first byte of what it sealed
 --- ARGV[2] after: the last name of the page before, or empty
 --- ARGV[3] past: the first name beyond
---- ARGV[4] most: documents looked at
---- ARGV[5] max_bytes: the page ends with the document that takes it past this
+--- ARGV[4] most (number): documents looked at
+--- ARGV[5] max_bytes (number): the page ends with the document that takes it past this
 --- @reply ok more last seen rows
 --- @idempotent
 --- @include "documents"
-local docs, index = KEYS[1], KEYS[2]
-local front, after, past = tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local most, max_bytes = tonumber(ARGV[4]), tonumber(ARGV[5])
 
 local names = page_of(index, '', after, past, most)
 local rows, seen, bytes = {}, 0, 0

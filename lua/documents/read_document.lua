@@ -7,8 +7,8 @@
 --- KEYS[6] docs
 --- KEYS[7] meta
 --- ARGV[1] needed: scopes of which one must be carried
---- ARGV[2] limit
---- ARGV[3] period: ms
+--- ARGV[2] limit (number)
+--- ARGV[3] period (number): ms
 --- ARGV[4] name: collection/id
 --- @reply invalid_token
 --- @reply insufficient_scope
@@ -18,9 +18,6 @@
 --- @reserve
 --- @include "guard"
 --- @include "documents"
-local user, grant, family, access, window, docs, meta =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local needed, limit, period, name = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end

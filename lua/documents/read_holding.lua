@@ -4,7 +4,7 @@
 --- KEYS[3] grant
 --- KEYS[4] docs
 --- KEYS[5] meta
---- ARGV[1] idle: ms
+--- ARGV[1] idle (number): ms
 --- ARGV[2] document: collection/id
 --- @reply signed_out
 --- @reply not_found
@@ -12,8 +12,6 @@
 --- @idempotent
 --- @include "session"
 --- @include "documents"
-local user, session, grant, docs, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local idle, document = tonumber(ARGV[1]), ARGV[2]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 local found = redis.call('EXISTS', grant) == 1 and read_meta(meta, document)

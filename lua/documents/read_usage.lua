@@ -6,16 +6,14 @@
 --- KEYS[5] window
 --- KEYS[6] usage
 --- ARGV[1] needed: scopes of which one must be carried
---- ARGV[2] limit
---- ARGV[3] period: ms
+--- ARGV[2] limit (number)
+--- ARGV[3] period (number): ms
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset fields
 --- @reserve
 --- @include "guard"
-local user, grant, family, access, window, usage = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end

@@ -9,8 +9,6 @@
 --- @idempotent
 --- @durable
 --- @reserve
-local docs = KEYS[1]
-local document, expected, sealed = ARGV[1], ARGV[2], ARGV[3]
 
 if redis.call('HGET', docs, document) ~= expected then return {'changed'} end
 redis.call('HSET', docs, document, sealed)

@@ -9,20 +9,20 @@
 --- KEYS[8] index
 --- KEYS[9] usage
 --- ARGV[1] needed: scopes of which one must be carried
---- ARGV[2] limit
---- ARGV[3] period: ms
+--- ARGV[2] limit (number)
+--- ARGV[3] period (number): ms
 --- ARGV[4] name: collection/id
 --- ARGV[5] collection
 --- ARGV[6] sealed: the encrypted document
---- ARGV[7] size: bytes of the document as it was sent
+--- ARGV[7] size (number): bytes of the document as it was sent
 --- ARGV[8] if_match: '', '*' or ETag numbers
 --- ARGV[9] if_none: '' or '*'
---- ARGV[10] max_documents
---- ARGV[11] max_collections
---- ARGV[12] max_bytes
+--- ARGV[10] max_documents (number)
+--- ARGV[11] max_collections (number)
+--- ARGV[12] max_bytes (number)
 --- ARGV[13] usages: what stands before a client id in the keys of usage
---- ARGV[14] person_documents: of all apps, at most
---- ARGV[15] person_bytes: the same
+--- ARGV[14] person_documents (number): of all apps, at most
+--- ARGV[15] person_bytes (number): the same
 --- ARGV[16] full: 'store' or 'owner', where all apps, or those of this app's owner, keep as much as they may; else ''
 --- ARGV[17] counted: '1' where the window has counted this request
 --- @reply invalid_token
@@ -36,14 +36,6 @@
 --- @include "guard"
 --- @include "documents"
 --- @include "stored"
-local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local docs, meta, index, usage = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local needed, limit, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local name, collection, sealed, size = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
-local if_match, if_none = ARGV[8], ARGV[9]
-local max_documents, max_collections, max_bytes = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
-local usages, person_documents, person_bytes = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15])
-local full, counted = ARGV[16], ARGV[17]
 
 local now = now_ms()
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now, counted ~= '')

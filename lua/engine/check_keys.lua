@@ -1,7 +1,7 @@
 --- Hold a server's secret keys and the layout it writes against the store's, and note which key it seals with.
 --- A store that is empty takes the server's layout; one from before there were numbers is of layout 1.
 --- KEYS[1] keyring
---- ARGV[1] checks: JSON object, key id to check value
+--- ARGV[1] checks (json): an object, key id to check value
 --- ARGV[2] front: id of the key this server seals with
 --- ARGV[3] layout
 --- @reply newer layout
@@ -10,8 +10,6 @@
 --- @reply ok layout
 --- @reserve
 --- @include "now"
-local keyring = KEYS[1]
-local checks, front, layout = cjson.decode(ARGV[1]), ARGV[2], ARGV[3]
 
 local present = redis.call('HGET', keyring, 'layout')
 if present and tonumber(present) > tonumber(layout) then return {'newer', present} end

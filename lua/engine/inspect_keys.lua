@@ -1,13 +1,11 @@
 --- Look at several things of one slot at one moment, for a check of the store; nothing is changed.
 --- KEYS[1] anchor: the key that is being judged
 --- ARGV[1] tag: what every key of the slot begins with
---- ARGV[2] reads: JSON, a list of [command, what stands behind the tag in the key, argument ...]
+--- ARGV[2] reads (json): a list of [command, what stands behind the tag in the key, argument ...]
 --- @reply ok now kind left seen
 --- @derives tag
 --- @idempotent
 --- @include "now"
-local anchor = KEYS[1]
-local tag, reads = ARGV[1], cjson.decode(ARGV[2])
 
 -- Whatever a check is made of, it writes nothing and looks at no more than it says.
 local READS = {}

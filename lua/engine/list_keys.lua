@@ -2,7 +2,6 @@
 --- KEYS[1] keyring
 --- @reply ok ids
 --- @idempotent
-local keyring = KEYS[1]
 
 local ids = {}
 for _, field in ipairs(redis.call('HKEYS', keyring)) do

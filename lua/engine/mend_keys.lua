@@ -1,17 +1,15 @@
 --- Put right what a check of the store found, if all is still as it was found. A second time it changes nothing.
 --- KEYS[1] anchor: the key that was judged
 --- ARGV[1] tag: what every key of the slot begins with
---- ARGV[2] expected: JSON, a list of [answer, command, what stands behind the tag in the key, argument ...]; the answer
+--- ARGV[2] expected (json): a list of [answer, command, what follows the tag in the key, argument ...]; the answer
 ---   is text, '' for none
---- ARGV[3] writes: JSON, a list of [command, what stands behind the tag in the key, argument ...]
+--- ARGV[3] writes (json): a list of [command, what stands behind the tag in the key, argument ...]
 --- @reply changed
 --- @reply ok kind
 --- @derives tag
 --- @idempotent
 --- @reserve
 --- @include "now"
-local anchor = KEYS[1]
-local tag, expected, writes = ARGV[1], cjson.decode(ARGV[2]), cjson.decode(ARGV[3])
 
 local function in_words(answer)
   if type(answer) == 'table' then return answer.ok or '' end

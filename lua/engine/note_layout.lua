@@ -5,8 +5,6 @@
 --- @idempotent
 --- @durable
 --- @reserve
-local keyring = KEYS[1]
-local layout = ARGV[1]
 
 if tonumber(redis.call('HGET', keyring, 'layout') or '0') <= tonumber(layout) then
   redis.call('HSET', keyring, 'layout', layout)

@@ -5,8 +5,6 @@
 --- @idempotent
 --- @reserve
 --- @include "now"
-local keyring = KEYS[1]
-local id = ARGV[1]
 
 local now = now_ms()
 redis.call('HSET', keyring, 'sealed_at:' .. id, int(now))

@@ -5,8 +5,6 @@
 --- @reply ok
 --- @idempotent
 --- @reserve
-local keyring = KEYS[1]
-local front, since = ARGV[1], ARGV[2]
 
 redis.call('HSET', keyring, 'documents_front', front, 'documents_since', since)
 return {'ok'}

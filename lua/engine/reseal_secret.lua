@@ -7,8 +7,6 @@
 --- @idempotent
 --- @durable
 --- @reserve
-local factors = KEYS[1]
-local expected, sealed = ARGV[1], ARGV[2]
 
 if redis.call('HGET', factors, 'secret') ~= expected then return {'changed'} end
 redis.call('HSET', factors, 'secret', sealed)

@@ -2,13 +2,11 @@
 --- Tokens end by themselves; documents are free of a key once a later re-encryption under another went all the way.
 --- KEYS[1] keyring
 --- ARGV[1] id
---- ARGV[2] longest: ms that anything sealed can live
+--- ARGV[2] longest (number): ms that anything sealed can live
 --- @reply in_use until
 --- @reply documents
 --- @reply ok
 --- @include "now"
-local keyring = KEYS[1]
-local id, longest = ARGV[1], tonumber(ARGV[2])
 
 local sealed_at = redis.call('HGET', keyring, 'sealed_at:' .. id)
 if sealed_at and tonumber(sealed_at) + longest > now_ms() then return {'in_use', tonumber(sealed_at) + longest} end

@@ -10,13 +10,13 @@
 --- ARGV[3] challenge: the S256 code challenge, or empty
 --- ARGV[4] state
 --- ARGV[5] always_ask: '1' when remembered consent does not count
---- ARGV[6] request_ttl: ms
---- ARGV[7] code_ttl: ms
---- ARGV[8] idle: ms
+--- ARGV[6] request_ttl (number): ms
+--- ARGV[7] code_ttl (number): ms
+--- ARGV[8] idle (number): ms
 --- ARGV[9] terms: of the registration as it is now
 --- ARGV[10] place: the field of the grant that remembers consent to this redirect URI
---- ARGV[11] limit
---- ARGV[12] period: ms
+--- ARGV[11] limit (number)
+--- ARGV[12] period (number): ms
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply remembered
@@ -25,10 +25,6 @@
 --- @include "scope"
 --- @include "remembered"
 --- @include "window"
-local user, session, grant, request, code, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local scope, redirect_uri, challenge, state = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local always_ask, request_ttl, code_ttl, idle = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local terms, place, limit, period = ARGV[9], ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -3,14 +3,12 @@
 --- KEYS[2] session
 --- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
 --- ARGV[2] usage_prefix: what stands before it in the key of what the app keeps
---- ARGV[3] idle: ms
+--- ARGV[3] idle (number): ms
 --- @reply signed_out
 --- @reply ok email email_verified name picture apps documents
 --- @derives grant_prefix usage_prefix
 --- @include "connected"
 --- @include "session"
-local user, session = KEYS[1], KEYS[2]
-local grant_prefix, usage_prefix, idle = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 local apps, documents = 0, 0

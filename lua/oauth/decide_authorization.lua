@@ -20,21 +20,21 @@
 --- ARGV[3] decision: allow or deny
 --- ARGV[4] scopes: the scopes ticked, or '*' for all that were asked for
 --- ARGV[5] fresh_epoch
---- ARGV[6] code_ttl: ms
---- ARGV[7] idle: ms
---- ARGV[8] limit
---- ARGV[9] period: ms
+--- ARGV[6] code_ttl (number): ms
+--- ARGV[7] idle (number): ms
+--- ARGV[8] limit (number)
+--- ARGV[9] period (number): ms
 --- ARGV[10] address
 --- ARGV[11] agent
 --- ARGV[12] terms: of the registration as it is now
 --- ARGV[13] spend_limit: micro-dollars a month, 'none', or '' to leave it as it is
---- ARGV[14] mails_most
---- ARGV[15] mails_period: ms
+--- ARGV[14] mails_most (number)
+--- ARGV[15] mails_period (number): ms
 --- ARGV[16] prefix: what stands before a noun in the person's keys
 --- ARGV[17] shard: what stands before 'app:' in the keys of the shard
---- ARGV[18] most: apps of one person
---- ARGV[19] access_ttl: ms
---- ARGV[20] raise_kept: ms for which it is known what the spending limit was before
+--- ARGV[18] most (number): apps of one person
+--- ARGV[19] access_ttl (number): ms
+--- ARGV[20] raise_kept (number): ms for which it is known what the spending limit was before
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
@@ -53,16 +53,6 @@
 --- @include "spending"
 --- @include "allowance"
 --- @include "audit"
-local user, session, request, grant = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local code, app_users, audit, window = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local docs, meta, index, usage = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local due, outbox, mails, undos = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
-local member, client, decision, scopes, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local code_ttl, idle, limit, period = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local address, agent, terms, spend_limit = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
-local mails_most, mails_period = tonumber(ARGV[14]), tonumber(ARGV[15])
-local prefix, shard, most, access_ttl = ARGV[16], ARGV[17], tonumber(ARGV[18]), tonumber(ARGV[19])
-local raise_kept = tonumber(ARGV[20])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -11,16 +11,16 @@
 --- ARGV[2] redirect_uri: as the app sends it now
 --- ARGV[3] challenge: base64url(SHA-256(code_verifier)), or empty when no verifier was sent
 --- ARGV[4] registered: the app's registered scopes
---- ARGV[5] access_ttl: ms
---- ARGV[6] refresh_ttl: ms
---- ARGV[7] limit
---- ARGV[8] period: ms
+--- ARGV[5] access_ttl (number): ms
+--- ARGV[6] refresh_ttl (number): ms
+--- ARGV[7] limit (number)
+--- ARGV[8] period (number): ms
 --- ARGV[9] terms: of the registration as it is now
 --- ARGV[10] member: the person, as the lists of the shard have them
---- ARGV[11] lifetime: ms after which the family ends, rotated or not; 0: never
+--- ARGV[11] lifetime (number): ms after which the family ends, rotated or not; 0: never
 --- ARGV[12] prefix: what stands before a noun in the person's keys
 --- ARGV[13] family_id
---- ARGV[14] most: families of one person and app
+--- ARGV[14] most (number): families of one person and app
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -38,12 +38,6 @@
 --- @include "touch"
 --- @include "announce"
 --- @include "reserve"
-local user, grant, code, family, access, window, audit, outbox =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local client, redirect_uri, challenge, registered = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local access_ttl, refresh_ttl = tonumber(ARGV[5]), tonumber(ARGV[6])
-local limit, period, terms, member = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
-local lifetime, prefix, family_id, most = tonumber(ARGV[11]), ARGV[12], ARGV[13], tonumber(ARGV[14])
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end

@@ -5,11 +5,11 @@
 --- KEYS[4] access
 --- KEYS[5] window
 --- ARGV[1] needed: scopes of which one must be carried
---- ARGV[2] limit
---- ARGV[3] period: ms
+--- ARGV[2] limit (number)
+--- ARGV[3] period (number): ms
 --- ARGV[4] client: the caller, which is left out
 --- ARGV[5] grant_prefix: what stands before the client id in the key of a grant
---- ARGV[6] most: rows of the answer
+--- ARGV[6] most (number): rows of the answer
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -18,9 +18,6 @@
 --- @reserve
 --- @include "connected"
 --- @include "guard"
-local user, grant, family, access, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local needed, limit, period, client, grant_prefix = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local most = tonumber(ARGV[6])
 
 local word, a, b = admit(user, grant, family, access, window, needed, limit, period, now_ms())
 if word ~= 'ok' then return {word, a, b} end

@@ -6,11 +6,11 @@
 --- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
 --- ARGV[2] usage_prefix: what stands before it in the key of what the app keeps
 --- ARGV[3] docs_prefix: what stands before it in the key of the documents
---- ARGV[4] idle: ms
+--- ARGV[4] idle (number): ms
 --- ARGV[5] shard: what stands before 'app:' in the keys of the shard
 --- ARGV[6] member: the person, as the lists of the shard have them
---- ARGV[7] page: its number, from 1; one past the end means the last
---- ARGV[8] size: rows of a page
+--- ARGV[7] page (number): its number, from 1; one past the end means the last
+--- ARGV[8] size (number): rows of a page
 --- @reply signed_out
 --- @reply ok email email_verified name picture rows page pages
 --- @derives grant_prefix usage_prefix docs_prefix shard
@@ -19,10 +19,6 @@
 --- @include "due"
 --- @include "session"
 --- @include "spending"
-local user, session, due, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local grant_prefix, usage_prefix, docs_prefix = ARGV[1], ARGV[2], ARGV[3]
-local idle, shard, member = tonumber(ARGV[4]), ARGV[5], ARGV[6]
-local page, size = tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

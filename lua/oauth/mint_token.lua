@@ -15,14 +15,14 @@
 --- ARGV[2] client
 --- ARGV[3] scope
 --- ARGV[4] fresh_epoch
---- ARGV[5] access_ttl: ms
---- ARGV[6] refresh_ttl: ms
---- ARGV[7] lifetime: ms after which the family ends, rotated or not; 0: never
+--- ARGV[5] access_ttl (number): ms
+--- ARGV[6] refresh_ttl (number): ms
+--- ARGV[7] lifetime (number): ms after which the family ends, rotated or not; 0: never
 --- ARGV[8] prefix: what stands before a noun in the person's keys
 --- ARGV[9] shard: what stands before 'app:' in the keys of the shard
---- ARGV[10] most_apps: of one person
+--- ARGV[10] most_apps (number): of one person
 --- ARGV[11] family_id
---- ARGV[12] most_families: of one person and app
+--- ARGV[12] most_families (number): of one person and app
 --- @reply not_found
 --- @reply full
 --- @reply ok connected
@@ -33,13 +33,6 @@
 --- @include "places"
 --- @include "families"
 --- @include "audit"
-local user, grant, family, access, app_users, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local docs, meta, index, usage = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local due, outbox = KEYS[11], KEYS[12]
-local member, client, scope, fresh_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local access_ttl, refresh_ttl, lifetime = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local prefix, shard, most_apps = ARGV[8], ARGV[9], tonumber(ARGV[10])
-local family_id, most_families = ARGV[11], tonumber(ARGV[12])
 
 if redis.call('HGET', user, 'status') ~= 'active' then return {'not_found'} end
 local now = now_ms()

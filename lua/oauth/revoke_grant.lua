@@ -11,8 +11,8 @@
 --- KEYS[10] outbox
 --- ARGV[1] client
 --- ARGV[2] fresh_epoch
---- ARGV[3] grace: ms
---- ARGV[4] idle: ms
+--- ARGV[3] grace (number): ms
+--- ARGV[4] idle (number): ms
 --- ARGV[5] address
 --- ARGV[6] agent
 --- ARGV[7] member: the person, as the lists of the shard have them
@@ -25,11 +25,6 @@
 --- @include "grant"
 --- @include "audit"
 --- @include "touch"
-local user, session, grant, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local docs, meta, index, usage = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local due, outbox = KEYS[9], KEYS[10]
-local client, fresh_epoch, grace, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local address, agent, member = ARGV[5], ARGV[6], ARGV[7]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

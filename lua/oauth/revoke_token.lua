@@ -9,10 +9,10 @@
 --- KEYS[8] user
 --- ARGV[1] kind: access or refresh
 --- ARGV[2] client
---- ARGV[3] limit
---- ARGV[4] period: ms
+--- ARGV[3] limit (number)
+--- ARGV[4] period (number): ms
 --- ARGV[5] member: the person, as the lists of the shard have them
---- ARGV[6] generation: of the token presented
+--- ARGV[6] generation (number): of the token presented
 --- ARGV[7] authenticated: '1' where the app authenticated, as far as an app of its kind can; empty: whoever holds it
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset
@@ -21,10 +21,6 @@
 --- @include "window"
 --- @include "audit"
 --- @include "announce"
-local presented, grant, family, access, window, audit, outbox, user =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local kind, client, limit, period = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local member, generation, authenticated = ARGV[5], tonumber(ARGV[6]), ARGV[7]
 
 local now = now_ms()
 -- The figures come from the presented string alone, so that they tell nothing of what became of it.

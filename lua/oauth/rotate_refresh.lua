@@ -7,17 +7,17 @@
 --- KEYS[6] audit
 --- KEYS[7] outbox
 --- ARGV[1] client
---- ARGV[2] generation: of the token presented
+--- ARGV[2] generation (number): of the token presented
 --- ARGV[3] wanted: scopes asked for, or empty for all of the family
 --- ARGV[4] registered: the app's registered scopes
 --- ARGV[5] fresh_epoch
---- ARGV[6] retry_ms: how long the latest rotation is answered again (0: never)
---- ARGV[7] access_ttl: ms
---- ARGV[8] refresh_ttl: ms
---- ARGV[9] limit
---- ARGV[10] period: ms
+--- ARGV[6] retry_ms (number): how long the latest rotation is answered again (0: never)
+--- ARGV[7] access_ttl (number): ms
+--- ARGV[8] refresh_ttl (number): ms
+--- ARGV[9] limit (number)
+--- ARGV[10] period (number): ms
 --- ARGV[11] member: the person, as the lists of the shard have them
---- ARGV[12] lifetime: ms after which the family ends, rotated or not; 0: never
+--- ARGV[12] lifetime (number): ms after which the family ends, rotated or not; 0: never
 --- @reply dead
 --- @reply replayed
 --- @reply rate_limited reset retry
@@ -33,13 +33,6 @@
 --- @include "touch"
 --- @include "announce"
 --- @include "reserve"
-local user, grant, family, access, window, audit, outbox =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local client, generation, wanted, registered, fresh_epoch =
-  ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-local retry_ms, access_ttl, refresh_ttl = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local limit, period, member = tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]
-local lifetime = tonumber(ARGV[12])
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end

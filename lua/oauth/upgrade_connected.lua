@@ -4,7 +4,6 @@
 --- @idempotent
 --- @durable
 --- @reserve
-local app_users = KEYS[1]
 
 for _, user_id in ipairs(redis.call('SMEMBERS', app_users)) do
   -- Layout 1 has the whole user id, layout 2 leaves out the three digits of the shard.

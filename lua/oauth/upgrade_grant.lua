@@ -10,8 +10,6 @@
 --- @reserve
 --- @include "due"
 --- @include "touch"
-local grant, docs, due = KEYS[1], KEYS[2], KEYS[3]
-local client, member = ARGV[1], ARGV[2]
 
 local left = redis.call('PTTL', docs)
 if left > 0 and redis.call('HEXISTS', grant, 'revoked_at') == 1 then

@@ -7,8 +7,6 @@
 --- @durable
 --- @reserve
 --- @include "touch"
-local before, after = KEYS[1], KEYS[2]
-local noun = ARGV[1]
 
 -- It may have expired since it was found.
 if redis.call('EXISTS', before) == 1 then

@@ -2,13 +2,11 @@
 --- KEYS[1] due
 --- KEYS[2] outbox
 --- ARGV[1] people: what stands before a member of the list in the keys of that person
---- ARGV[2] steps: pairs looked at by one call
+--- ARGV[2] steps (number): pairs looked at by one call
 --- @reply ok looked
 --- @derives people
 --- @reserve
 --- @include "announce"
-local due, outbox = KEYS[1], KEYS[2]
-local people, steps = ARGV[1], tonumber(ARGV[2])
 
 local now = now_ms()
 local entries = redis.call('ZRANGE', due, '-inf', int(now), 'BYSCORE', 'LIMIT', '0', int(steps), 'WITHSCORES')

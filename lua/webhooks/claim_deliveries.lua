@@ -1,15 +1,13 @@
 --- Begin an attempt at each delivery that is due; nobody else gets it until the lease is over.
 --- KEYS[1] due
 --- ARGV[1] prefix: what stands before an id in the key of a delivery
---- ARGV[2] most
---- ARGV[3] lease: ms
+--- ARGV[2] most (number)
+--- ARGV[3] lease (number): ms
 --- @reply ok rows
 --- @derives prefix
 --- @reserve
 --- @include "now"
 --- @include "delivery"
-local due = KEYS[1]
-local prefix, most, lease = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 -- A counter that is no number begins anew.
 local function count(row, name)

@@ -3,8 +3,6 @@
 --- ARGV[1] entries: their ids in the stream, separated by spaces
 --- @reply ok left
 --- @idempotent
-local outbox = KEYS[1]
-local entries = ARGV[1]
 
 for entry in string.gmatch(entries, '%S+') do
   redis.call('XACK', outbox, 'relay', entry)

@@ -8,9 +8,9 @@
 --- ARGV[4] sub
 --- ARGV[5] occurred_at: ms
 --- ARGV[6] details: JSON
---- ARGV[7] keep: ms
---- ARGV[8] most: deliveries in the list; older ones go when they are done
---- ARGV[9] bound: deliveries in the list, done or not
+--- ARGV[7] keep (number): ms
+--- ARGV[8] most (number): deliveries in the list; older ones go when they are done
+--- ARGV[9] bound (number): deliveries in the list, done or not
 --- ARGV[10] prefix: what stands before an id in the key of a delivery
 --- @reply known
 --- @reply ok
@@ -21,9 +21,6 @@
 --- @include "now"
 --- @include "touch"
 --- @include "delivery"
-local delivery, due, listed = KEYS[1], KEYS[2], KEYS[3]
-local id, client, type, sub, occurred_at, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local keep, most, bound, prefix = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
 
 if is_delivery(delivery) then
   touch(delivery)

@@ -2,13 +2,11 @@
 --- KEYS[1] due
 --- KEYS[2] listed: the deliveries of the app
 --- ARGV[1] prefix: what stands before an id in the key of a delivery
---- ARGV[2] steps
+--- ARGV[2] steps (number)
 --- @reply more
 --- @reply done
 --- @derives prefix
 --- @idempotent
-local due, listed = KEYS[1], KEYS[2]
-local prefix, steps = ARGV[1], tonumber(ARGV[2])
 
 for _, id in ipairs(redis.call('ZRANGE', listed, 0, steps - 1)) do
   redis.call('DEL', prefix .. id)

@@ -2,13 +2,11 @@
 --- KEYS[1] listed: the deliveries of the app
 --- ARGV[1] prefix: what stands before an id in the key of a delivery
 --- ARGV[2] before: the last id of the page before, or empty
---- ARGV[3] most
+--- ARGV[3] most (number)
 --- @reply ok rows
 --- @derives prefix
 --- @idempotent
 --- @include "delivery"
-local listed = KEYS[1]
-local prefix, before, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local from = before == '' and -1 or redis.call('ZREVRANK', listed, before)
 -- What is gone was among the oldest, and nothing follows it.

@@ -4,7 +4,6 @@
 --- @reply ok wait
 --- @idempotent
 --- @include "now"
-local due = KEYS[1]
 
 local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
 if not first[1] then return {'none'} end

@@ -3,13 +3,11 @@
 --- KEYS[2] due
 --- ARGV[1] id
 --- ARGV[2] attempt: its number, of the claim
---- ARGV[3] wait: ms
+--- ARGV[3] wait (number): ms
 --- @reply stale
 --- @reply ok
 --- @reserve
 --- @include "now"
-local delivery, due = KEYS[1], KEYS[2]
-local id, attempt, wait = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local row = redis.call('HMGET', delivery, 'state', 'attempts', 'next_attempt_at')
 if row[1] ~= 'pending' or row[2] ~= attempt or row[3] then return {'stale'} end

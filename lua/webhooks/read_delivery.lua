@@ -5,8 +5,6 @@
 --- @reply ok row
 --- @idempotent
 --- @include "delivery"
-local delivery = KEYS[1]
-local client = ARGV[1]
 
 if not is_delivery(delivery) or redis.call('HGET', delivery, 'client') ~= client then return {'not_found'} end
 return {'ok', redis.call('HGETALL', delivery)}

@@ -9,8 +9,6 @@
 --- @reserve
 --- @include "now"
 --- @include "delivery"
-local delivery, due = KEYS[1], KEYS[2]
-local id, client = ARGV[1], ARGV[2]
 
 if not is_delivery(delivery) then return {'not_found'} end
 local row = redis.call('HMGET', delivery, 'client', 'state', 'next_attempt_at')

@@ -6,14 +6,12 @@
 --- ARGV[3] outcome: delivered, retry or failed
 --- ARGV[4] status: of the answer, or empty
 --- ARGV[5] error: what went wrong, or empty
---- ARGV[6] retry_in: ms
+--- ARGV[6] retry_in (number): ms
 --- @reply gone
 --- @reply stale
 --- @reply ok
 --- @reserve
 --- @include "now"
-local delivery, due = KEYS[1], KEYS[2]
-local id, attempt, outcome, status, error, retry_in = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 
 local row = redis.call('HMGET', delivery, 'state', 'attempts', 'next_attempt_at')
 if not row[1] then return {'gone'} end

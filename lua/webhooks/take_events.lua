@@ -1,12 +1,10 @@
 --- Take events of a shard, to be moved: those that a relay took and did not move, then new ones.
 --- KEYS[1] outbox
 --- ARGV[1] consumer: the relay
---- ARGV[2] most
+--- ARGV[2] most (number)
 --- ARGV[3] idle: ms after which a relay that has not ended with an event is taken for dead
 --- @reply ok events
 --- @reserve
-local outbox = KEYS[1]
-local consumer, most, idle = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
 if redis.call('EXISTS', outbox) == 0 then return {'ok', {}} end
 -- Fails where there is one already.

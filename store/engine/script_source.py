@@ -4,7 +4,8 @@ The header of each file is its contract::
 
     --- One line that says what it does. (clause)
     --- KEYS[1] user: what it is
-    --- ARGV[1] limit: requests per period
+    --- ARGV[1] limit (number): requests per period
+    --- ARGV[2] reads (json): a list
     --- @reply ok remaining reset
     --- @reply rate_limited reset retry
     --- @include "window"
@@ -12,6 +13,10 @@ The header of each file is its contract::
     --- @durable                    its answer waits for replicas, where the server is told to
     --- @derives grant_prefix       builds keys of the same hash tag from that argument
     --- @reserve                    runs in a full store too: it ends, frees, pays or only reads
+
+The loader writes a local for each key and argument (`local limit = tonumber(ARGV[1])`) between includes and body.
+No body takes anything out of `KEYS` or `ARGV` itself. The loader refuses a body with a name that neither the body nor
+the header nor an include declares.
 
 No two files have one name, whatever folder they are in.
 """
@@ -24,10 +29,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+from store.engine.script_names import names_offered, unknown_names
 
 LUA = Path(__file__).resolve().parent.parent.parent / "lua"
 
-_HEADER = re.compile(r"^---\s+(?:(KEYS|ARGV)\[(\d+)\]\s+(\w+)|@(\w+)\s*(.*?))\s*(?::.*)?$")
+_HEADER = re.compile(r"^---\s+(?:(KEYS|ARGV)\[(\d+)\]\s+(\w+)(?:\s+\((\w+)\))?|@(\w+)\s*(.*?))\s*(?::.*)?$")
+_TAKEN = {None: "{}", "number": "tonumber({})", "json": "cjson.decode({})"}
+"""How a key or an argument is taken, by its type."""
 _INCLUDE = re.compile(r'---\s+@include\s+"(\w+)"\s*$')
 # An expiry of 1970 is never a later one, so this changes nothing, whatever the key is. It names no key of its own: a
 # slot that is being moved would not have that.
@@ -67,10 +77,18 @@ class Script:
         object.__setattr__(self, "sha", hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest())
 
 
+class Include(NamedTuple):
+    """A file of `include/`: the includes that it needs, its body, and the names that this declares."""
+
+    needs: tuple[str, ...]
+    body: str
+    offered: frozenset[str]
+
+
 def load_scripts(folder: Path = LUA) -> dict[str, Script]:
-    """Every script of the folder by name. Raises ScriptError for an unknown or circular include, a bad header, or a
-    name that two files have."""
-    includes = {name: path.read_text(encoding="utf-8") for name, path in include_files(folder).items()}
+    """Every script of the folder by name. Raises ScriptError for an unknown or circular include, a bad header, a name
+    that two files have, or a body that uses what its header lacks."""
+    includes = {name: _include(path.read_text(encoding="utf-8")) for name, path in include_files(folder).items()}
     return {name: _load(path, includes) for name, path in script_files(folder).items()}
 
 
@@ -99,20 +117,26 @@ def own_scripts() -> Mapping[str, Script]:
     return load_scripts()
 
 
-def _load(path: Path, includes: Mapping[str, str]) -> Script:
-    text = path.read_text(encoding="utf-8")
+def _load(path: Path, includes: Mapping[str, Include]) -> Script:
+    head, body = _parted(path.read_text(encoding="utf-8"))
     keys: dict[int, str] = {}
     args: dict[int, str] = {}
+    taken: list[str] = []
     replies: dict[str, tuple[str, ...]] = {}
     derives: tuple[str, ...] = ()
     idempotent = durable = reserve = False
-    for line in text.splitlines():
-        match = line.startswith("---") and _HEADER.match(line)
+    for line in head:
+        match = _HEADER.match(line)
         if not match:
+            if line.startswith(("--- KEYS[", "--- ARGV[")):
+                raise ScriptError(f"{path.name}: cannot read {line!r}")
             continue
-        table, position, name, directive, rest = match.groups()
+        table, position, name, kind, directive, rest = match.groups()
         if table:
+            if kind is not None and (table == "KEYS" or kind not in _TAKEN):
+                raise ScriptError(f"{path.name}: {name} cannot be a {kind}")
             (keys if table == "KEYS" else args)[int(position)] = name
+            taken.append(f"local {name} = {_TAKEN[kind].format(f'{table}[{position}]')}\n")
         elif directive == "reply":
             word, *names = rest.split()
             replies[word] = tuple(names)
@@ -127,14 +151,20 @@ def _load(path: Path, includes: Mapping[str, str]) -> Script:
         elif directive != "include":
             raise ScriptError(f"{path.name}: unknown directive @{directive}")
     for table, names in (("KEYS", keys), ("ARGV", args)):
-        if sorted(names) != list(range(1, len(names) + 1)) or len(set(names.values())) != len(names):
-            raise ScriptError(f"{path.name}: {table} must be numbered from 1 and named once each")
+        if sorted(names) != list(range(1, len(names) + 1)):
+            raise ScriptError(f"{path.name}: {table} must be numbered from 1")
+    if len({*keys.values(), *args.values()}) != len(taken):
+        raise ScriptError(f"{path.name}: keys and arguments must be named once each")
     if not replies:
         raise ScriptError(f"{path.name}: no @reply")
     if reserve and not keys:
         raise ScriptError(f"{path.name}: @reserve needs a key")
-    done: set[str] = set()
-    source = _resolve(text, includes, path.name, [], done)
+    done: dict[str, str] = {}
+    _resolve(_needs(head), includes, path.name, (), done)
+    offered = frozenset().union(*(includes[name].offered for name in done))
+    if odd := unknown_names(body, offered.union(keys.values(), args.values())):
+        raise ScriptError(f"{path.name}: neither in the header nor declared: {', '.join(sorted(odd))}")
+    source = "".join((*done.values(), *taken, body))
     if RECORDING in done:
         source = _OUTBOX_KEYS.format(source)
     if reserve:
@@ -152,23 +182,32 @@ def _load(path: Path, includes: Mapping[str, str]) -> Script:
     )
 
 
-def _resolve(text: str, includes: Mapping[str, str], origin: str, stack: list[str], done: set[str]) -> str:
-    """Puts each include once, before its first use, in place of the directive; drops the other header lines."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        if not line.startswith("---"):
-            lines.append(line)
-            continue
-        match = _INCLUDE.match(line)
-        if not match:
-            continue
-        name = match.group(1)
+def _include(text: str) -> Include:
+    head, body = _parted(text)
+    return Include(_needs(head), body, names_offered(body))
+
+
+def _parted(text: str) -> tuple[list[str], str]:
+    """The lines of the header, and the body."""
+    lines = text.splitlines()
+    end = next((number for number, line in enumerate(lines) if not line.startswith("---")), len(lines))
+    return lines[:end], "\n".join(lines[end:]) + "\n"
+
+
+def _needs(head: Iterable[str]) -> tuple[str, ...]:
+    return tuple(match[1] for match in map(_INCLUDE.match, head) if match)
+
+
+def _resolve(
+    needs: Iterable[str], includes: Mapping[str, Include], origin: str, stack: tuple[str, ...], done: dict[str, str]
+) -> None:
+    """Adds the bodies of includes, each once and behind those that it needs."""
+    for name in needs:
         if name in stack:
             raise ScriptError(f"{origin}: circular include of {name}")
         if name in done:
             continue
         if name not in includes:
             raise ScriptError(f"{origin}: unknown include {name}")
-        lines.append(_resolve(includes[name], includes, origin, [*stack, name], done))
-        done.add(name)
-    return "\n".join(lines) + "\n"
+        _resolve(includes[name].needs, includes, origin, (*stack, name), done)
+        done[name] = includes[name].body

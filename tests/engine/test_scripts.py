@@ -55,39 +55,20 @@ def own_body(script: Script) -> str:
     return code_of(script_files()[script.name].read_text())
 
 
-def assigned(body: str) -> Iterator[tuple[str, str]]:
-    """The locals that take `KEYS[n]` or `ARGV[n]`, each with its right-hand side."""
-    for names, values in re.findall(r"local ([\w, ]+?)\s*=\s*((?:[^\n]|\n  )+)", body):
-        if "KEYS[" in values or "ARGV[" in values:
-            yield from zip(re.split(r",\s*", names), re.split(r",\s*", values.strip()), strict=True)
+@each_script
+def test_the_locals_of_a_script_are_those_of_its_header(script: Script) -> None:
+    """Each is taken once, by its number, in front of the body."""
+    taken = re.findall(r"^local (\w+) = (?:tonumber\(|cjson\.decode\()?(KEYS|ARGV)\[(\d+)\]\)?$", script.source, re.M)
+    expected = [(name, "KEYS", str(number)) for number, name in enumerate(script.keys, 1)]
+    assert taken == expected + [(name, "ARGV", str(number)) for number, name in enumerate(script.args, 1)]
+    source = code_of(script.source).removeprefix("redis.call('PEXPIREAT', KEYS[1], '1', 'GT')")
+    assert len(re.findall(r"\b(?:KEYS|ARGV)\b", source)) == len(taken)
 
 
 @each_script
-def test_a_header_names_each_key_and_argument_that_the_body_takes_and_no_other(script: Script) -> None:
-    body = own_body(script)
-    for table, names in (("KEYS", script.keys), ("ARGV", script.args)):
-        used = {int(position) for position in re.findall(rf"\b{table}\[(\d+)\]", body)}
-        assert used == set(range(1, len(names) + 1))
-        assert len(re.findall(rf"\b{table}\b", body)) == len(names), "each is taken once, by its number"
-
-
-@each_script
-def test_the_names_in_the_body_are_those_of_the_header(script: Script) -> None:
-    taken = {}
-    for local, value in assigned(own_body(script)):
-        match = re.fullmatch(r"(?:tonumber\(|cjson\.decode\()?(KEYS|ARGV)\[(\d+)\]\)?", value)
-        assert match, f"{local} = {value}"
-        taken[match[1], int(match[2])] = local
-    expected = {("KEYS", n): name for n, name in enumerate(script.keys, 1)}
-    expected |= {("ARGV", n): name for n, name in enumerate(script.args, 1)}
-    assert taken == expected
-
-
-@each_script
-def test_each_local_that_takes_a_key_or_argument_is_used(script: Script) -> None:
-    body = own_body(script)
-    for local, _ in assigned(body):
-        assert len(re.findall(rf"\b{local}\b", re.sub(r"'[^']*'", "''", body))) > 1, local
+def test_each_key_and_argument_is_used(script: Script) -> None:
+    body = re.sub(r"'[^']*'", "''", own_body(script))
+    assert [name for name in (*script.keys, *script.args) if not re.search(rf"\b{name}\b", body)] == []
 
 
 @each_script
@@ -172,6 +153,17 @@ BAD_FILES = [
     pytest.param("--- KEYS[2] a\n--- @reply ok\nreturn {}", "numbered from 1", id="keys not from 1"),
     pytest.param("--- KEYS[1] a\n--- KEYS[3] b\n--- @reply ok\nreturn {}", "numbered from 1", id="a gap"),
     pytest.param("--- ARGV[1] a\n--- ARGV[2] a\n--- @reply ok\nreturn {}", "named once", id="one name twice"),
+    pytest.param("--- KEYS[1] a\n--- ARGV[1] a\n--- @reply ok\nreturn {}", "named once", id="a key and an argument"),
+    pytest.param("--- ARGV[1] a (float)\n--- @reply ok\nreturn {}", "a cannot be a float", id="unknown type"),
+    pytest.param("--- KEYS[1] a (number)\n--- @reply ok\nreturn {}", "a cannot be a number", id="a type of a key"),
+    pytest.param("--- ARGV[1] a number\n--- @reply ok\nreturn {}", "cannot read", id="a line that cannot be read"),
+    pytest.param("--- KEYS[1] a\n--- @reply ok\nlocal a = KEYS[1]\nreturn {a}", "declared: KEYS", id="keys by hand"),
+    pytest.param(
+        "--- ARGV[1] a\n--- @reply ok\nreturn {tonumber( ARGV[1] )}", "declared: ARGV", id="arguments by hand"
+    ),
+    pytest.param("--- KEYS[1] a\n--- @reply ok\nreturn {a, b}", "declared: b", id="a name that the header lacks"),
+    pytest.param("--- KEYS[1] a\n--- @reply ok\nb = a\nreturn {}", "declared: b", id="a global is set"),
+    pytest.param("--- KEYS[1] a\n--- @reply ok\nreturn {shared(a)}", "declared: shared", id="a function not included"),
     pytest.param("--- Says nothing of its answer.\nreturn {}", "no @reply", id="no reply"),
 ]
 
@@ -185,6 +177,24 @@ def test_the_loader_refuses(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "bad.lua").write_text(text)
     with pytest.raises(ScriptError, match=message):
         load_scripts(tmp_path)
+
+
+def test_the_loader_takes_what_is_declared(tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "a.lua").write_text("-- Of b.\nlocal most, least = 9, 1\nlocal function held(b) end\n")
+    header = "--- KEYS[1] user: who\n--- ARGV[1] limit (number): how many\n--- ARGV[2] rows (json)\n--- @reply ok\n"
+    body = """
+local function add(one, other) return one + other end
+local found = {count = 1, [2] = 'KEYS', other = least}
+for _, row in ipairs(rows) do found.count = add(found.count, row.size) end -- of ARGV
+for n = 1, limit do held(user .. n) end
+return {'ok', found, most, 1e5}
+"""
+    (tmp_path / "good.lua").write_text(f'{header}--- @include "a"\n{body}')
+    script = load_scripts(tmp_path)["good"]
+    assert (script.keys, script.args) == (("user",), ("limit", "rows"))
+    taken = "local user = KEYS[1]\nlocal limit = tonumber(ARGV[1])\nlocal rows = cjson.decode(ARGV[2])\n"
+    assert script.source == "-- Of b.\nlocal most, least = 9, 1\nlocal function held(b) end\n" + taken + body
 
 
 def test_scripts_lie_in_folders_and_two_of_one_name_are_refused(tmp_path: Path) -> None:

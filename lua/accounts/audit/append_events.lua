@@ -3,15 +3,13 @@
 --- KEYS[2] people
 --- KEYS[3] sensitive
 --- KEYS[4] operator
---- ARGV[1] most: a JSON object with the events kept in each stream
---- ARGV[2] keep: ms
---- ARGV[3] batch: a JSON array of [stream, age in ms, the event]
+--- ARGV[1] most (json): an object with the events kept in each stream
+--- ARGV[2] keep (number): ms
+--- ARGV[3] batch (json): an array of [stream, age in ms, the event]
 --- @reply ok
 --- @idempotent
 --- @reserve
 --- @include "now"
-local strangers, people, sensitive, operator = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local most, keep, batch = cjson.decode(ARGV[1]), tonumber(ARGV[2]), cjson.decode(ARGV[3])
 
 local now = now_ms()
 -- Ids rise over all streams together, also when the clock steps back: readers merge by id, and one id says where they are.

@@ -9,8 +9,6 @@
 --- ARGV[4] backwards: 1 for the newest first
 --- @reply ok pages
 --- @idempotent
-local strangers, people, sensitive, operator = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local first, last, most, backwards = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local pages = {}
 for _, stream in ipairs({strangers, people, sensitive, operator}) do

@@ -10,17 +10,17 @@
 --- ARGV[1] credential: id, base64url
 --- ARGV[2] facts: msgpack of public key, name and transports
 --- ARGV[3] count: the passkey's counter of signatures
---- ARGV[4] issued: of the challenge, ms
---- ARGV[5] lasts: ms
---- ARGV[6] most: passkeys a person may have
---- ARGV[7] digests: of recovery codes, JSON
---- ARGV[8] idle: ms
---- ARGV[9] proof: ms
+--- ARGV[4] issued (number): of the challenge, ms
+--- ARGV[5] lasts (number): ms
+--- ARGV[6] most (number): passkeys a person may have
+--- ARGV[7] digests (json): of recovery codes
+--- ARGV[8] idle (number): ms
+--- ARGV[9] proof (number): ms
 --- ARGV[10] address
 --- ARGV[11] agent
 --- ARGV[12] undo_id: of the link that takes a first second step back
---- ARGV[13] undo_lasts: ms that it works
---- ARGV[14] undo_most: such links for one address
+--- ARGV[13] undo_lasts (number): ms that it works
+--- ARGV[14] undo_most (number): such links for one address
 --- @reply signed_out
 --- @reply unproved
 --- @reply used
@@ -33,12 +33,6 @@
 --- @include "audit"
 --- @include "factors"
 --- @include "first_factor"
-local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery, used, undos = KEYS[6], KEYS[7], KEYS[8]
-local credential, facts, count, issued, lasts = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local most, digests, idle, proof = tonumber(ARGV[6]), cjson.decode(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local address, agent = ARGV[10], ARGV[11]
-local undo_id, undo_lasts, undo_most = ARGV[12], tonumber(ARGV[13]), tonumber(ARGV[14])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -5,8 +5,8 @@
 --- KEYS[4] factors
 --- KEYS[5] passkeys
 --- KEYS[6] recovery
---- ARGV[1] idle: ms
---- ARGV[2] proof: ms
+--- ARGV[1] idle (number): ms
+--- ARGV[2] proof (number): ms
 --- ARGV[3] address
 --- ARGV[4] agent
 --- @reply signed_out
@@ -18,9 +18,6 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
-local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery = KEYS[6]
-local idle, proof, address, agent = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -8,14 +8,14 @@
 --- KEYS[7] undos
 --- ARGV[1] secret: sealed
 --- ARGV[2] step: the time step of the code
---- ARGV[3] digests: of recovery codes, JSON
---- ARGV[4] idle: ms
---- ARGV[5] proof: ms
+--- ARGV[3] digests (json): of recovery codes
+--- ARGV[4] idle (number): ms
+--- ARGV[5] proof (number): ms
 --- ARGV[6] address
 --- ARGV[7] agent
 --- ARGV[8] undo_id: of the link that takes a first second step back
---- ARGV[9] undo_lasts: ms that it works
---- ARGV[10] undo_most: such links for one address
+--- ARGV[9] undo_lasts (number): ms that it works
+--- ARGV[10] undo_most (number): such links for one address
 --- @reply signed_out
 --- @reply unproved
 --- @reply present
@@ -26,11 +26,6 @@
 --- @include "audit"
 --- @include "factors"
 --- @include "first_factor"
-local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery, undos = KEYS[6], KEYS[7]
-local secret, step, digests = ARGV[1], ARGV[2], cjson.decode(ARGV[3])
-local idle, proof, address, agent = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
-local undo_id, undo_lasts, undo_most = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -6,8 +6,6 @@
 --- @reply ok now session_epoch facts
 --- @idempotent
 --- @include "now"
-local user, passkeys = KEYS[1], KEYS[2]
-local credential = ARGV[1]
 
 local row = redis.call('HMGET', user, 'status', 'epoch')
 local facts = redis.call('HGET', passkeys, 'k:' .. credential)

@@ -6,8 +6,8 @@
 --- KEYS[5] passkeys
 --- KEYS[6] recovery
 --- ARGV[1] credential: id, base64url
---- ARGV[2] idle: ms
---- ARGV[3] proof: ms
+--- ARGV[2] idle (number): ms
+--- ARGV[3] proof (number): ms
 --- ARGV[4] address
 --- ARGV[5] agent
 --- @reply signed_out
@@ -19,9 +19,6 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
-local user, session, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery = KEYS[6]
-local credential, idle, proof, address, agent = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -7,8 +7,8 @@
 --- ARGV[1] credential: id, base64url
 --- ARGV[2] before: the facts as they were read
 --- ARGV[3] facts: the same with the new name
---- ARGV[4] idle: ms
---- ARGV[5] proof: ms
+--- ARGV[4] idle (number): ms
+--- ARGV[5] proof (number): ms
 --- ARGV[6] address
 --- ARGV[7] agent
 --- @reply signed_out
@@ -18,9 +18,6 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
-local user, session, activity, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local credential, before, facts, idle, proof = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local address, agent = ARGV[6], ARGV[7]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -10,7 +10,6 @@
 --- @durable
 --- @reserve
 --- @include "audit"
-local user, audit, factors, passkeys, recovery, guesses = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
 redis.call('DEL', factors, passkeys, recovery, guesses)

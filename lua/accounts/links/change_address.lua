@@ -9,10 +9,10 @@
 --- KEYS[7] undos
 --- ARGV[1] link_id
 --- ARGV[2] email: the new address
---- ARGV[3] idle: ms
+--- ARGV[3] idle (number): ms
 --- ARGV[4] undo_id: of the link that brings the old address back
---- ARGV[5] lasts: ms that it works
---- ARGV[6] most: such links of one person
+--- ARGV[5] lasts (number): ms that it works
+--- ARGV[6] most (number): such links of one person
 --- ARGV[7] address
 --- ARGV[8] agent
 --- @reply signed_out
@@ -28,9 +28,6 @@
 --- @include "undo"
 --- @include "audit"
 --- @include "touch"
-local user, session, link, audit, factors, passkeys, undos = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local link_id, email, idle, undo_id = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local lasts, most, address, agent = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

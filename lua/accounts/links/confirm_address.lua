@@ -5,7 +5,7 @@
 --- KEYS[4] audit
 --- ARGV[1] link_id
 --- ARGV[2] email: the address the link was mailed to
---- ARGV[3] idle: ms
+--- ARGV[3] idle (number): ms
 --- ARGV[4] address
 --- ARGV[5] agent
 --- @reply signed_out
@@ -16,8 +16,6 @@
 --- @include "session"
 --- @include "link"
 --- @include "audit"
-local user, session, link, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local link_id, email, idle, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 local row = redis.call('HMGET', user, 'email', 'verified')

@@ -5,8 +5,6 @@
 --- @reply ok
 --- @reply lost
 --- @idempotent
-local email, invite = KEYS[1], KEYS[2]
-local user_id = ARGV[1]
 
 if redis.call('GET', email) ~= user_id then return {'lost'} end
 redis.call('PERSIST', email)

@@ -12,8 +12,6 @@
 --- @include "touch"
 --- @include "now"
 --- @include "undo"
-local user, link, undos = KEYS[1], KEYS[2], KEYS[3]
-local email = ARGV[1]
 
 if redis.call('HGET', user, 'email') == email then return {'owned'} end
 if kept_until(open_undos(undos, now_ms()), email) > 0 then return {'owned'} end

@@ -9,12 +9,12 @@
 --- ARGV[1] link_id
 --- ARGV[2] email: the person's address as it was read
 --- ARGV[3] password: the raw hash that was verified, or empty
---- ARGV[4] ttl: ms
+--- ARGV[4] ttl (number): ms
 --- ARGV[5] mailed: '1' where the mail reaches the person, '0' where there is no mail server
---- ARGV[6] limit
---- ARGV[7] period: ms
---- ARGV[8] idle: ms
---- ARGV[9] proof: ms
+--- ARGV[6] limit (number)
+--- ARGV[7] period (number): ms
+--- ARGV[8] idle (number): ms
+--- ARGV[9] proof (number): ms
 --- ARGV[10] address
 --- ARGV[11] agent
 --- @reply signed_out
@@ -28,10 +28,6 @@
 --- @include "factors"
 --- @include "window"
 --- @include "audit"
-local user, session, link, window, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local link_id, email, password, ttl, mailed = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local limit, period, idle, proof = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local address, agent = ARGV[10], ARGV[11]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -4,14 +4,14 @@
 --- KEYS[3] window
 --- ARGV[1] link_id
 --- ARGV[2] email: the person's address as it was read
---- ARGV[3] ttl: ms
+--- ARGV[3] ttl (number): ms
 --- ARGV[4] target: where the person was going, or empty
 --- ARGV[5] again: '0' where a link that still works is good enough
 --- ARGV[6] unless_confirmed: '1' for a link that only an unconfirmed address needs
 --- ARGV[7] mailed: '1' where the mail reaches the person, '0' where there is no mail server
---- ARGV[8] limit
---- ARGV[9] period: ms
---- ARGV[10] same: ms from its making for which a link that still works is the one to mail again, 0 for never
+--- ARGV[8] limit (number)
+--- ARGV[9] period (number): ms
+--- ARGV[10] same (number): ms from its making for which a link that still works is the one to mail again, 0 for never
 --- @reply gone
 --- @reply confirmed
 --- @reply waiting
@@ -19,10 +19,6 @@
 --- @reply ok link_id
 --- @reserve
 --- @include "window"
-local user, link, window = KEYS[1], KEYS[2], KEYS[3]
-local link_id, email, ttl, target, again = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local unless_confirmed, mailed, limit, period = ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
-local same = tonumber(ARGV[10])
 
 local row = redis.call('HMGET', user, 'status', 'email', 'verified', 'epoch')
 if row[1] ~= 'active' or row[2] ~= email then return {'gone'} end

@@ -10,8 +10,6 @@
 --- @include "now"
 --- @include "link"
 --- @include "undo"
-local user, link, undos = KEYS[1], KEYS[2], KEYS[3]
-local link_id = ARGV[1]
 
 local found = live_link(user, link, link_id)
 if not found then return {'over'} end

@@ -8,8 +8,6 @@
 --- @idempotent
 --- @include "now"
 --- @include "undo"
-local user, undos = KEYS[1], KEYS[2]
-local undo_id = ARGV[1]
 
 local person = redis.call('HMGET', user, 'status', 'email')
 local entry = open_undos(undos, now_ms())[undo_id]

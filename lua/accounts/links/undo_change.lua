@@ -13,14 +13,14 @@
 --- KEYS[9] outbox
 --- ARGV[1] undo_id
 --- ARGV[2] password: the raw hash of one that nobody knows
---- ARGV[3] doubt: ms before the link was mailed, of which what was added to sign in with goes too
+--- ARGV[3] doubt (number): ms before the link was mailed, of which what was added to sign in with goes too
 --- ARGV[4] address
 --- ARGV[5] agent
 --- ARGV[6] first_factor: '1' for a link that was mailed when a first second step was added
 --- ARGV[7] prefix: what stands before a noun in the person's keys
 --- ARGV[8] member: the person, as the lists of the shard have them
 --- ARGV[9] fresh_epoch
---- ARGV[10] grace: ms
+--- ARGV[10] grace (number): ms
 --- @reply over
 --- @reply already email
 --- @reply ok email freed warned left lowered
@@ -33,10 +33,6 @@
 --- @include "connected"
 --- @include "grant"
 --- @include "allowance"
-local user, undos, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local recovery, window, due, outbox = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local undo_id, password, doubt, address, agent = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local first_factor, prefix, member, fresh_epoch, grace = ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'email')

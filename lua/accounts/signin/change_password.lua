@@ -10,9 +10,9 @@
 --- ARGV[1] old_password: the raw hash that was verified
 --- ARGV[2] new_password: the raw hash to store
 --- ARGV[3] session_id: of the new session
---- ARGV[4] idle: ms
---- ARGV[5] lifetime: ms
---- ARGV[6] proof: ms
+--- ARGV[4] idle (number): ms
+--- ARGV[5] lifetime (number): ms
+--- ARGV[6] proof (number): ms
 --- ARGV[7] address
 --- ARGV[8] agent
 --- @reply signed_out
@@ -24,11 +24,6 @@
 --- @include "session"
 --- @include "audit"
 --- @include "factors"
-local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local guesses, factors, passkeys = KEYS[6], KEYS[7], KEYS[8]
-local old_password, new_password, session_id = ARGV[1], ARGV[2], ARGV[3]
-local idle, lifetime, proof = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local address, agent = ARGV[7], ARGV[8]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -9,8 +9,6 @@
 --- @reply ok since rows codes live
 --- @derives session_prefix
 --- @idempotent
-local user, sessions, factors, passkeys, recovery = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local session_prefix = ARGV[1]
 
 local epoch = redis.call('HGET', user, 'epoch')
 if not epoch then return {'not_found'} end

@@ -5,7 +5,7 @@
 --- KEYS[4] sessions
 --- KEYS[5] audit
 --- ARGV[1] other_id
---- ARGV[2] idle: ms
+--- ARGV[2] idle (number): ms
 --- ARGV[3] address
 --- ARGV[4] agent
 --- @reply signed_out
@@ -15,8 +15,6 @@
 --- @include "session"
 --- @include "audit"
 --- @include "touch"
-local user, session, other, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local other_id, idle, address, agent = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 redis.call('ZREM', sessions, other_id)

@@ -2,7 +2,7 @@
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit
---- ARGV[1] idle: ms
+--- ARGV[1] idle (number): ms
 --- ARGV[2] address
 --- ARGV[3] agent
 --- @reply signed_out
@@ -12,8 +12,6 @@
 --- @include "session"
 --- @include "audit"
 --- @include "device"
-local user, session, audit = KEYS[1], KEYS[2], KEYS[3]
-local idle, address, agent = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 -- The rows of the others idle out; nothing lives in an epoch that is over.

@@ -11,8 +11,6 @@
 --- @reserve
 --- @include "audit"
 --- @include "touch"
-local session, sessions, audit, user = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local session_id, address, agent = ARGV[1], ARGV[2], ARGV[3]
 
 redis.call('ZREM', sessions, session_id)
 if redis.call('DEL', session) == 0 then

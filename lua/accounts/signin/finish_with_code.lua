@@ -9,25 +9,25 @@
 --- KEYS[8] undos
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: as it was beside the password
---- ARGV[3] at: of the password, ms
---- ARGV[4] lasts: ms
+--- ARGV[3] at (number): of the password, ms
+--- ARGV[4] lasts (number): ms
 --- ARGV[5] secret: sealed, as it was read; or empty
 --- ARGV[6] step: the time step of the code, or empty
 --- ARGV[7] digest: of a recovery code, or empty
---- ARGV[8] limit: wrong codes before a pause
---- ARGV[9] pause: the first one, ms
---- ARGV[10] longest: pause, ms
---- ARGV[11] most: wrong codes before no code counts
+--- ARGV[8] limit (number): wrong codes before a pause
+--- ARGV[9] pause (number): the first one, ms
+--- ARGV[10] longest (number): pause, ms
+--- ARGV[11] most (number): wrong codes before no code counts
 --- ARGV[12] device: id of the known device, or empty
 --- ARGV[13] device_epoch: the session epoch in its cookie
 --- ARGV[14] known_at: ms
---- ARGV[15] device_lasts: ms
---- ARGV[16] idle: ms
---- ARGV[17] lifetime: ms
+--- ARGV[15] device_lasts (number): ms
+--- ARGV[16] idle (number): ms
+--- ARGV[17] lifetime (number): ms
 --- ARGV[18] address
 --- ARGV[19] agent
 --- ARGV[20] session_prefix: what stands before a session id in the key of a session
---- ARGV[21] most_sessions: of one person
+--- ARGV[21] most_sessions (number): of one person
 --- @reply over
 --- @reply stopped
 --- @reply rate_limited reset retry
@@ -41,14 +41,6 @@
 --- @include "guess"
 --- @include "factors"
 --- @include "undo"
-local user, session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local factors, recovery, guesses, undos = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local session_id, session_epoch, at, lasts = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local secret, step, digest, limit, pause = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
-local longest, most, device, device_epoch = tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12], ARGV[13]
-local known_at, device_lasts, idle, lifetime = ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[16]), tonumber(ARGV[17])
-local address, agent = ARGV[18], ARGV[19]
-local session_prefix, most_sessions = ARGV[20], tonumber(ARGV[21])
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'epoch', 'devices')

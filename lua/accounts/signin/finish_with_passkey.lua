@@ -9,15 +9,15 @@
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: as it was beside the password or the passkey
 --- ARGV[3] credential: id, base64url
---- ARGV[4] count: the passkey's counter of signatures
---- ARGV[5] issued: of the challenge, ms
---- ARGV[6] lasts: ms
---- ARGV[7] idle: ms
---- ARGV[8] lifetime: ms
+--- ARGV[4] count (number): the passkey's counter of signatures
+--- ARGV[5] issued (number): of the challenge, ms
+--- ARGV[6] lasts (number): ms
+--- ARGV[7] idle (number): ms
+--- ARGV[8] lifetime (number): ms
 --- ARGV[9] address
 --- ARGV[10] agent
 --- ARGV[11] session_prefix: what stands before a session id in the key of a session
---- ARGV[12] most_sessions: of one person
+--- ARGV[12] most_sessions (number): of one person
 --- @reply over
 --- @reply used
 --- @reply regressed
@@ -30,12 +30,6 @@
 --- @include "audit"
 --- @include "factors"
 --- @include "undo"
-local user, session, sessions, audit, passkeys, used = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local undos = KEYS[7]
-local session_id, session_epoch, credential, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local issued, lasts, idle, lifetime = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local address, agent = ARGV[9], ARGV[10]
-local session_prefix, most_sessions = ARGV[11], tonumber(ARGV[12])
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'epoch')

@@ -2,15 +2,13 @@
 --- KEYS[1] wide: the same as the other two, where it is another window, which stands alone
 --- KEYS[2] middle
 --- KEYS[3] narrow
---- ARGV[1] limit: requests per period, of the narrow one
---- ARGV[2] middle_limit
---- ARGV[3] wide_limit
---- ARGV[4] period: ms
+--- ARGV[1] limit (number): requests per period, of the narrow one
+--- ARGV[2] middle_limit (number)
+--- ARGV[3] wide_limit (number)
+--- ARGV[4] period (number): ms
 --- @reply ok
 --- @reserve
 --- @include "networks"
-local wide, middle, narrow = KEYS[1], KEYS[2], KEYS[3]
-local limit, middle_limit, wide_limit, period = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 
 local now = now_ms()
 for _, rung in ipairs(each_once(wide, middle, narrow, {limit, middle_limit, wide_limit})) do

@@ -3,14 +3,12 @@
 --- KEYS[2] session
 --- KEYS[3] sessions
 --- ARGV[1] session_prefix: what stands before a session id in the key of a session
---- ARGV[2] idle: ms
+--- ARGV[2] idle (number): ms
 --- @reply signed_out
 --- @reply ok rows
 --- @derives session_prefix
 --- @idempotent
 --- @include "session"
-local user, session, sessions = KEYS[1], KEYS[2], KEYS[3]
-local session_prefix, idle = ARGV[1], tonumber(ARGV[2])
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
 local epoch, rows = redis.call('HGET', user, 'epoch'), {}

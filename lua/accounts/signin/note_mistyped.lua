@@ -3,9 +3,9 @@
 --- KEYS[2] session
 --- KEYS[3] audit
 --- KEYS[4] window: of such lines for this session
---- ARGV[1] limit: lines per period
---- ARGV[2] period: ms
---- ARGV[3] idle: ms
+--- ARGV[1] limit (number): lines per period
+--- ARGV[2] period (number): ms
+--- ARGV[3] idle (number): ms
 --- ARGV[4] address
 --- ARGV[5] agent
 --- @reply signed_out
@@ -14,9 +14,6 @@
 --- @include "session"
 --- @include "audit"
 --- @include "window"
-local user, session, audit, window = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local limit, period, idle = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local address, agent = ARGV[4], ARGV[5]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

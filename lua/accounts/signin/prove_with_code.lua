@@ -13,18 +13,18 @@
 --- ARGV[2] secret: sealed, as it was read; or empty
 --- ARGV[3] step: the time step of the code, or empty
 --- ARGV[4] digest: of a recovery code, or empty
---- ARGV[5] limit: wrong codes before a pause
---- ARGV[6] pause: the first one, ms
---- ARGV[7] longest: pause, ms
---- ARGV[8] most: wrong codes before no code counts
+--- ARGV[5] limit (number): wrong codes before a pause
+--- ARGV[6] pause (number): the first one, ms
+--- ARGV[7] longest (number): pause, ms
+--- ARGV[8] most (number): wrong codes before no code counts
 --- ARGV[9] device: id of the known device, or empty
 --- ARGV[10] device_epoch: the session epoch in its cookie
 --- ARGV[11] known_at: ms
---- ARGV[12] device_lasts: ms
+--- ARGV[12] device_lasts (number): ms
 --- ARGV[13] session_id
 --- ARGV[14] new_id
---- ARGV[15] idle: ms
---- ARGV[16] proof: ms
+--- ARGV[15] idle (number): ms
+--- ARGV[16] proof (number): ms
 --- ARGV[17] address
 --- ARGV[18] agent
 --- @reply signed_out
@@ -39,13 +39,6 @@
 --- @include "guess"
 --- @include "factors"
 --- @include "undo"
-local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local factors, passkeys, recovery, guesses, undos = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local password, secret, step, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local limit, pause, longest, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local device, device_epoch, known_at, device_lasts = ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
-local session_id, new_id, idle, proof = ARGV[13], ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[16])
-local address, agent = ARGV[17], ARGV[18]
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

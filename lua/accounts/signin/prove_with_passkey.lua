@@ -10,18 +10,18 @@
 --- KEYS[9] windows: the same, of all of the person's sessions together
 --- KEYS[10] confirmed: a window of the person's right answers
 --- ARGV[1] credential: id, base64url
---- ARGV[2] count: the passkey's counter of signatures
---- ARGV[3] issued: of the challenge, ms
---- ARGV[4] lasts: ms
+--- ARGV[2] count (number): the passkey's counter of signatures
+--- ARGV[3] issued (number): of the challenge, ms
+--- ARGV[4] lasts (number): ms
 --- ARGV[5] session_id
 --- ARGV[6] new_id
---- ARGV[7] idle: ms
+--- ARGV[7] idle (number): ms
 --- ARGV[8] address
 --- ARGV[9] agent
---- ARGV[10] limit: tries of this session per period
---- ARGV[11] all: tries of all sessions per period
---- ARGV[12] period: ms
---- ARGV[13] most: right answers per period
+--- ARGV[10] limit (number): tries of this session per period
+--- ARGV[11] all (number): tries of all sessions per period
+--- ARGV[12] period (number): ms
+--- ARGV[13] most (number): right answers per period
 --- @reply signed_out
 --- @reply unknown
 --- @reply used
@@ -34,11 +34,6 @@
 --- @include "audit"
 --- @include "factors"
 --- @include "window"
-local user, session, new_session, sessions, audit = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local passkeys, used, window, windows, confirmed = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local credential, count, issued, lasts = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local session_id, new_id, idle, address, agent = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local limit, all, period, most = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -4,8 +4,6 @@
 --- @reply not_found
 --- @reply ok password status session_epoch
 --- @idempotent
-local user = KEYS[1]
-local email = ARGV[1]
 
 local row = redis.call('HMGET', user, 'email', 'password', 'status', 'epoch')
 if row[1] ~= email then return {'not_found'} end

@@ -4,7 +4,6 @@
 --- @reply ok session_epoch now
 --- @idempotent
 --- @include "now"
-local user = KEYS[1]
 
 local epoch = redis.call('HGET', user, 'epoch')
 if not epoch then return {'not_found'} end

@@ -5,16 +5,14 @@
 --- KEYS[4] passkeys
 --- KEYS[5] recovery
 --- KEYS[6] undos
---- ARGV[1] idle: ms
---- ARGV[2] proof: ms
+--- ARGV[1] idle (number): ms
+--- ARGV[2] proof (number): ms
 --- @reply signed_out
 --- @reply ok now proved recovered secret since rows codes warned name
 --- @idempotent
 --- @include "session"
 --- @include "factors"
 --- @include "undo"
-local user, session, factors, passkeys, recovery, undos = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local idle, proof = tonumber(ARGV[1]), tonumber(ARGV[2])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

@@ -3,14 +3,12 @@
 --- KEYS[2] factors
 --- KEYS[3] passkeys
 --- ARGV[1] session_epoch: as it was beside the password
---- ARGV[2] at: of the password, ms
---- ARGV[3] lasts: ms
+--- ARGV[2] at (number): of the password, ms
+--- ARGV[3] lasts (number): ms
 --- @reply over
 --- @reply ok now secret credentials
 --- @idempotent
 --- @include "now"
-local user, factors, passkeys = KEYS[1], KEYS[2], KEYS[3]
-local session_epoch, at, lasts = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'status', 'epoch')

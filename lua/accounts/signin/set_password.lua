@@ -8,8 +8,6 @@
 --- @durable
 --- @reserve
 --- @include "audit"
-local user, audit, guesses = KEYS[1], KEYS[2], KEYS[3]
-local password = ARGV[1]
 
 if redis.call('EXISTS', user) == 0 then return {'not_found'} end
 redis.call('HSET', user, 'password', password)

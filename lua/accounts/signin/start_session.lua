@@ -9,13 +9,13 @@
 --- KEYS[7] undos
 --- ARGV[1] session_id
 --- ARGV[2] session_epoch: as read beside the password that was verified
---- ARGV[3] idle: ms
---- ARGV[4] lifetime: ms
+--- ARGV[3] idle (number): ms
+--- ARGV[4] lifetime (number): ms
 --- ARGV[5] address
 --- ARGV[6] agent
 --- ARGV[7] rehash: the raw hash at the present cost, or empty where it has that already
 --- ARGV[8] session_prefix: what stands before a session id in the key of a session
---- ARGV[9] most_sessions: of one person
+--- ARGV[9] most_sessions (number): of one person
 --- @reply stale
 --- @reply second_step at devices_since
 --- @reply ok warned before now
@@ -27,11 +27,6 @@
 --- @include "factors"
 --- @include "device"
 --- @include "undo"
-local user, session, sessions, audit, factors, passkeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local undos = KEYS[7]
-local session_id, session_epoch, idle, lifetime = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local address, agent, rehash = ARGV[5], ARGV[6], ARGV[7]
-local session_prefix, most_sessions = ARGV[8], tonumber(ARGV[9])
 
 -- The password may have changed, or the person been disabled, while it was being verified.
 local row = redis.call('HMGET', user, 'status', 'epoch', 'devices')

@@ -1,13 +1,11 @@
 --- Take one request from a window that stands alone: an address, a sign-in, an invented token. (SPEC 8.1)
 --- KEYS[1] window
---- ARGV[1] limit: requests per period
---- ARGV[2] period: ms
+--- ARGV[1] limit (number): requests per period
+--- ARGV[2] period (number): ms
 --- @reply ok remaining reset
 --- @reply rate_limited reset retry
 --- @reserve
 --- @include "window"
-local window = KEYS[1]
-local limit, period = tonumber(ARGV[1]), tonumber(ARGV[2])
 
 local admitted, remaining, reset, retry = take_window(window, limit, period, now_ms())
 if not admitted then return {'rate_limited', reset, retry} end

@@ -5,18 +5,15 @@
 --- ARGV[1] email: as it was typed
 --- ARGV[2] session_epoch: of the person, when the device was known last
 --- ARGV[3] known_at: ms
---- ARGV[4] lasts: ms
---- ARGV[5] limit: tries of this device per period
---- ARGV[6] all: tries of all devices per period
---- ARGV[7] period: ms
+--- ARGV[4] lasts (number): ms
+--- ARGV[5] limit (number): tries of this device per period
+--- ARGV[6] all (number): tries of all devices per period
+--- ARGV[7] period (number): ms
 --- @reply stranger
 --- @reply ok password status session_epoch
 --- @reserve
 --- @include "device"
 --- @include "window"
-local user, device, devices = KEYS[1], KEYS[2], KEYS[3]
-local email, session_epoch, known_at, lasts = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local limit, all, period = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'email', 'password', 'status', 'epoch', 'devices')

@@ -5,10 +5,10 @@
 --- KEYS[4] window: of this session
 --- KEYS[5] windows: of all of the person's sessions together
 --- ARGV[1] credential: id, base64url
---- ARGV[2] limit: tries of this session per period
---- ARGV[3] all: tries of all sessions per period
---- ARGV[4] period: ms
---- ARGV[5] idle: ms
+--- ARGV[2] limit (number): tries of this session per period
+--- ARGV[3] all (number): tries of all sessions per period
+--- ARGV[4] period (number): ms
+--- ARGV[5] idle (number): ms
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply unknown
@@ -16,9 +16,6 @@
 --- @reserve
 --- @include "session"
 --- @include "window"
-local user, session, passkeys, window, windows = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local credential, limit, all, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local idle = tonumber(ARGV[5])
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end

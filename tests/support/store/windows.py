@@ -100,16 +100,17 @@ class Model:
         return Answer(False, 0, reset, max(1, math.ceil((free - now) / 1000)))
 
 
-# Takes a request at each of the times of ARGV, all in one script: on a real engine too, the schedule is the test's.
+# Takes a request at each of the times, all in one script: on a real engine too, the schedule is the test's.
 DRIVER = """--- Drives the window of the tests.
 --- KEYS[1] window
---- ARGV[1] limit
---- ARGV[2] times: JSON
+--- ARGV[1] limit (number)
+--- ARGV[2] times (json): a list
 --- @reply ok answers
 --- @include "window"
+
 local answers = {}
-for i, time in ipairs(cjson.decode(ARGV[2])) do
-  local admitted, remaining, reset, retry = take_window(KEYS[1], tonumber(ARGV[1]), 60000, time)
+for i, time in ipairs(times) do
+  local admitted, remaining, reset, retry = take_window(window, limit, 60000, time)
   answers[i] = {admitted and 1 or 0, remaining, reset, retry}
 end
 return {'ok', answers}
