@@ -266,11 +266,12 @@ async def test_the_limit_of_an_app_that_stayed_away_is_gone_with_its_grant(
 
 MONTHS = """--- Tells the month of each time, for tests.
 --- KEYS[1] nothing
---- ARGV[1] times: JSON, epoch ms
+--- ARGV[1] times (json): epoch ms
 --- @reply ok rows
 --- @include "spending"
+
 local rows = {}
-for _, time in ipairs(cjson.decode(ARGV[1])) do
+for _, time in ipairs(times) do
   local month, ends = month_of(time)
   rows[#rows + 1] = int(month) .. ' ' .. int(ends)
 end
