@@ -111,7 +111,7 @@ async def test_a_passkey_that_does_not_hold_deletes_nothing(service: Service, li
     ada = await Person.arrive(service)
     ada.device.count = 7
     await ada.add_passkey()
-    answer = await delete_with_passkey(ada, **lies)
+    answer = await delete_with_passkey(ada, **lies)  # type: ignore[arg-type]
     assert answer.code == 400
     assert "Error: " in answer.body.decode()
     assert await stays(ada)

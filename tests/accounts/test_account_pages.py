@@ -101,7 +101,7 @@ async def connect_many(service: Service, *, live: int, ended: int) -> None:
             if number >= live:
                 row["revoked_at"] = str(1_800_000_000_000)
             grant = keys.grant(service.ada, f"many-{number}")
-            batch.hset(grant, mapping=row)
+            batch.hset(grant, mapping=row)  # type: ignore[arg-type]
             if number >= live:
                 batch.pexpire(grant, 86_400_000)
             batch.hset(keys.person(service.ada)["user"], keys.app_field(f"many-{number}"), "1")
@@ -116,7 +116,8 @@ def forms_of(page: str) -> list[str]:
 async def test_many_apps_are_shown_on_pages_that_lead_through_all_of_them_once(service: Service) -> None:
     browser = await service.signed_in()
     await connect_many(service, live=1970, ended=30)
-    path, listed, ended = "/account/apps", [], 0
+    listed: list[Any] = []
+    path, ended = "/account/apps", 0
     while path:
         page = await text_of(browser, path)
         found, kept = forms_of(page), page.count("Data kept until")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ async def apps_of(world: World, number: int) -> list[Registration]:
 
 async def connected(world: World) -> set[str]:
     """The apps in the person's row."""
-    row = await world.store.client.hkeys(keys.person(world.user)["user"])
+    row: Any = await world.store.client.hkeys(keys.person(world.user)["user"])
     return {field.decode()[4:] for field in row if field.startswith(b"app:")}
 
 
@@ -211,7 +212,7 @@ async def test_families_that_ended_by_themselves_leave_no_names(store: Store) ->
         tokens = await world.tokens()
         await store.client.delete(world.rows(tokens.refresh_token)["family"])
     await world.tokens()
-    assert len([field for field in await store.client.hkeys(grant) if field.startswith(b"f:")]) == 1
+    assert len([field for field in await store.client.hkeys(grant) if field.startswith(b"f:")]) == 1  # type: ignore[arg-type]
 
 
 async def test_families_of_an_earlier_release_live_on(store: Store) -> None:

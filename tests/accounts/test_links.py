@@ -215,7 +215,7 @@ async def test_nothing_but_a_link_of_its_kind_is_one(memory_store: Store, kind: 
         forged += [sealed[kind]]
     for text in (*forged, "", "x", "\0", "é" * 50, real[:-1], real + "A"):
         assert await seen(store, kind, text) is None
-        assert await refusal_of(own[kind](text)) == "invalid_request"
+        assert await refusal_of(own[kind](text)) == "invalid_request"  # type: ignore[no-untyped-call]
     assert await store.people.verify(world.email, PASSWORD)
 
 
@@ -296,6 +296,6 @@ async def test_asking_again_mails_the_same_link_for_an_hour(memory_store: Store,
 async def test_the_store_holds_no_link(store: Store) -> None:
     world = await World.make(store)
     text = await text_of(store.links.to_reset(world.user, world.email))
-    row = await store.client.hgetall(keys.link(world.user, "reset"))
+    row: Any = await store.client.hgetall(keys.link(world.user, "reset"))
     assert text.encode() not in b"".join((*row, *row.values()))
     assert set(row) == {b"id", b"email", b"epoch", b"target", b"mailed", b"born"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -167,7 +168,7 @@ async def test_spending_is_summed_by_day_and_app(store: Store) -> None:
     await store.credits.grant(world.user, 10 * DOLLAR)
     empty = await store.credits.spending(world.session, 30)
     assert (empty.charged, empty.whole) == ((), True)
-    charged = {}
+    charged: dict[Any, Any] = {}
     for number in range(2):
         app, _ = await world.register(f"spender-{number}-{world.app.client_id}", scopes=SPENDING)
         spender = await Spender.make(world, app)

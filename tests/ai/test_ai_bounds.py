@@ -54,7 +54,7 @@ async def test_an_answer_by_its_stop_sequence_is_paid_for(
         },
         {"type": "message_stop"},
     ]
-    upstream.plan = Plan(reply, events=events)
+    upstream.plan = Plan(reply, events=events)  # type: ignore[arg-type]
     assert (await spender.ask(question(stream=stream, stop_sequences=["YES", "NO"]))).code == 200
     assert await spender.charged() == [cost(25, 4)]
 
@@ -77,7 +77,7 @@ async def test_a_stream_without_a_message_delta_does_not_end_like_a_whole_one(
     service: Service, upstream: ScriptedUpstream
 ) -> None:
     spender = await Spender.make(service)
-    begun = [{"type": "message_start", "message": message()}, DELTA]
+    begun: list[Any] = [{"type": "message_start", "message": message()}, DELTA]
     upstream.plan = Plan(events=[*begun, {"type": "message_stop"}])
     names = [event["type"] for event in events_in((await spender.ask(question(stream=True))).body)]
     assert names == ["message_start", "content_block_delta", "error"]

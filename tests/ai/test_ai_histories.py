@@ -153,7 +153,7 @@ async def charged(history: History) -> tuple[int, bool]:
         hold = await app.hold(HELD_INPUT, HELD_OUTPUT, key="k" if history.keyed else None)
         server = Server(history)
         always = ((datetime(2026, 1, 1, tzinfo=UTC), PRICE),)
-        model = Model("acting", "Acting", server, "acting", 1000, 1000, always)
+        model = Model("acting", "Acting", server, "acting", 1000, 1000, always)  # type: ignore[arg-type]
         deadline = asyncio.get_running_loop().time() + 60
         server.call = Call(store.calls, hold, model, ASKED, deadline, Measures())
         with suppress(Refused, ClientGone):

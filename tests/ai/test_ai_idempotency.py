@@ -213,7 +213,7 @@ async def test_an_upstream_that_fails_after_the_app_hung_up_is_charged_as_far_as
     spender = await Spender.make(service)
     hurry(site)
     gate = asyncio.Semaphore(8)
-    upstream.plan = Plan(stops_after=10, then=then, gate=gate)
+    upstream.plan = Plan(stops_after=10, then=then, gate=gate)  # type: ignore[arg-type]
     opened = await (await OpenStream.open(spender, key="k1")).begin()
     await opened.read(8)
     opened.cut()

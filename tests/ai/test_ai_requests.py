@@ -163,10 +163,10 @@ async def test_what_is_forwarded_and_what_never_is(service: Service, upstream: S
         "Referer": "https://app.example/",
     }
     for path in (NATIVE, SDK):
-        response = await spender.ask(question(**kept, **dropped), path, **headers)
+        response = await spender.ask(question(**kept, **dropped), path, **headers)  # type: ignore[arg-type]
         assert response.code == 200
         sent = upstream.calls[-1]
-        assert sent.asked == {**question(**kept), "model": VENDOR_MODEL, "stream": False}
+        assert sent.asked == {**question(**kept), "model": VENDOR_MODEL, "stream": False}  # type: ignore[arg-type]
         assert sent.request.path == "/v1/messages"
         assert {name.lower() for name in sent.request.headers} == {
             *("host", "x-api-key", "anthropic-version", "content-type", "content-length", "user-agent", "accept"),
@@ -187,7 +187,12 @@ async def test_no_key_token_or_word_stands_in_a_log_or_an_answer(
     spender = await Spender.make(service)
     said, secret_key = "a sentence for nobody else", "idempotency-key-for-nobody-else"
     upstream.plan = Plan(message("an answer for nobody else"))
-    plans = (Plan(), failing(401, "authentication_error", KEY), failing(400, "invalid_request_error"), Plan(body=b"x"))
+    plans: tuple[Plan, ...] = (
+        Plan(),
+        failing(401, "authentication_error", KEY),
+        failing(400, "invalid_request_error"),
+        Plan(body=b"x"),
+    )
     plans = (*plans, Plan(before="cut"), Plan(before="cut"), Plan(stops_after=4, then="cut"))
     answers = []
     for stream in (False, True):
@@ -230,15 +235,15 @@ REFUSED = {
     "an empty model": question(model=""),
     "a NUL in the model": question(model="a\0b"),
     "no max_tokens": question(max_tokens=None),
-    **{f"max_tokens {n!r}": question(max_tokens=n) for n in (0, -1, 1.5, "9", True, 10**10, [], {})},
-    **{f"stream {value!r}": question(stream=value) for value in ("true", 1, 0, [], "")},
+    **{f"max_tokens {n!r}": question(max_tokens=n) for n in (0, -1, 1.5, "9", True, 10**10, [], {})},  # type: ignore[var-annotated]
+    **{f"stream {value!r}": question(stream=value) for value in ("true", 1, 0, [], "")},  # type: ignore[var-annotated]
     "no messages": question(messages=None),
-    **{f"messages {value!r}": question(messages=value) for value in ([], {}, "hi", 7, [[]], ["hi"], [None])},
+    **{f"messages {value!r}": question(messages=value) for value in ([], {}, "hi", 7, [[]], ["hi"], [None])},  # type: ignore[var-annotated]
     "another role": question(messages=[{"role": "system", "content": "x"}]),
     "a list for a role": question(messages=[{"role": ["user"], "content": "x"}]),
     "no content": question(messages=[{"role": "user"}]),
-    **{f"content {value!r}": content(value) for value in ([], {}, 7, None, True)},
-    **{f"a block {block!r}": content([block]) for block in ("x", 7, None, [], {}, {"type": 7}, {"type": ["text"]})},
+    **{f"content {value!r}": content(value) for value in ([], {}, 7, None, True)},  # type: ignore[var-annotated]
+    **{f"a block {block!r}": content([block]) for block in ("x", 7, None, [], {}, {"type": 7}, {"type": ["text"]})},  # type: ignore[var-annotated]
     "a block of a server's tool": says({"type": "server_tool_use", "id": "s", "name": "x", "input": {}}),
     "text without text": says({"type": "text"}),
     "text that is none": says({"type": "text", "text": ["x"]}),
@@ -260,7 +265,7 @@ REFUSED = {
     "a tool of the server's": question(tools=[{"type": "web_search_20250305", "name": "web_search"}]),
     "a tool without a type": question(tools=[{"type": None, "name": "x"}]),
     "a tool with a list for a type": question(tools=[{"type": ["custom"], "name": "x"}]),
-    **{f"tools {value!r}": question(tools=value) for value in ({}, "x", 7, ["x"], [[]])},
+    **{f"tools {value!r}": question(tools=value) for value in ({}, "x", 7, ["x"], [[]])},  # type: ignore[var-annotated]
 }
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -46,7 +47,8 @@ def waiting(readers: Readers, gate: threading.Event, read: list[str], *people: s
 
 
 async def test_one_body_of_a_person_is_in_the_queue_of_the_thread(gate: threading.Event) -> None:
-    readers, read = Readers(), []
+    read: list[Any] = []
+    readers = Readers()
     tasks = waiting(readers, gate, read, *["bulk"] * 8, "ada", "bea")
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -58,7 +60,8 @@ async def test_one_body_of_a_person_is_in_the_queue_of_the_thread(gate: threadin
 
 
 async def test_a_person_has_so_many_long_bodies_and_everybody_so_many(gate: threading.Event) -> None:
-    readers, read = Readers(most=30, each=4), []
+    read: list[Any] = []
+    readers = Readers(most=30, each=4)
     tasks = waiting(readers, gate, read, *["bulk"] * 4)
     await asyncio.sleep(0)
     with pytest.raises(Refused) as too_many:
@@ -101,7 +104,8 @@ async def test_nothing_is_read_for_somebody_who_has_gone(gate: threading.Event) 
 
 
 async def test_whoever_waits_for_a_turn_can_leave(gate: threading.Event) -> None:
-    readers, read = Readers(), []
+    read: list[Any] = []
+    readers = Readers()
     first, second, third = waiting(readers, gate, read, "ada", "ada", "ada")
     await asyncio.sleep(0)
     second.cancel()
@@ -135,7 +139,7 @@ MANY = {
 @pytest.mark.parametrize("more", [pytest.param(more, id=what) for what, more in MANY.items()])
 async def test_a_body_of_too_many_values_is_refused(service: Service, more: dict[str, object]) -> None:
     spender = await Spender.make(service)
-    refused = await spender.ask(question(**more))
+    refused = await spender.ask(question(**more))  # type: ignore[arg-type]
     assert (refused.code, json_of(refused)["error_description"]) == (400, "The body has more than 30,000 values.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ async def an_owner(store: Store, **limits: int) -> tuple[str, Keeper, Keeper]:
         await store.client.zadd(keys.person(owner)["apps"], {app.client_id: number})
         keeper = await Keeper.make(world, app)
         keepers.append(replace(keeper, caller=keeper.caller._replace(owner=owner)))
-    return owner, *keepers
+    return owner, *keepers  # type: ignore[return-value]
 
 
 async def test_what_all_people_keep_in_the_apps_of_an_owner_is_bounded(store: Store) -> None:
@@ -101,7 +102,7 @@ async def test_a_count_finds_what_no_process_has_told_of(store: Store) -> None:
     await other.fill(300, content=b"x")
     await store.hosting.recount(owner)
     assert store.hosting.is_full(owner)
-    said = await store.client.hget(keys.person(owner)["user"], "hosted")
+    said: Any = await store.client.hget(keys.person(owner)["user"], "hosted")
     assert said.split()[:2] == [b"1000", b"1000"]
     await store.client.delete(*other.keys().values())  # as a grace window ends
     await store.hosting.flush()
@@ -126,7 +127,7 @@ async def test_a_count_keeps_what_is_written_behind_its_back(store: Store) -> No
     counting = Hosting(store.client, store.scripts, store.hosting.limits, shards_of)
     await counting.recount(owner)
     assert counting.is_full(owner)
-    said = await store.client.hget(keys.person(owner)["user"], "hosted")
+    said: Any = await store.client.hget(keys.person(owner)["user"], "hosted")
     assert said.split()[0] == b"3"
 
 
@@ -143,7 +144,7 @@ async def test_of_two_counts_at_once_the_first_holds(memory_store: Store, clock:
 
     counting = Hosting(memory_store.client, memory_store.scripts, memory_store.hosting.limits, shards_of)
     await counting.recount(owner)
-    said = await memory_store.client.hget(keys.person(owner)["user"], "hosted")
+    said: Any = await memory_store.client.hget(keys.person(owner)["user"], "hosted")
     assert said.split()[0] == b"2"
 
 
@@ -164,7 +165,7 @@ async def test_one_process_counts_daily_and_hourly_over_the_limit(memory_store: 
     known = {"user": keys.person(owner)["user"]}
 
     async def due(again: int) -> bool:
-        args = {"documents": 0, "bytes": 0, "again": again, "counted": "", "since": ""}
+        args: dict[str, Any] = {"documents": 0, "bytes": 0, "again": again, "counted": "", "since": ""}
         return (await memory_store.scripts.run("add_hosted", known, **args)).text("due") == "1"
 
     assert [await due(DAY), await due(DAY)] == [True, False]

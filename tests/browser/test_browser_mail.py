@@ -39,7 +39,7 @@ def newest_link(server: Server, subject: str) -> str:
             mail = email.message_from_bytes(file.read_bytes(), policy=default)
             if mail["Subject"] == subject:
                 file.unlink()
-                return server.url + link_in(mail)  # type: ignore[arg-type]  # the default policy makes an EmailMessage
+                return server.url + link_in(mail)
         assert time.monotonic() < deadline, f"no mail says: {subject}"
         time.sleep(0.02)
 

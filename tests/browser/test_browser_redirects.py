@@ -51,7 +51,7 @@ class Third:
         self._servers = [ThreadingHTTPServer(("127.0.0.1", 0), kind) for _ in range(2)]
         first, second = (server.server_port for server in self._servers)
         self.origin, self.elsewhere = f"http://localhost:{first}", f"http://127.0.0.1:{second}"
-        kind.onward = {"/to-site": f"{self.elsewhere}/landing", "/to-program": PROGRAM}
+        kind.onward = {"/to-site": f"{self.elsewhere}/landing", "/to-program": PROGRAM}  # type: ignore[attr-defined]
 
     def __enter__(self) -> Third:
         for server in self._servers:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cli.commands.credits import dollars
+from dev.lab.engines import wait_until
 from runtime import demo
 from store.apps.registration import Registration
 from store.apps.webhooks import new_webhook_secret
@@ -21,7 +22,7 @@ from tests.support.browser.demo_site import Browser as AppBrowser
 from tests.support.browser.demo_site import Demo
 from tests.support.http.driver import Browser
 from tests.support.processes.operator_commands import child
-from tests.support.processes.processes import QUICK, Server, children, processes, refused, wait_until
+from tests.support.processes.processes import QUICK, Server, children, processes, refused
 
 pytestmark = pytest.mark.slow
 

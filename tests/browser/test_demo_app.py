@@ -20,8 +20,8 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 import pytest
 from standardwebhooks.webhooks import Webhook
 
+from dev.lab.engines import wait_until
 from tests.support.browser.demo_site import ADA, PROGRAM, Browser, Demo, Stub, running, serving
-from tests.support.processes.processes import wait_until
 
 SECRET = "s%3A+cret:/with every trap"
 SIGNING = "whsec_" + base64.b64encode(b"what signs webhooks of the demo app").decode()

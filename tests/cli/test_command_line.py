@@ -21,7 +21,8 @@ from settings.declared import SETTINGS
 from store.crypto.keyring import KeyRing
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import valkey
-from tests.support.processes.operator_commands import ROOT, Home, at_terminal, child, clean_environment
+from tests.support.processes.operator_commands import Home, at_terminal, child, clean_environment
+from tests.support.processes.store_owners import ROOT
 
 MANAGE = ROOT / "manage.py"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -251,8 +252,8 @@ def test_the_shell_completes_commands_and_flags(tmp_path: Path) -> None:
 def test_whoever_reads_no_further_hears_nothing(tmp_path: Path, words: str) -> None:
     ours, theirs = os.pipe()
     os.close(ours)
-    command = [sys.executable, MANAGE, "--data-dir", tmp_path / "data", *words.split()]
-    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, env=clean_environment(), check=False)
+    command = [sys.executable, MANAGE, "--data-dir", str(tmp_path / "data"), *words.split()]
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, env=clean_environment(), check=False)  # type: ignore[arg-type]
     os.close(theirs)
     assert (done.returncode, done.stderr) == (1, b"")
 
@@ -260,7 +261,7 @@ def test_whoever_reads_no_further_hears_nothing(tmp_path: Path, words: str) -> N
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
         command = [sys.executable, MANAGE, "--data-dir", tmp_path / "data", "keys", "list"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=clean_environment(), check=False)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=clean_environment(), check=False)  # type: ignore[arg-type]
     assert done.returncode == 1
     assert done.stderr.startswith(b"manage.py: [Errno 28]")
     assert done.stderr.count(b"\n") == 1
@@ -361,7 +362,7 @@ def test_with_json_every_line_of_standard_error_is_json() -> None:
             client.config_set("lazyfree-lazy-expire", "no")
         command = [sys.executable, MANAGE, "--json", "--redis-url", engine.url, "app", "delete", "none", "--yes"]
         environment = {**clean_environment(), "LATCHKEY_SECRET_KEYS": KeyRing.generate(1)}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # type: ignore[arg-type]
     warned, failed = map(json.loads, done.stderr.splitlines())
     assert (warned["level"], failed["error"]) == ("warning", "not_found")
     assert (done.returncode, done.stdout) == (1, "")

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import redis
 
+from dev.lab.engines import wait_until
 from store import keys
 from store.engine.embedded import running_socket
 from store.fsck.invariants import INVARIANTS
 from store.wiring import Store
 from tests.support.processes.operator_commands import CommandOutput, Home, child
-from tests.support.processes.processes import QUICK, Server, wait_until
+from tests.support.processes.processes import QUICK, Server
 from tests.support.store.many_documents import connect_app, numbered, stock
 
 

@@ -63,7 +63,7 @@ def test_a_url_that_may_not_be_changes_nothing(home: Home, action: str) -> None:
     if action == "update":
         home.app("web")
     words = ("app", "update", "web") if action == "update" else ("app", "create", "--client-id", "web")
-    rest = () if action == "update" else ("--name", "Web", "--redirect-uri", "https://web.example/cb")
+    rest: tuple[str, ...] = () if action == "update" else ("--name", "Web", "--redirect-uri", "https://web.example/cb")
     rest += () if action == "update" else ("--scopes", "profile")
     status, code, said = home.error(*words, *rest, "--webhook-url", "http://web.example/hook")
     assert (status, code) == (1, "invalid_request")

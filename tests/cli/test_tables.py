@@ -10,7 +10,8 @@ import pytest
 
 from cli.terminal.outcome import CommandResult
 from cli.terminal.tables import in_words, show
-from tests.support.processes.operator_commands import ROOT, Home, at_terminal
+from tests.support.processes.operator_commands import Home, at_terminal
+from tests.support.processes.store_owners import ROOT
 
 SUB = "0123456789abcdef" * 2
 COLUMNS = ("email", "sub", "status", "name")

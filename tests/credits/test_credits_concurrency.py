@@ -144,7 +144,7 @@ async def test_settlements_and_releases_at_once_end_each_hold_once(stores: list[
         total += sum(charge.charged for charge in charges)
         counted = await recount(stores[0], world.user)
         assert (counted.paid, counted.held) == (1000 - total, 0)
-        record = keys.idempotency(world.user, world.app.client_id, calls.fingerprint("k"))["idem"]
+        record = keys.idempotency(world.user, world.app.client_id, calls.fingerprint("k"))["idem"]  # type: ignore[attr-defined]
         assert await stores[0].client.exists(record) == bool(charges)
         await stores[0].client.delete(record)
 

@@ -51,7 +51,7 @@ async def arithmetic(spender: Spender, paid: int, price: Price, tokens: tuple[in
     amount = cost(price, input_tokens, output)
     assert (hold.output_tokens, hold.amount) == (output, amount)
     assert await spender.balance() == Balance(paid, amount)
-    charge = await spender.settle(hold, *used)
+    charge = await spender.settle(hold, *used)  # type: ignore[arg-type]
     assert charge.charged == min(amount, cost(price, *used))
     assert await spender.balance() == Balance(paid - charge.charged, 0)
     assert charge.remaining == paid - charge.charged
@@ -64,7 +64,7 @@ def spender(io_loop: IOLoop, store: Store) -> Spender:
     async def make() -> Spender:
         return await Spender.make(await a_world(store))
 
-    return io_loop.run_sync(make)
+    return io_loop.run_sync(make)  # type: ignore[no-any-return]
 
 
 def test_a_hold_is_cut_to_exactly_what_is_affordable(io_loop: IOLoop, spender: Spender) -> None:
@@ -80,10 +80,10 @@ def test_a_hold_is_cut_to_exactly_what_is_affordable(io_loop: IOLoop, spender: S
             paid = st.one_of(near, near.map(lambda room: max(0, room - 1)), st.integers(0, 10**15))
             balances = [data.draw(paid, label="paid")]
             actual = [data.draw(st.sampled_from([*actual, [i // 2, o // 2], [0, 1]]), label="used")]
-        for paid in balances:
+        for paid in balances:  # type: ignore[assignment]
             for used in actual:
                 # Run at once.
-                io_loop.run_sync(lambda: arithmetic(spender, paid, price, (i, o, least), used))  # noqa: B023
+                io_loop.run_sync(lambda: arithmetic(spender, paid, price, (i, o, least), used))  # type: ignore[arg-type]  # noqa: B023
 
     check()
 
@@ -203,7 +203,7 @@ async def test_a_hold_ends_by_itself(memory_store: Store, clock: FakeClock) -> N
     short, long = await app.hold(40, lasts=60_000), await app.hold(50, lasts=120_000)
     clock.advance(61)
     assert await app.balance() == Balance(100, 50), "the next script that looks drops it"
-    assert await store.client.hkeys(holds) == [long.hold_id.encode()]  # type: ignore[misc]  # redis-py's types
+    assert await store.client.hkeys(holds) == [long.hold_id.encode()]
     assert await store.calls.settle(short, 40, 0) is None
     await store.calls.release(short)
     assert await app.balance() == Balance(100, 50)

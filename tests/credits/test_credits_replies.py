@@ -344,7 +344,7 @@ async def test_a_deletion_frees_many_replies_in_steps(store: Store) -> None:
         "prefix": keys.prefix(world.user),
         "shard": keys.shard_prefix(world.user),
     }
-    words = []
+    words: list[Any] = []
     while words[-1:] != ["done"]:
         words.append(
             (await store.scripts.run("delete_user", keys.account_deletion(world.user), steps=100, **step)).word

@@ -15,21 +15,11 @@ from typing import Any
 import pytest
 from tornado.ioloop import IOLoop
 
+from dev.lab.engines import wait_until
 from tests.runtime.test_server import has_ipv6
 from tests.support.http.driver import json_of, send
 from tests.support.http.raw_http import EMAIL, listens, seed_file, status_of, store_pid
-from tests.support.processes.processes import (
-    QUICK,
-    Pair,
-    Server,
-    at_once,
-    children,
-    driven,
-    pair,
-    processes,
-    refused,
-    wait_until,
-)
+from tests.support.processes.processes import QUICK, Pair, Server, at_once, children, driven, pair, processes, refused
 
 KEY, OTHER = "operator-key_0123456789-abcdefgh", "B" * 43
 OPS = ("--ops-port", "0")

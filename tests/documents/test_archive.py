@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.documents.documents import document_record as described_over_http
+from handlers.documents.documents import document_record as described_over_http  # type: ignore[attr-defined]
 from handlers.documents.pretty import MAX_CHARACTERS, indented
 from store.documents.archive import ZipWriter, document_path, json_line
 from store.documents.documents import Metadata, document_record

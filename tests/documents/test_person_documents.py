@@ -112,7 +112,13 @@ async def test_all_are_deleted_in_steps_and_usage_is_right_after_each(store: Sto
     left, word, begun = 45, "more", ""
     while word == "more":
         reply = await store.scripts.run(
-            "delete_holdings", bound, idle=60_000, client=client, steps=7, begun=begun, **told
+            "delete_holdings",
+            bound,
+            idle=60_000,
+            client=client,
+            steps=7,
+            begun=begun,
+            **told,  # type: ignore[arg-type]
         )
         word, begun, left = reply.word, "1", left - reply.number("deleted")
         assert await check_usage(store, world.user, client) == left

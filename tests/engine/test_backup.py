@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dev.lab.engines import wait_until
 from dev.lab.ports import HOST
 from store import keys as spell
 from store.crypto.keyring import KeyFile, KeyRing, Keys
@@ -28,7 +29,7 @@ from tests.support.http.driver import send
 from tests.support.processes.clusters import Cluster
 from tests.support.processes.engines import redis_server, valkey
 from tests.support.processes.operator_commands import CommandOutput, child
-from tests.support.processes.processes import QUICK, Server, opened, wait_until
+from tests.support.processes.processes import QUICK, Server, opened
 from tests.support.store.lost_answers import store_on
 from tests.support.store.many_documents import check_usage
 from tests.support.store.world import PASSWORD, World, every_key, refusal_of
@@ -136,13 +137,13 @@ async def check_tokens(store: Store, writers: list[Writer]) -> None:
         newest = writer.rotated[-1]
         row = world.rows(newest)["family"]
         # Redis-py types both clients at once.
-        generation = int(await store.client.hget(row, "generation"))  # type: ignore[misc, arg-type]
+        generation = int(await store.client.hget(row, "generation"))  # type: ignore[arg-type]
         presented = world.opened(TokenKind.REFRESH, newest).generation
         assert presented >= generation, "the copy is not younger than what came after it"
         if place % 2 == 0:
             tokens = await store.tokens.refresh(app, newest, ())
             # Redis-py types both clients at once.
-            assert int(await store.client.hget(row, "generation")) == presented + 1  # type: ignore[misc, arg-type]
+            assert int(await store.client.hget(row, "generation")) == presented + 1  # type: ignore[arg-type]
             assert store.tokens.open_access(tokens.access_token) is not None
         else:
             assert await refusal_of(store.tokens.refresh(app, writer.refresh, ())) == "invalid_grant"
@@ -297,7 +298,7 @@ def test_a_restore_wants_an_empty_directory_and_the_right_keys(copied: tuple[Pat
     wrong.write_text(KeyRing.generate(7))
     for given in ({"LATCHKEY_SECRET_KEYS": KeyRing.generate(8)}, {}):
         words = () if given else ("--keys", str(wrong))
-        said = child(other, "store", "restore", str(copy), *words, **given)
+        said = child(other, "store", "restore", str(copy), *words, **given)  # type: ignore[arg-type]
         assert "none of the configured secret keys" in refusal(said)
         assert list((other / "store").iterdir()) == []
         assert not (other / "keys").exists()

@@ -79,10 +79,10 @@ async def test_what_was_sent_to_the_wrong_node_runs_once_at_the_right_one(cluste
         key = key_at(cluster, right)
         slot = client.keyslot(key)
         believed = [client.get_node(host=HOST, port=wrong.port)]
-        client.nodes_manager.slots_cache[slot] = list(believed)
+        client.nodes_manager.slots_cache[slot] = list(believed)  # type: ignore[arg-type]
         assert await client.eval(COUNT, 1, key) == 1
-        assert client.get_node_from_key(key).port == right.port, "learnt from the answer"
-        client.nodes_manager.slots_cache[slot] = list(believed)
+        assert client.get_node_from_key(key).port == right.port, "learnt from the answer"  # type: ignore[union-attr]
+        client.nodes_manager.slots_cache[slot] = list(believed)  # type: ignore[arg-type]
         assert await client.get(key) == b"1"
 
 
@@ -127,7 +127,7 @@ async def test_while_a_slot_moves_commands_follow_and_scripts_wait(cluster: Clus
         assert [*moving] == [1]
         before = 2 if gone == first else 5
         assert await asyncio.gather(*waiting) == [before + 1, before + 2, before + 3, 2]
-        assert client.get_node_from_key(first).port == target.port
+        assert client.get_node_from_key(first).port == target.port  # type: ignore[union-attr]
         for _ in cluster.move_slot(first, source):
             pass
 
@@ -148,7 +148,7 @@ async def test_a_command_follows_to_a_node_that_owns_nothing_yet_and_its_connect
         assert await client.get(key) == b"1"
         assert [*moving] == []
         assert await client.eval(COUNT, 1, key) == 2
-        assert client.get_node_from_key(key).name == name
+        assert client.get_node_from_key(key).name == name  # type: ignore[union-attr]
         for _ in lone.move_slot(key, lone.primaries[0]):
             pass
         assert await client.eval(COUNT, 1, key) == 3

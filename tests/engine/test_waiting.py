@@ -352,7 +352,7 @@ async def test_a_store_with_too_few_replicas_is_told_of_and_one_that_bars_waitin
     followed: Followed, valkey_engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def check(url: str, replicas: int) -> None:
-        async with contextlib.aclosing(await connect(url)) as client:  # type: ignore[type-var]  # it has aclose
+        async with contextlib.aclosing(await connect(url)) as client:
             await check_store(client, url, Wait(replicas, 0.5))
 
     await check(followed.url, 1)

@@ -49,7 +49,7 @@ async def test_pages_of_strangers_know_who_is_signed_in(service: Service) -> Non
         assert "/signout" not in forms_of(await service.browser().get(path))
     assert links_of(await service.browser().get("/"))["Sign in"] == "/signin"
     # A session that is over is none, although the browser still has its cookie.
-    await service.store.operator.set_password(EMAIL, "another horse battery")
+    await service.store.operator.set_password(EMAIL, "another horse battery")  # type: ignore[arg-type]
     assert "/signout" not in forms_of(await ada.get("/signin"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
 import pytest
 
@@ -161,6 +162,6 @@ async def test_a_server_can_require_pkce_of_every_app(service: Service) -> None:
 
 
 def test_an_app_with_an_owner_is_not_the_operators() -> None:
-    facts = {"name": "An App", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
+    facts: dict[str, Any] = {"name": "An App", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
     assert Registration("an-app", **facts).from_operator
     assert not Registration("an-app", **facts, owner="0" * 32).from_operator

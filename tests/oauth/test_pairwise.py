@@ -10,8 +10,8 @@ from store import keys
 from store.crypto.pairwise import Pairwise
 from store.lifetimes import GRACE
 from store.wiring import Store
+from tests.support.calls.webhooks import wanted
 from tests.support.processes.engines import FakeClock
-from tests.support.store.app_events import wanted
 from tests.support.store.document_app import Keeper
 from tests.support.store.many_documents import rotated
 from tests.support.store.world import World

@@ -128,7 +128,7 @@ async def python_sdk(job: Job) -> Job:
                 met["failures"][name] = await failure(other.with_options(max_retries=0).messages.create(**asked))
         broken = client.with_options(max_retries=0).messages.stream(**scripted)
         met["broken"] = await failure(streamed(broken))
-        again = {"extra_headers": {"Idempotency-Key": "lost-whole"}}
+        again: dict[str, Any] = {"extra_headers": {"Idempotency-Key": "lost-whole"}}
         met["retried"] = (await lossy.messages.create(**scripted, **again)).to_dict()["credits"]
         again = {"extra_headers": {"Idempotency-Key": "lost-stream"}}
         met["retried_stream"] = (await streamed(lossy.messages.stream(**scripted, **again)))[1]

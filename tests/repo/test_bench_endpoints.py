@@ -160,10 +160,10 @@ def test_a_peer_that_cannot_be_installed_is_named_with_the_reason(monkeypatch: p
         raise NotInstalled("there is no npm here")
         yield
 
-    monkeypatch.setitem(peers.SETUPS, "oidc-provider", refuse)
+    monkeypatch.setitem(peers.SETUPS, "oidc-provider", refuse)  # type: ignore[attr-defined]
     made, missing = peers.started(None, ["oidc-provider"])  # type: ignore[arg-type]  # the stage is not looked at
     assert (made, missing) == ([], {"oidc-provider": "there is no npm here"})
-    shown = peers.tables(Found({}, {}, missing))
+    shown = peers.tables(Found({}, {}, missing))  # type: ignore[attr-defined]
     assert shown == "- Not measured: oidc-provider: there is no npm here"
 
 

@@ -83,5 +83,5 @@ def test_both_servers_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_is_that_of_the_last_measurement() -> None:
-    found = results.read(overload.RESULTS / "overload.json")
+    found = results.read(overload.RESULTS / "overload.json")  # type: ignore[attr-defined]
     assert overload.PAGE.read_text("utf-8") == overload.page(found)

@@ -105,7 +105,7 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
         for method in OPERATIONS.get(route.name, {})
     }
     return {
-        **shown,
+        **shown,  # type: ignore[dict-item]
         "authorize": [lambda: browser.get(service.web.authorize_url(prompt="consent", code_challenge=challenge()))],
         "decide": [lambda: browser.send("/api/oauth/authorize", "POST", form=decision)],
         "token": [lambda: service.web.exchange(code), lambda: service.web.refresh(tokens["refresh_token"])],

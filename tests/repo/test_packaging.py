@@ -310,7 +310,7 @@ def test_tests_of_our_own_run_without_the_plugin(installed: Installed) -> None:
         "no:cacheprovider",
         "tests/credits/test_amounts.py",
     ]
-    done = subprocess.run(command, cwd=ROOT, env=clean(), capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=ROOT, env=clean(), capture_output=True, text=True, timeout=60, check=True)  # type: ignore[arg-type]
     assert "memory_store" in done.stdout
     assert "latchkey.testing" not in done.stdout
     assert "latchkey/testing" not in done.stdout

@@ -106,7 +106,8 @@ def test_the_wire_loses_the_answer_to_the_request_that_is_named() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_each_round_of_faults_begins_with_lost_answers(seed: int) -> None:
-    kinds, nothing = list(KINDS.values()), Any
+    nothing: Any = None
+    kinds = list(KINDS.values())
     orders = Nemesis(nothing, kinds, nothing, nothing, (0, 0), random.Random(seed))._order()
     for _ in range(2):
         order = [next(orders).name for _ in kinds]

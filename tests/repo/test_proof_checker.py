@@ -105,7 +105,7 @@ def sound() -> Made:
         {"kind": "charge", "amount": -45, "paid": 955, "reason": ""},
     ]
     made.accounts.append(Account(ADA, USER, 955, 0, 0, entries))
-    usage = {"documents": {"used": 1}, "bytes": {"used": 10}}
+    usage: dict[str, Any] = {"documents": {"used": 1}, "bytes": {"used": 10}}
     usage |= {"collections": [{"name": "notes", "documents": 1, "bytes": 10}]}
     made.hosted.append(Hosted(ADA, APP, usage, [{"collection": "notes", "id": "d1", "size": 10}]))
     made.fsck = {"status": 0, "findings": []}
@@ -255,7 +255,7 @@ BROKEN: list[tuple[str, str, Break]] = [
     (
         "payments",
         "a payment that was refused",
-        lambda made: (made.forget(made.only("top_up")), made.refuse("top_up", {"key": "k1", "amount": 1000}, 422)),
+        lambda made: (made.forget(made.only("top_up")), made.refuse("top_up", {"key": "k1", "amount": 1000}, 422)),  # type: ignore[func-returns-value]
     ),
     ("payments", "another amount", lambda made: entry(made, 0).update(amount=1001)),
     ("charges", "a charge that is lost", lambda made: made.op("ai", ask(2), {"charged": 50, "remaining": 1})),
@@ -268,12 +268,12 @@ BROKEN: list[tuple[str, str, Break]] = [
     (
         "charges",
         "a call that was refused",
-        lambda made: (made.forget(made.only("ai")), made.refuse("ai", ask(1), 502)),
+        lambda made: (made.forget(made.only("ai")), made.refuse("ai", ask(1), 502)),  # type: ignore[func-returns-value]
     ),
     (
         "charges",
         "a whole call that was cut off, charged in part",
-        lambda made: (made.forget(made.only("ai")), made.lose("ai", ask(2))),
+        lambda made: (made.forget(made.only("ai")), made.lose("ai", ask(2))),  # type: ignore[func-returns-value]
     ),
     (
         "charges",
@@ -353,7 +353,7 @@ FINE: list[tuple[str, Break]] = [
     ),
     (
         "a stream that was cut off, charged in part",
-        lambda made: (made.forget(made.only("ai")), made.lose("ai", ask(2, stream=True))),
+        lambda made: (made.forget(made.only("ai")), made.lose("ai", ask(2, stream=True))),  # type: ignore[func-returns-value]
     ),
     (
         "a stream that was cut off and cost nothing",
@@ -363,7 +363,7 @@ FINE: list[tuple[str, Break]] = [
         "a stream that began and was free, since its server was killed",
         lambda made: (
             made.lose("ai", {**ask(2, stream=True), "began": True}),
-            made.faults.append(Fault("server", "kill -9", 0.0, 100.0)),
+            made.faults.append(Fault("server", "kill -9", 0.0, 100.0)),  # type: ignore[func-returns-value]
         ),
     ),
     (

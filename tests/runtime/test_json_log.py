@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from dev.lab.engines import wait_until
 from handlers.ops.credits import OPS_ROUTES
 from handlers.routes import ROUTES
 from observability import logs
@@ -28,7 +29,7 @@ from tests.support.http.driver import EMAIL, Service
 from tests.support.http.raw_http import all_serve, seed_file, status_of, store_pid
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import valkey
-from tests.support.processes.processes import QUICK, Server, children, refused, wait_until
+from tests.support.processes.processes import QUICK, Server, children, refused
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 

@@ -122,7 +122,7 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
     assert "latchkey_build_info" in variables["job"]["definition"]
     ids = [panel["id"] for panel in whole["panels"]]
     assert len(set(ids)) == len(ids)
-    taken = set()
+    taken: set[Any] = set()
     for panel in whole["panels"]:
         place = panel["gridPos"]
         assert 0 <= place["x"] < place["x"] + place["w"] <= 24, panel["title"]

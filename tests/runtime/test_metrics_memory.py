@@ -218,7 +218,7 @@ def test_what_is_told_of_scripts_are_answers_that_they_give() -> None:
     named = [(metric, *key) for metric in METRICS if metric.families == (of.SCRIPTS,) for key in metric.only]
     assert len(named) > 6
     for metric, script, word in named:
-        assert word in scripts[script].replies, metric.name
+        assert word in scripts[script].replies, metric.name  # type: ignore[attr-defined, index]
     # The words that stand for no answer are nobody's answer.
     words = {error.word for error in (StoreError, StoreUnavailable, Unacknowledged)}
     assert len(words) == 3

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tornado.ioloop import IOLoop
 
+from dev.lab.engines import wait_until
 from handlers.core.errors import CATALOGUE
 from handlers.ops.credits import OPS_ROUTES
 from handlers.routes import ROUTES
@@ -26,7 +27,7 @@ from tests.support.http.driver import EMAIL, VERIFIER, Service, json_of, send
 from tests.support.http.raw_http import listens, status_of
 from tests.support.http.scraped_metrics import METRICS, Samples, asked, gains, metrics_port, scraped, until
 from tests.support.processes.engines import valkey
-from tests.support.processes.processes import QUICK, Pair, Server, at_once, children, driven, shared, wait_until
+from tests.support.processes.processes import QUICK, Pair, Server, at_once, children, driven, shared
 
 pytestmark = pytest.mark.slow
 
@@ -317,7 +318,7 @@ def test_counts_add_up_and_never_fall_while_workers_are_killed(running: Pair) ->
         sent += 40
         last = until(lambda: scraped(server), {health: sent})
         os.kill(victim, signal.SIGKILL)
-        wait_until(lambda gone=victim: gone not in workers(server) and len(workers(server)) == WORKERS)
+        wait_until(lambda gone=victim: gone not in workers(server) and len(workers(server)) == WORKERS)  # type: ignore[misc]
         seen = scraped(server)
         assert seen[health] == sent
         assert {name: value for name, value in counts(last).items() if seen[name] < value} == {}

@@ -228,7 +228,7 @@ def test_connections_that_are_kept_outlive_a_reload(tmp_path: Path) -> None:
         for signup, status in (("open", 200), ("off", 403)):
             config_file(tmp_path, signup=signup)
             running.process.send_signal(signal.SIGHUP)
-            wait_until(lambda want=status: status_of(running.port, "/signup") == want)
+            wait_until(lambda want=status: status_of(running.port, "/signup") == want)  # type: ignore[misc]
             kept.request("GET", "/signup")
             answer = kept.getresponse()
             answer.read()

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from dev.lab.engines import wait_until
 from store.crypto.keyring import KeyRing
 from store.engine.datadir import Files
 from tests.support.http.driver import App
 from tests.support.http.http_servers import request
 from tests.support.http.raw_http import SECRET, SignIn, account, listens, seed_file, status_of, store_pid, store_runs
 from tests.support.processes.engines import valkey
-from tests.support.processes.processes import QUICK, Server, processes, refused, wait_until
+from tests.support.processes.processes import QUICK, Server, processes, refused
 
 # One hash takes some tenths of a second, so that a sign-in can be caught in flight.
 SLOW = ("--password-memory", "131072", "--password-iterations", "4")

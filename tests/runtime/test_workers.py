@@ -18,13 +18,14 @@ from pathlib import Path
 import pytest
 import redis
 
+from dev.lab.engines import wait_until
 from dev.lab.ports import free_port
 from runtime.listening import bind, for_each_worker
 from runtime.workers import INFANCY_SECONDS, INFANT_DEATHS
 from store.engine.datadir import Files, recorded_socket
 from tests.support.http.raw_http import SignIn, account, listens, seed_file, status_of, store_pid
 from tests.support.processes.operator_commands import clean_environment
-from tests.support.processes.processes import QUICK, ROOT, Server, children, processes, refused, wait_until
+from tests.support.processes.processes import QUICK, ROOT, Server, children, processes, refused
 
 pytestmark = pytest.mark.slow
 

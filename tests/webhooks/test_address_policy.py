@@ -20,7 +20,15 @@ from outbound.webhooks.posting import Poster
 from tests.support.http.receiver import Receiver
 from tests.support.lists.offenders import each
 
-PUBLIC = ("1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "223.255.255.255")
+PUBLIC: tuple[str, ...] = (
+    "1.1.1.1",
+    "8.8.8.8",
+    "100.63.255.255",
+    "100.128.0.0",
+    "172.15.0.1",
+    "172.32.0.1",
+    "223.255.255.255",
+)
 PUBLIC += ("2606:4700:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8")
 REFUSED = {
     "this host": ("0.0.0.0", "0.1.2.3", "::"),

@@ -262,8 +262,8 @@ async def test_what_waits_for_all_apps_of_an_owner_is_modest(valkey_engine: Engi
     async with losing(valkey_engine, keys) as (world, _):
         [one] = await kept(world.store)
         await kept(world.store, 99)
-        sizes = [await world.store.client.memory_usage(row_of(one))]
-        sizes += [await world.store.client.memory_usage(key) / 100 for key in (DELIVERIES_DUE, deliveries(APP))]
+        sizes: list[float] = [await world.store.client.memory_usage(row_of(one)) or 0]
+        sizes += [(await world.store.client.memory_usage(key) or 0) / 100 for key in (DELIVERIES_DUE, deliveries(APP))]
         assert MOST * Settings().apps_per_person * sum(sizes) < 16 * 2**20, sizes
 
 

@@ -206,7 +206,7 @@ async def test_an_app_whose_registration_cannot_be_read_holds_up_no_other(
     assert await store.outbox.relay_shards([world.user[:3], other.user[:3]], store.webhooks.wants) == 2
     assert world.app.client_id in caplog.text
     assert [one.type for one in await store.deliveries.list(good.client_id)] == ["grant.revoked"]
-    await store.client.set(keys.app(world.app.client_id), packed)
+    await store.client.set(keys.app(world.app.client_id), packed)  # type: ignore[arg-type]
     store.apps.forget()
     store.outbox.idle = 0
     assert await told(world) == [REVOKED], "it waits until somebody has put that right"
@@ -217,10 +217,10 @@ async def test_an_outbox_that_nobody_empties_is_bounded(store: Store) -> None:
     one = {"type": "grant.revoked", "client": "an-app", "member": "m", "reason": "x", "at": "1"}
     async with store.client.pipeline(transaction=False) as batch:
         for _ in range(1500):
-            batch.xadd(keys.outbox(world.user), one)
+            batch.xadd(keys.outbox(world.user), one)  # type: ignore[arg-type]
         await batch.execute()
     await world.revoke_app()
     assert await store.client.xlen(keys.outbox(world.user)) <= 1100
-    newest = (await store.client.xrevrange(keys.outbox(world.user), count=1))[0][1]
-    assert newest[b"type"] == b"grant.revoked"
-    assert newest[b"member"] == keys.member(world.user).encode()
+    newest = (await store.client.xrevrange(keys.outbox(world.user), count=1))[0][1]  # type: ignore[index]
+    assert newest[b"type"] == b"grant.revoked"  # type: ignore[index]
+    assert newest[b"member"] == keys.member(world.user).encode()  # type: ignore[index]

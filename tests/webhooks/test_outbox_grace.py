@@ -154,9 +154,9 @@ async def test_two_things_in_one_millisecond_are_two_and_the_end_of_a_grace_wind
     world = await keeping(store)
     one = {"type": "tokens.revoked", "client": world.app.client_id, "member": keys.member(world.user), "at": "1"}
     for reason in ("token_revoked", "token_revoked", "refresh_token_replayed"):
-        await store.client.xadd(keys.outbox(world.user), {**one, "reason": reason})
+        await store.client.xadd(keys.outbox(world.user), {**one, "reason": reason})  # type: ignore[dict-item]
     for _ in range(2):
-        await store.client.xadd(keys.outbox(world.user), {**one, "type": "data.deleted", "reason": "grace_over"})
+        await store.client.xadd(keys.outbox(world.user), {**one, "type": "data.deleted", "reason": "grace_over"})  # type: ignore[dict-item]
     assert [reason for _, reason in await told(world)] == [
         *("token_revoked", "token_revoked", "refresh_token_replayed", "grace_over")
     ]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -55,7 +55,7 @@ def processes(url: str, *what: str) -> Iterator[list[Process]]:
     started: list[Process] = []
     try:
         for one in what:
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
             started.append(subprocess.Popen([*words, one], text=True, env=environment, **pipes))
         for process in started:
             assert pipe_of(process).readline() == f"{READY}\n"

@@ -60,7 +60,7 @@ async def hostile(store: Store, slow: Receiver, accounts: int, apps: int, events
 
 async def honest(store: Store, seconds: float, **whose: str) -> None:
     """An event of somebody else is posted within the seconds."""
-    app = await Hooked.make(store, "honest", **whose)
+    app = await Hooked.make(store, "honest", **whose)  # type: ignore[arg-type]
     await app.tell()
     await app.receiver.count(1, seconds)
     await app.receiver.close()

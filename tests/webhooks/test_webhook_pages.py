@@ -280,7 +280,7 @@ async def test_somebody_else_sees_and_changes_nothing(service: Service) -> None:
     # Nor through an app of her own.
     for method in ("GET", "POST"):
         suffix = "/again" if method == "POST" else ""
-        form = {"_xsrf": xsrf[1]} if method == "POST" else None
+        form = {"_xsrf": xsrf[1]} if method == "POST" else None  # type: ignore[assignment]
         path = f"/developer/apps/hers/webhooks/{event.id}{suffix}"
         assert (await eve.send(path, method, form=form)).code == 404
     target = await service.store.webhooks.target("own")

@@ -116,7 +116,8 @@ async def test_documents_that_have_ended_are_told_of_when_they_are_gone(
     await disconnect(service, service.web, two.email)
     await receiver.count(1)
     due = keys.outbox_keys(service.ada[:3])["due"]
-    [(entry, ends)] = await service.store.client.zrange(due, 0, -1, withscores=True)
+    listed: Any = await service.store.client.zrange(due, 0, -1, withscores=True)
+    [(entry, ends)] = listed
     await service.store.client.zadd(due, {entry: ends - GRACE})
     for key in keys.hosted(service.ada, service.web.client_id).values():
         await service.store.client.delete(key)

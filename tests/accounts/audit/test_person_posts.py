@@ -98,18 +98,18 @@ class Victim:
             name = key.decode()
             if ":limit:" in name or name.startswith("{window:") or name.endswith(":guesses"):
                 continue
-            kind = (await client.type(key)).decode()
+            kind = (await client.type(key)).decode()  # type: ignore[union-attr]
             if kind == "hash":
                 row = await client.hgetall(key)
                 found[name] = {field: value for field, value in row.items() if field != b"seen_at"}
             elif kind == "zset":
-                found[name] = await client.zrange(key, 0, -1, withscores=True)
+                found[name] = await client.zrange(key, 0, -1, withscores=True)  # type: ignore[assignment]
             elif kind == "set":
-                found[name] = await client.smembers(key)
+                found[name] = await client.smembers(key)  # type: ignore[assignment]
             elif kind == "stream":
-                found[name] = await client.xrange(key)
+                found[name] = await client.xrange(key)  # type: ignore[assignment]
             else:
-                found[name] = await client.get(key)
+                found[name] = await client.get(key)  # type: ignore[assignment]
         return found
 
 

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -272,11 +273,13 @@ async def test_a_thief_who_connects_and_disconnects_hides_no_sign_in(store: Stor
     world = await World.make(store)
     trail = keys.audit(world.user)
     lines = [f"{1000 + n} {('consent_given', 'app_disconnected')[n % 2]} web  " for n in range(199)]
-    present = (await store.client.get(trail)).decode()
+    stored: Any = await store.client.get(trail)
+    present = stored.decode()
     await store.client.set(trail, "\n".join(reversed(lines)) + "\n" + present.splitlines()[-1] + "\n")
     for _ in range(5):
         await store.sessions.note(world.session, "account_downloaded", VISITOR)
-    kept = (await store.client.get(trail)).decode().splitlines()
+    stored = await store.client.get(trail)
+    kept = stored.decode().splitlines()
     assert len(kept) == 200
     assert "signed_up" in kept[-1]
     assert [line.split()[1] for line in kept[:6]] == [*["account_downloaded"] * 5, "consent_given"]
@@ -286,7 +289,7 @@ async def test_a_thief_who_connects_and_disconnects_hides_no_sign_in(store: Stor
 async def test_a_trail_of_the_release_before_is_shown_and_kept_apart(store: Store) -> None:
     world = await World.make(store)
     trail = keys.audit(world.user)
-    before = (await store.client.get(trail)).decode()
+    before = (await store.client.get(trail)).decode()  # type: ignore[union-attr]
     renames = "".join(f"{2000 + n} name_changed  192.0.2.1 Firefox\n" for n in reversed(range(150)))
     await store.client.set(trail, renames + before)
     await store.profiles.rename(world.session, "Ada the newest", VISITOR)
@@ -390,5 +393,5 @@ async def test_the_store_keeps_so_many_events_for_so_long(store: Store, monkeypa
     client: Redis = store.client
     assert 200 <= await client.xlen(keys.SECURITY_EVENTS["people"]) < 400
     assert 0 < await client.pttl(keys.SECURITY_EVENTS["people"]) <= security_log.KEPT_MS
-    ((_, row),) = await client.xrevrange(keys.SECURITY_EVENTS["people"], count=1)
-    assert len(row[b"event"]) < 800
+    ((_, row),) = await client.xrevrange(keys.SECURITY_EVENTS["people"], count=1)  # type: ignore[misc]
+    assert len(row[b"event"]) < 800  # type: ignore[index]

@@ -169,7 +169,7 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
     assert told == most
     assert total == dict.fromkeys(most, 2 * 360)
     assert streams.keys() == security_log.MOST_OF_A_PERSON.keys()
-    assert {name: count for name, count in streams.items() if count > security_log.MOST_OF_A_PERSON[name]} == {}
+    assert {name: count for name, count in streams.items() if count > security_log.MOST_OF_A_PERSON[name]} == {}  # type: ignore[index]
 
 
 @pytest.mark.gen_test
@@ -285,7 +285,7 @@ async def test_streams_are_merged_by_time_over_pages_with_limits_and_filters(
     assert [int(one.person, 16) for one in await events.newest(20)] == found[-20:]
     of_two = {f"{3:032x}", f"{50:032x}"}
     assert [one.person for one in await events.newest(2, wanted=lambda one: one.person in of_two)] == sorted(of_two)
-    async with aclosing(events.follow("0-0")) as following:
+    async with aclosing(events.follow("0-0")) as following:  # type: ignore[type-var]
         followed = [one async for one in until_pause(following)]
     assert [int(one.person, 16) for one in followed] == found
 
@@ -315,7 +315,7 @@ async def test_followers_have_each_event_of_two_writers_once_and_in_order(
 
     async def follow() -> list[AuditEvent]:
         found: list[AuditEvent] = []
-        async with aclosing(reader.security_events.follow("0-0")) as following:
+        async with aclosing(reader.security_events.follow("0-0")) as following:  # type: ignore[type-var]
             async for one in following:
                 if one is not None:
                     found.append(one)

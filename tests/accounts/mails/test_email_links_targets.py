@@ -24,7 +24,7 @@ async def resets(post: Post, browser: Browser) -> str:
     """Where the page leads that says that the password was changed."""
     page = await browser.get(await post.link(EMAIL, RESET))
     done = (await browser.submit(page, "/reset", new_password=NEW_PASSWORD)).body.decode()
-    return re.findall(r'href="(/signin[^"]*)"', done)[-1]
+    return str(re.findall(r'href="(/signin[^"]*)"', done)[-1])
 
 
 async def signs_up(post: Post, browser: Browser) -> str:

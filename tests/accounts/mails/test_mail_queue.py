@@ -31,8 +31,7 @@ from outbound.mail.room import (
 from store.accounts.links import AddressChange
 from store.accounts.undoing import Undo
 from store.apps.registration import MAX_REDIRECT_URIS, Registration
-from store.lifetimes import MAIL_TO, SIGN_UP_ADDRESS
-from store.limits import WIDE
+from store.lifetimes import MAIL_TO, SIGN_UP_ADDRESS, WIDE
 from store.results import Profile, Visitor
 from store.wiring import Store
 from tests.support.browser.mailbox import MAIL, Kept, Mailbox, mailer, until
@@ -381,7 +380,7 @@ async def test_mails_to_addresses_of_before_count_for_the_account(memory_store: 
     posted = Posted()
     site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
     warned = tuple(f"{number}@example.com" for number in range(4))
-    undo = mails.Link("text", "1@example.com")
+    undo = mails.Link("text", "1@example.com")  # type: ignore[attr-defined]
     mails.address_changed(site, "u1", AddressChange("1@example.com", warned[0], False, undo, warned), VISITOR)
     mails.taken_back(site, Undo("u1", warned[0], "2@example.com", False, True, warned=warned), VISITOR)
     assert len(posted.letters) == 3 + 4 + 1 + 4
@@ -402,8 +401,8 @@ async def test_mails_that_are_asked_for_count_for_the_network_and_the_account(
     await mails.invitation(site, world.email, asker, "")
     await mails.forgotten(site, world.email, asker, "")
     await mails.confirmation(site, grace, other, asker)
-    await mails.change(site, world.user, mails.Link("text", "free@example.com"), asker)
-    await mails.change(site, world.user, mails.Link("text", other), asker)
+    await mails.change(site, world.user, mails.Link("text", "free@example.com"), asker)  # type: ignore[attr-defined]
+    await mails.change(site, world.user, mails.Link("text", other), asker)  # type: ignore[attr-defined]
     assert [(letter.what, letter.payer, letter.network) for letter in posted.letters] == [
         ("signup", "", network),
         ("signup_again", world.user, network),

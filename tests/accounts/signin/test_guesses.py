@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from handlers.core.site import Site
@@ -157,7 +159,7 @@ async def test_all_known_devices_together_have_a_hundred_wrong_codes(store: Stor
         device = await known(world)
         for _ in range(short_of_a_pause):
             assert await guess(world, device=device) == "access_denied"
-    row = await store.client.hgetall(guesses)
+    row: Any = await store.client.hgetall(guesses)
     of_devices = {field: int(count) for field, count in row.items() if field.startswith(b"count:")}
     assert sum(of_devices.values()) == int(row[b"known"]) == FACTOR_MOST
     assert int(row[b"count"]) > 0, "by now each counts as a stranger's"

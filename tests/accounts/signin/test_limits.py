@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 import psutil
 import pytest
 
+from dev.lab.engines import wait_until
 from handlers.core.site import Site
 from handlers.routes import make_application
 from runtime.http.plain_server import PlainServer
@@ -24,7 +25,7 @@ from tests.support.http.driver import PASSWORD, Browser, Service
 from tests.support.http.http_servers import request, statuses
 from tests.support.http.raw_http import status_of
 from tests.support.processes.engines import Engine, valkey
-from tests.support.processes.processes import QUICK, Server, opened, shared, wait_until
+from tests.support.processes.processes import QUICK, Server, opened, shared
 from tests.support.store.many_documents import connect_app, numbered, stock
 
 both = pytest.mark.parametrize("which", ["fast", "tornado"])

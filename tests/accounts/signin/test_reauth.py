@@ -105,7 +105,7 @@ async def test_changes_that_come_at_once_share_no_proof(store: Store) -> None:
     devices = [await add_passkey(world) for _ in range(4)]
     await reauth(world)
     changes = [store.factors.remove_passkey(world.session, one.credential, VISITOR) for one in devices]
-    changes += [store.factors.renew_recovery(world.session, VISITOR) for _ in range(4)]
+    changes += [store.factors.renew_recovery(world.session, VISITOR) for _ in range(4)]  # type: ignore[misc]
     found = await asyncio.gather(*(outcome(change) for change in changes))
     assert sorted(found) == ["in"] + ["unproved"] * 7
 
@@ -253,7 +253,7 @@ async def test_whoever_lost_the_phone_has_recovery_codes(store: Store, left: int
         if not world.codes:
             world.codes = await renewed(world)
         await reauth(world)
-        assert await outcome(change()) == "in"
+        assert await outcome(change()) == "in"  # type: ignore[no-untyped-call]
     assert await outcome(use_passkey(world, lost)) == "access_denied"
     assert await world.sign_in()
     assert await outcome(new_app(world)) == "in"

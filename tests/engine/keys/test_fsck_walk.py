@@ -56,7 +56,7 @@ async def test_what_was_under_way_has_its_time_before_it_is_looked_at_again(
 ) -> None:
     f = await Furnished.make(memory_store)
     await f.client.delete(entry := keys.email(f.world.email))
-    sleep, slept = walk.asyncio.sleep, []
+    sleep, slept = walk.asyncio.sleep, []  # type: ignore[attr-defined]
 
     async def ends_meanwhile(seconds: float, *result: Any) -> Any:
         if seconds == walk.SETTLE:
@@ -65,7 +65,7 @@ async def test_what_was_under_way_has_its_time_before_it_is_looked_at_again(
         else:
             await sleep(seconds, *result)
 
-    monkeypatch.setattr(walk.asyncio, "sleep", ends_meanwhile)
+    monkeypatch.setattr(walk.asyncio, "sleep", ends_meanwhile)  # type: ignore[attr-defined]
     f.store.fsck.settle = walk.SETTLE
     report = await checked(f.store, repair=True)
     assert findings(report) == []

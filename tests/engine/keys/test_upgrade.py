@@ -75,7 +75,7 @@ async def world_of(store: Store, person: dict[str, Any], cookie: str = "") -> Wo
     """A person of the old release, and the app with which they are known."""
     world = World()
     world.store, world.user, world.email, world.codes = store, person["user"], person["email"], []
-    world.app = await store.apps.active(person["client"])
+    world.app = await store.apps.active(person["client"])  # type: ignore[assignment]
     world.secret = person.get("client_secret")
     session = store.sessions.open(cookie) if cookie else await world.sign_in()
     assert session is not None
@@ -103,10 +103,10 @@ async def brought_over(store: Store) -> Store:
 async def test_of_a_damaged_row_nothing_else_is_lost(old_store: Store) -> None:
     await fill(old_store.client)
     row = spell.person(ADA["user"])["user"]
-    await old_store.client.hdel(row, "name")  # type: ignore[misc]  # redis-py types both clients at once
-    before = await old_store.client.hgetall(row)  # type: ignore[misc]  # redis-py types both clients at once
+    await old_store.client.hdel(row, "name")
+    before = await old_store.client.hgetall(row)
     await old_store.upgrade.run(1)
-    after = await old_store.client.hgetall(row)  # type: ignore[misc]  # redis-py types both clients at once
+    after = await old_store.client.hgetall(row)
     for name in (b"email", b"password", b"status", b"created_at"):
         assert after[name] == before[name]
     assert after[b"epoch"] == before[b"session_epoch"]
@@ -126,12 +126,12 @@ async def test_nothing_is_left_as_it_was(old_store: Store) -> None:
     assert {kind for key, kind in found.items() if key.endswith((":users", ":audit"))} == {b"set", b"string"}
     for key in found:
         if (spelt := spell.read(key)) and spelt.kind == "user":
-            fields = await store.client.hkeys(key)  # type: ignore[misc]  # redis-py types both clients at once
+            fields = await store.client.hkeys(key)
             assert fields[:2] == [b"status", b"epoch"]
             assert not {b"session_epoch", b"email_verified"} & set(fields)
         if key.endswith(":users"):
             # Redis-py types both clients at once.
-            assert {len(one) for one in await store.client.smembers(key)} == {29}  # type: ignore[misc]
+            assert {len(one) for one in await store.client.smembers(key)} == {29}
 
 
 @pytest.mark.gen_test
@@ -240,7 +240,7 @@ async def test_a_deletion_that_the_old_release_left_half_done_is_finished(old_st
     assert [key for key in left if await store.client.pttl(key) == -1] == []
     for client in EVE["clients"]:
         # Redis-py types both clients at once.
-        listed = await store.client.smembers(spell.shard_app_users(EVE["user"][:3], client))  # type: ignore[misc]
+        listed = await store.client.smembers(spell.shard_app_users(EVE["user"][:3], client))
         assert listed == set()
     assert await store.people.create(
         EVE["email"], "Eve", PASSWORD, verified=True, event="signed_up", visitor=VISITOR
@@ -262,7 +262,7 @@ async def test_the_start_brings_a_store_over_on_every_engine(real_url: str, keys
         assert await world.lives(ADA["access"])
         assert await world.lives((await world.refresh(ADA["refresh"])).access_token)
         # Redis-py types both clients at once.
-        assert await client.hget(spell.KEYRING, "layout") == str(LAYOUT).encode()  # type: ignore[misc]
+        assert await client.hget(spell.KEYRING, "layout") == str(LAYOUT).encode()
         found = await shape(client)
         assert [key for key in found if spell.token_of_layout_1(key)] == []
     async with opened(real_url, keys) as store:
@@ -309,7 +309,7 @@ def content(client: redis.Redis) -> bytes:
     client.delete(spell.DELETIONS)
     client.hdel(spell.KEYRING, "sealed_at:1")
     for due in client.scan_iter("{???}:due"):
-        client.zadd(due, dict.fromkeys(client.zrange(due, 0, -1), 0))
+        client.zadd(due, dict.fromkeys(client.zrange(due, 0, -1), 0))  # type: ignore[type-var]
     return b"\n".join(sorted(everything(client).split(b"\n")))
 
 

@@ -38,7 +38,7 @@ async def due(store: Store) -> dict[str, int]:
     """All that is on the due lists."""
     found: dict[str, int] = {}
     for key in await every_key(store.client, "{???}:due"):
-        listed = await store.client.zrange(key, 0, -1, withscores=True)
+        listed: Any = await store.client.zrange(key, 0, -1, withscores=True)
         found |= {key.decode()[1:4] + entry.decode(): int(score) for entry, score in listed}
     return found
 

@@ -42,7 +42,7 @@ class Latchkey:
             url, session["state"] = client.create_authorization_url(
                 self.server["authorization_endpoint"], code_verifier=session["verifier"], scope=self.scope
             )
-        return url
+        return str(url)
 
     async def finish(self, session: dict[str, str], callback: str) -> Account:
         state, verifier = session.pop("state"), session.pop("verifier")  # good for one answer
@@ -58,7 +58,7 @@ class Latchkey:
         """`client` is open(account), one for a person: it refreshes first where need be, once for all its calls."""
         answer = await client.get(self.server["userinfo_endpoint"])
         answer.raise_for_status()
-        return answer.json()
+        return dict(answer.json())
 
     async def refresh(self, client: AsyncOAuth2Client) -> None:
         await client.refresh_token()
@@ -69,9 +69,10 @@ class Latchkey:
 
 def code_of(error: Exception) -> str | None:
     if isinstance(error, OAuthError):
-        return error.error
+        return str(error.error)
     if isinstance(error, httpx.HTTPStatusError):
-        return error.response.json().get("error")
+        code: str | None = error.response.json().get("error")
+        return code
     return None
 
 

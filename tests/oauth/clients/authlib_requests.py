@@ -40,7 +40,7 @@ class Latchkey:
         url, session["state"] = self.open().create_authorization_url(
             self.server["authorization_endpoint"], code_verifier=session["verifier"], scope=self.scope
         )
-        return url
+        return str(url)
 
     def finish(self, session: dict[str, str], callback: str) -> Account:
         """`callback` is the address that the browser came back to, query and all."""
@@ -58,7 +58,7 @@ class Latchkey:
             client.ensure_active_token()
         answer = client.get(self.server["userinfo_endpoint"])
         answer.raise_for_status()
-        return answer.json()
+        return dict(answer.json())
 
     def refresh(self, account: Account) -> None:
         with account.lock:
@@ -71,9 +71,10 @@ class Latchkey:
 
 def code_of(error: Exception) -> str | None:
     if isinstance(error, OAuthError):
-        return error.error
-    if isinstance(error, requests.HTTPError):
-        return error.response.json().get("error")
+        return str(error.error)
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        code: str | None = error.response.json().get("error")
+        return code
     return None
 
 

@@ -104,7 +104,7 @@ class PythonClient:
         if inspect.iscoroutinefunction(self.app.userinfo):
 
             async def all_of_them() -> list[dict[str, Any]]:
-                return await asyncio.gather(*(self.app.userinfo(self.target) for _ in range(times)))
+                return await asyncio.gather(*(self.app.userinfo(self.target) for _ in range(times)))  # type: ignore[no-any-return]
 
             found: list[dict[str, Any]] = self._call(all_of_them)
             return found
@@ -221,7 +221,12 @@ class Clients:
         """The library for the confidential app, or for the public one with the method NONE; it has discovered."""
         client_id, given = (NATIVE, None) if method == NONE else (WEB, secret)
         if library.path.suffix == ".mjs":
-            words = {"issuer": self.issuer, "clientId": client_id, "redirectUri": CALLBACK, "scope": SCOPE}
+            words: dict[str, Any] = {
+                "issuer": self.issuer,
+                "clientId": client_id,
+                "redirectUri": CALLBACK,
+                "scope": SCOPE,
+            }
             words |= {"inBody": method == POST, **({"clientSecret": given} if given else {})}
             if library.name not in self._nodes:
                 self._nodes[library.name] = Node(library)
@@ -270,7 +275,7 @@ def email_of(library: Library) -> str:
     return library.name.strip("@").replace("/", "-") + "@example.com"
 
 
-def seed_in(directory: Path, *emails: str, apps: list[dict[str, Any]] = APPS) -> str:
+def seed_in(directory: Path, *emails: str, apps: list[dict[str, Any]] = APPS) -> str:  # type: ignore[assignment]
     """A seed file with the apps and these people."""
     users = [{"email": email, "name": NAME, "password": PASSWORD} for email in emails]
     file = directory / "seed.json"

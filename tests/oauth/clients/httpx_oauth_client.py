@@ -67,7 +67,8 @@ def code_of(error: Exception) -> str | None:
     if isinstance(error, Declined):
         return str(error)
     if isinstance(error, OAuth2RequestError | GetProfileError) and error.response is not None:
-        return error.response.json().get("error")
+        code: str | None = error.response.json().get("error")
+        return code
     return None
 
 

@@ -51,7 +51,7 @@ class Latchkey:
             code_challenge=pkce.create_code_challenge(session["verifier"], "S256"),
             code_challenge_method="S256",
         )
-        return url
+        return str(url)
 
     def finish(self, session: dict[str, str], callback: str) -> Account:
         if dict(parse_qsl(urlsplit(callback).query)).get("iss") != self.issuer:
@@ -71,7 +71,7 @@ class Latchkey:
         with account.lock:  # one refresh at a time
             answer = self.open(account).get(self.server["userinfo_endpoint"], timeout=10)
         answer.raise_for_status()
-        return answer.json()
+        return dict(answer.json())
 
     def refresh(self, account: Account) -> None:
         with account.lock:
@@ -84,9 +84,10 @@ class Latchkey:
 
 def code_of(error: Exception) -> str | None:
     if isinstance(error, OAuth2Error):
-        return error.error
-    if isinstance(error, requests.HTTPError):
-        return error.response.json().get("error")
+        return str(error.error)
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        code: str | None = error.response.json().get("error")
+        return code
     return None
 
 

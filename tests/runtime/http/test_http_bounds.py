@@ -44,7 +44,7 @@ def front_of(server: Running) -> HttpServer:
         ),
     ],
 )
-async def test_who_does_not_send_is_cut(sent: bytes, options: dict[str, float], site: Application) -> None:
+async def test_who_does_not_send_is_cut(sent: bytes, options: dict[str, Any], site: Application) -> None:
     async with running(site, **options) as server:
         assert await server.ask(sent) == b""
 
@@ -61,7 +61,12 @@ async def test_who_does_not_send_is_cut(sent: bytes, options: dict[str, float], 
 async def test_no_limit_of_a_connection_counts_while_a_request_is_at_work(
     sent: bytes, site: Application, notes: Notes
 ) -> None:
-    limits = {"idle_connection_timeout": 0.05, "head_timeout": 0.05, "body_timeout": 0.05, "stall_timeout": 0.05}
+    limits: dict[str, Any] = {
+        "idle_connection_timeout": 0.05,
+        "head_timeout": 0.05,
+        "body_timeout": 0.05,
+        "stall_timeout": 0.05,
+    }
     async with running(site, **limits) as server, await server.connect() as client:
         client.write(sent)
         asyncio.get_running_loop().call_later(0.2, notes.go_on.set)

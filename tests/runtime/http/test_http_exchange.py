@@ -51,7 +51,7 @@ class Counting(RequestHandler):
     def prepare(self) -> None:
         self.lengths: list[int] = []
         if limit := self.get_query_argument("limit", ""):
-            self.request.connection.set_max_body_size(int(limit))
+            self.request.connection.set_max_body_size(int(limit))  # type: ignore[union-attr]
         if self.get_query_argument("refuse", ""):
             raise HTTPError(403)
 

@@ -69,7 +69,7 @@ class Mailbox:
             await self.hang.wait()
         if self.break_off:
             self.break_off -= 1
-            server.transport.abort()
+            server.transport.abort()  # type: ignore[union-attr]
             return "421 gone"
         if self.answers:
             return self.answers.pop(0)
@@ -77,13 +77,13 @@ class Mailbox:
         self.recipients += envelope.rcpt_tos
         self.raw.append(envelope.content)
         # Aiosmtpd gives bytes.
-        self.mails.append(email.message_from_bytes(envelope.content, policy=default))  # type: ignore[arg-type]
+        self.mails.append(email.message_from_bytes(envelope.content, policy=default))
         return "250 OK"
 
     async def handle_QUIT(self, server: SMTP, session: Any, envelope: Any) -> str:
         """What aiosmtpd calls when a client takes its leave; with `clings` it breaks off instead."""
         if self.clings:
-            server.transport.abort()
+            server.transport.abort()  # type: ignore[union-attr]
         return "221 Bye"
 
     async def mail(self, number: int = 0) -> EmailMessage:

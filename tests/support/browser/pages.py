@@ -365,12 +365,12 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         "developer_apps.html": {
             **listed,
-            "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),
+            "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),  # type: ignore[arg-type]
             "notice": text,
             "most_days": 7,
         },
         "developer_apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
-        "developer_apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},
+        "developer_apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},  # type: ignore[arg-type]
         "developer_register.html": {**page, "kind_open": True},
         "developer_register.html wrong": {**page, "kind_open": True, "form": wrong},
         "developer_app.html": page,
@@ -486,7 +486,7 @@ class Connection:
 
 def render(name: str, text: str = "Ada & Co", **changes: Any) -> Page:
     """The page of `pages(text)[name]`, with `changes` to what the template is given."""
-    static = {"static_path": str(ROOT / "static"), "static_handler_class": StaticHandler}
+    static: dict[str, Any] = {"static_path": str(ROOT / "static"), "static_handler_class": StaticHandler}
     app = Application([], template_path=str(ROOT / "templates"), **static)
     connection: Any = Connection()
     start, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": "localhost"})

@@ -99,7 +99,7 @@ async def _(w: World) -> Call:
 async def _(w: World) -> Call:
     await w.tokens()
     token = keys.token(w.user, w.app.client_id, f"{w.app.client_id}:an-id", 0)["family"]
-    await w.store.client.hset(token, "generation", "0")  # type: ignore[misc]  # redis-py types both clients at once
+    await w.store.client.hset(token, "generation", "0")
     return lambda: w.store.upgrade.run(1)
 
 

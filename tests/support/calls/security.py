@@ -28,7 +28,7 @@ async def _(w: World) -> Call:
 @call("security_events.follow", "read_events")
 async def _(w: World) -> Call:
     async def first() -> AuditEvent | None:
-        async with aclosing(w.store.security_events.follow("0-0")) as events:
+        async with aclosing(w.store.security_events.follow("0-0")) as events:  # type: ignore[type-var]
             return await anext(events)
 
     return first

@@ -36,7 +36,7 @@ async def main() -> None:
     await store.key_state.check(store.keys.ring)
     facts = {"password": PASSWORD, "callback": CALLBACK, "verifier": VERIFIER}
     for part in (ada, bob, carol, dora, eve, frank):
-        facts[part.__name__] = await part(store)
+        facts[part.__name__] = await part(store)  # type: ignore[assignment]
     seconds, micros = await client.time()
     rows = [await row(client, key) for key in sorted([key async for key in client.scan_iter()])]
     told = {"layout": 1, "commit": "b16e3d7", "moment": seconds * 1000 + micros // 1000, "keys": RING, **facts}
@@ -47,7 +47,7 @@ async def main() -> None:
 async def ada(store: Store) -> dict[str, Any]:
     """Tokens in every state, documents, credits, an app of her own, a picture."""
     w = await World.make(store)
-    cookie = await store.sessions.start(await store.people.verify(w.email, PASSWORD), VISITOR)
+    cookie = await store.sessions.start(await store.people.verify(w.email, PASSWORD), VISITOR)  # type: ignore[arg-type]
     first = await w.tokens()
     second = await w.refresh(first.refresh_token)
     third = await w.refresh(second.refresh_token)

@@ -94,7 +94,7 @@ class Steady:
     async def _work(self, *, kept: bool) -> None:
         while not self._over:
             try:
-                client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust, **self._named))
+                client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust, **self._named))  # type: ignore[arg-type]
             except ConnectionRefusedError:
                 self.refused += 1
                 if self.until_refused:

@@ -187,10 +187,10 @@ class Incoming(RequestHandler):
 
     async def spoil(self) -> None:
         """Goes on with what is no HTTP."""
-        await self.request.connection.stream.write(b"no chunk\r\n")  # type: ignore[attr-defined]  # Tornado's own
+        await self.request.connection.stream.write(b"no chunk\r\n")  # type: ignore[union-attr]
 
     async def _end(self, ending: Ending) -> None:
-        stream = self.request.connection.stream  # type: ignore[attr-defined]  # Tornado's own
+        stream = self.request.connection.stream  # type: ignore[union-attr]
         if ending == "end":
             self.finish()
         elif ending in ("cut", "reset"):

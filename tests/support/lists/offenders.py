@@ -50,7 +50,7 @@ def each(
         taken = inspect.signature(test).parameters
         assert set(words) <= set(taken), f"{test.__name__}: takes no {set(words) - set(taken)}"
         run.__signature__ = inspect.Signature([taken[name] for name in taken if name not in words])  # type: ignore[attr-defined]
-        del run.__wrapped__  # type: ignore[attr-defined]  # pytest would ask it for the names of fixtures
+        del run.__wrapped__
         for _, _, marks in rows:
             for mark in marks:
                 run = mark(run)
@@ -66,7 +66,7 @@ def _rows(cases: Iterable[Any], width: int) -> Iterator[tuple[str, Sequence[Any]
             values, marks, name = case.values, case.marks, case.id
         else:
             values, marks, name = (case,) if width == 1 else case, (), None
-        yield str(name or ", ".join(map(repr, values))), values, marks
+        yield str(name or ", ".join(map(repr, values))), values, marks  # type: ignore[misc]
 
 
 class Offenders:

@@ -69,7 +69,7 @@ def child(data_dir: Path, *words: str, stdin: str | int = "", anew: bool = False
         if isinstance(stdin, str):
             typed.write(stdin.encode())
             typed.seek(0)
-        streams = {
+        streams: dict[str, Any] = {
             "stdin": typed.fileno() if isinstance(stdin, str) else stdin,
             "stdout": out.fileno(),
             "stderr": err.fileno(),
@@ -177,7 +177,7 @@ def at_terminal(*command: str | Path, columns: int = 80, typed: Sequence[tuple[s
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     plain = {name: value for name, value in clean_environment().items() if name not in ("NO_COLOR", "COLUMNS")}
     env = {**plain, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **environ}
-    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     process: subprocess.Popen[bytes] | Forked
     if Path(command[0]) == ROOT / "manage.py":
         process = Forked("manage.py", [str(word) for word in command[1:]], env=env, **streams)

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import redis
 
+from dev.lab.engines import wait_until
 from dev.lab.ports import HOST, free_port
 from tests.support.processes.engines import VALKEY, Engine
-from tests.support.processes.processes import wait_until
 
 
 class Followed:

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from tornado.httpclient import AsyncHTTPClient
 from tornado.ioloop import IOLoop
@@ -61,7 +61,7 @@ class Server:
         env = {**given, "LATCHKEY_HTTP": http_servers.CHOSEN, **(environment or {})}
         arguments = ["--port", str(port), "--data-dir", str(self.data_dir), *options]
         with self._out.open("wb") as out, self._log.open("wb") as log, Path(os.devnull).open("rb") as nothing:
-            streams = {"stdin": nothing.fileno(), "stdout": out.fileno(), "stderr": log.fileno()}
+            streams: dict[str, Any] = {"stdin": nothing.fileno(), "stdout": out.fileno(), "stderr": log.fileno()}
             if anew:
                 command = [sys.executable, "server.py", *arguments]
                 self.process = subprocess.Popen(command, cwd=ROOT, env=env, start_new_session=True, **streams)

@@ -31,13 +31,13 @@ EXCLUDED = {
 }
 
 
-class InCRLF(httpserver_test.HTTPServerRawTest):  # type: ignore[misc]  # Tornado's tests are not typed
+class InCRLF(httpserver_test.HTTPServerRawTest):
     """The same tests, in lines that end in CRLF."""
 
     def setUp(self) -> None:
-        super().setUp()
+        super().setUp()  # type: ignore[no-untyped-call]
         write = self.stream.write
-        self.stream.write = lambda data: write(data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+        self.stream.write = lambda data: write(data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))  # type: ignore[method-assign, union-attr]
 
 
 SENT_IN_CRLF = [InCRLF(name.rpartition(".")[2]) for name in EXCLUDED if "HTTPServerRawTest" in name]
@@ -65,4 +65,4 @@ if __name__ == "__main__":
 
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     sys.argv[1:] = ["--httpserver=runtime.http.server.HttpServer"]
-    runtests.main()
+    runtests.main()  # type: ignore[no-untyped-call]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from store import keys
 from store.lifetimes import GRACE
 from store.wiring import Store
@@ -32,7 +34,7 @@ async def ids_told(world: World) -> list[tuple[str, tuple[str, str]]]:
 
 async def due(world: World) -> dict[str, int]:
     """Who is on the due list of the person's shard, by client id."""
-    listed = await world.store.client.zrange(keys.outbox_keys(world.user[:3])["due"], 0, -1, withscores=True)
+    listed: Any = await world.store.client.zrange(keys.outbox_keys(world.user[:3])["due"], 0, -1, withscores=True)
     theirs = (entry.decode().split(":") for entry, _ in listed)
     return {
         client: int(score)

@@ -157,7 +157,7 @@ async def recount(store: Store, user: str) -> Recount:
     assert len(set(charged)) == len(charged), "each hold ends once"
 
     now = await _now(client)
-    holds, marks, ends = {}, {}, {}
+    holds, marks, ends = {}, {}, {}  # type: ignore[var-annotated]
     rows: Any = await client.hgetall(names["holds"])
     for hold, text in rows.items():
         amount, end, _ = text.decode().split(" ")

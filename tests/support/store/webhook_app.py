@@ -73,7 +73,7 @@ class Hooked:
             over = found.state != "pending" or found.next_attempt_at is not None
             return found if found.attempts >= attempts and over else None
 
-        return await until(done)
+        return await until(done)  # type: ignore[no-any-return]
 
 
 async def until(asked: Callable[[], Awaitable[Any]], seconds: float = 15.0) -> Any:
@@ -86,5 +86,5 @@ async def until(asked: Callable[[], Awaitable[Any]], seconds: float = 15.0) -> A
 
 def engine_on(store: Store, target: Any = None, most: int = 16, **limits: float) -> WebhookSender:
     """What posts, to loopback too."""
-    poster = Poster(AddressPolicy(loopback=True), most, **{"connect": 2, "whole": 3, **limits})
+    poster = Poster(AddressPolicy(loopback=True), most, **{"connect": 2, "whole": 3, **limits})  # type: ignore[arg-type]
     return WebhookSender(store.deliveries, target or store.webhooks.target, poster, most)
