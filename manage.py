@@ -1,9 +1,9 @@
-"""The operator's command line: apps, people, tokens and secret keys, beside a running server or without one.
+"""The operator's command line: apps, people, tokens and secret keys, with or without a running server.
 
-`python manage.py --help` names the commands; where Latchkey is installed, `latchkey` is the same. With `--json` a
-command prints one JSON object, and on standard error, but where it asks something, one a line. Exit status: 0, 1 for a
-command that was refused or failed and for a check that found faults, 2 for arguments and settings that cannot be used,
-130 for one that was interrupted.
+`python manage.py --help` lists the commands; an installed Latchkey calls the program `latchkey`. With `--json` a
+command prints one JSON object. Each line of its standard error is a JSON object too, except for questions. Exit status:
+0; 1 for a command that was refused or failed and for a check that found faults; 2 for bad arguments or settings; 130
+after an interrupt.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         if not args.run:
             raise UsageError(f"`serve` comes first: {program} serve [settings]")
         settings = from_namespace(args, environ, "manage")
-        # What commands work with takes a third of a second to load, which help and mistakes need not wait for.
+        # What commands work with takes a third of a second to load. Help and error messages need not wait for it.
         from cli import run as running
 
         try:
             outcome = running.run(args, settings)
         except (UsageError, SettingsError, BrokenPipeError):
-            raise  # keys that are to be set, a password that is not there; `| head`
+            raise  # a missing setting or password; `| head`
         except running.FAILURES as error:
             return complain(as_json, *running.told(error), program=program)
-        if outcome.record:  # what went to standard output already has none
+        if outcome.record:  # a command that wrote to standard output has none
             if as_json:
                 print(json.dumps(outcome.record), flush=True)
             else:
@@ -76,20 +76,20 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         return 2
     except (UsageError, SettingsError) as error:
         return complain(as_json, "invalid_request", str(error), status=2, program=program)
-    except OSError as error:  # of standard output
-        # What is left of the answer would be tried once more at the end of the process.
+    except OSError as error:  # from standard output
+        # Otherwise the interpreter would try to write the rest of the output once more when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # `| head`, which has all that it wants
+        if isinstance(error, BrokenPipeError):  # `| head` has read enough
             return 1
         return complain(as_json, "server_error", str(error), program=program)
     except KeyboardInterrupt:
-        if sys.stderr.isatty():  # which shows ^C behind what stands in the line
+        if sys.stderr.isatty():  # which shows ^C at the end of the line
             print("\nInterrupted.", file=sys.stderr)
         return 130
 
 
 def complain(as_json: bool, code: str, description: str, status: int = 1, *, program: str = PROGRAM) -> int:
-    """Says on one line of standard error what is wrong; returns the exit status."""
+    """Prints what is wrong on one line of standard error; returns the exit status."""
     line = word(" ".join(description.split())).replace(PROGRAM, program)
     if as_json:
         print(json.dumps({"error": code, "error_description": line}), file=sys.stderr)

@@ -1,7 +1,7 @@
 """The server: settings, store, application, listen, drain.
 
-`python server.py --help` names every setting; `docs/settings.md` explains them. What goes on between start and end
-stands in `runtime/processes.py`.
+`python server.py --help` lists the settings; `docs/settings.md` explains them. `runtime/processes.py` has what happens
+between start and end.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from store.errors import StartupError, StoreError
 
 
 def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
-    """Runs until SIGTERM or SIGINT. Returns the exit status: 2 for settings, 1 for a start that failed. `program` is
-    what was typed, for help and complaints."""
+    """Runs until SIGTERM or SIGINT. Returns the exit status: 2 for bad settings, 1 for a failed start. `program` is the
+    command as typed, for help and errors."""
     argv = sys.argv[1:] if argv is None else argv
     reopen()
     reread = partial(load, argv, os.environ, program=program)
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
         settings = reread()
         settings.require_keys()
     except SettingsError as error:
-        typed = program.removesuffix(" serve")  # `latchkey serve` has `latchkey keys generate` beside it
+        typed = program.removesuffix(" serve")  # `latchkey serve` suggests `latchkey keys generate`
         said = str(error) if typed == program else str(error).replace("manage.py", typed)
         logs.configure("info", logs.wanted(argv, os.environ))
         logs.complain(SettingsError(said))
@@ -59,10 +59,10 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
 
 
 def run(settings: Settings, reread: Callable[[], Settings]) -> int:
-    """Binds, starts the store where it is ours, serves. Raises StartupError, KeyRingError, OSError."""
+    """Binds the sockets, starts an embedded store, serves. Raises StartupError, KeyRingError, OSError."""
     hangup = Hangup()
     raise_open_files()
-    # Until there is something to drain, SIGTERM ends the start as Ctrl-C does, and the store with it.
+    # Before there is anything to drain, SIGTERM ends the start and the store as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, hangup.note)
     sockets, ops_sockets, metrics_sockets = (
@@ -100,7 +100,7 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
 
 
 def start_embedded(settings: Settings) -> EmbeddedStore:
-    """The private store, which takes no more memory than it may. Raises StartupError."""
+    """The embedded store, with its memory limit. Raises StartupError."""
     return EmbeddedStore.start(settings.data_dir, "server", limit=limit_of(settings.store_memory or default_memory()))
 
 

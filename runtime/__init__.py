@@ -1,1 +1,1 @@
-"""The life of a server process: sockets, workers, what it does in between, reloading, and its end."""
+"""The life of a server process: sockets, workers, signals, reloading, and shutdown."""

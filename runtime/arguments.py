@@ -12,7 +12,7 @@ from settings.reading import add_arguments, from_namespace
 def load(argv: Sequence[str], environ: Mapping[str, str], program: str | None = None) -> Settings:
     """Returns the settings of the server from its arguments (without the program's name) and the environment.
 
-    Raises SettingsError for a value that cannot be used, SystemExit for `--help` and for an argument that is none.
+    Raises SettingsError for an invalid value, SystemExit for `--help` and for an unknown argument.
     """
     parser = Parser(
         prog=program,

@@ -1,4 +1,4 @@
-"""`--demo`: a person, a third-party app beside the server, and what to click."""
+"""`--demo`: a demo person, a third-party app and instructions for the operator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger("latchkey.demo")
 
 PROGRAM = Path(__file__).resolve().parent.parent / "examples" / "demo_app.py"
 CLIENT_ID = "demo-app"
-# What the demo made is told from what others made by its owner.
+# The owner tells the demo's records from other people's.
 OWNER = "demo"
 SCOPES = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
 EMAIL = "demo@example.com"
@@ -35,7 +35,7 @@ NAME = "Ada Lovelace"
 PASSWORD = "latchkey-demo"  # noqa: S105  # meant to be known
 PREFERRED_PORT = 8090
 CREDITS = 5_000_000
-"""What the demo person has to spend at the first start, in micro-dollars."""
+"""The credits of the demo person at the first start, in micro-dollars."""
 
 
 @dataclass
@@ -45,19 +45,19 @@ class Demo:
     process: subprocess.Popen[str]
     url: str
     account: str
-    """The address of the person's pages."""
+    """The address of the account pages."""
 
     @classmethod
     async def start(cls, store: Store, base_url: str) -> Demo:
-        """Starts the app as a program of its own, which speaks only HTTP to the server, and registers it and the demo
-        person. Raises StartupError."""
+        """Registers the demo person and the app, and starts the app as a separate process. The app reaches the server
+        only over HTTP. Raises StartupError."""
         if urlsplit(base_url).hostname not in ("localhost", "127.0.0.1", "::1"):
             raise StartupError("the demo has a password that everybody knows: it runs on a loopback base URL only")
         try:
             await store.people.create(
                 EMAIL, NAME, PASSWORD, verified=True, event="created_by_operator", visitor=Visitor()
             )
-        except Refused:  # there from an earlier start
+        except Refused:  # left by an earlier start
             if not await _is_the_demo_person(store):
                 raise StartupError(f"{EMAIL} is the account of somebody else, or still being made") from None
             await store.operator.set_status(EMAIL, "active")
@@ -66,7 +66,7 @@ class Demo:
         secret, signing = new_secret(), new_webhook_secret()
         options = ["--latchkey", base_url, "--client-id", CLIENT_ID, "--scopes", " ".join(SCOPES)]
         port = _free_port()
-        # Somebody may take the port before the app does: then any will do.
+        # Another process may take the port first. In that case any free port will do.
         started = await _start(options, port, secret, signing) or (port and await _start(options, 0, secret, signing))
         if not started:
             raise StartupError("the demo app did not start")
@@ -75,8 +75,8 @@ class Demo:
         return demo
 
     async def register(self, store: Store, secret: str, signing: str) -> None:
-        """Registers the app, or gives the registration of an earlier start this start's addresses and secrets. Raises
-        StartupError where the client id is another app's."""
+        """Registers the app. If an earlier start registered it, updates its addresses and secrets. Raises StartupError
+        if another app has the client id."""
         addresses: dict[str, Any] = {"redirect_uris": (f"{self.url}/callback",), "webhook_url": f"{self.url}/webhooks"}
         wanted = Registration(CLIENT_ID, "The Daily Leaf", scopes=SCOPES, owner=OWNER, **addresses)
         registration = store.webhooks.begun(wanted, signing).registration
@@ -92,7 +92,7 @@ class Demo:
 
     @staticmethod
     async def put_away(store: Store) -> None:
-        """Disables what a start with `--demo` left in the store: its password is known to everybody."""
+        """Disables the demo account and app of an earlier start: everybody knows the password."""
         if await _is_the_demo_person(store, active=True):
             await store.operator.set_status(EMAIL, "disabled")
             log.warning("disabled %s, whom an earlier start with --demo left here", EMAIL)
@@ -102,7 +102,7 @@ class Demo:
             log.warning("disabled the app %s, which an earlier start with --demo left here", CLIENT_ID)
 
     def instructions(self) -> str:
-        """What to click."""
+        """Tells the operator what to click."""
         return (
             f"\n  Open {self.url} and sign in with Latchkey as\n"
             f"\n      e-mail    {EMAIL}\n      password  {PASSWORD}\n"
@@ -111,7 +111,7 @@ class Demo:
         )
 
     def stop(self) -> None:
-        """Ends the app."""
+        """Stops the app."""
         self.process.terminate()
         self.process.wait()
         if self.process.stdout:
@@ -119,15 +119,15 @@ class Demo:
 
 
 async def _start(options: list[str], port: int, secret: str, signing: str) -> tuple[subprocess.Popen[str], str] | None:
-    """The app's process and address; None where it ended at once."""
+    """The app's process and address, or None if it ended at once."""
     process = subprocess.Popen(
         [sys.executable, str(PROGRAM), *options, "--port", str(port), "--exit-with-parent"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-        # The app has no use for our settings, which may hold secret keys.
+        # The app doesn't need our settings, which may include secret keys.
         env={**_without_settings(os.environ), "DEMO_CLIENT_SECRET": secret, "DEMO_WEBHOOK_SECRET": signing},
-        start_new_session=True,  # Ctrl-C is for the server, which ends the demo
+        start_new_session=True,  # Ctrl-C goes to the server, which stops the demo
     )
     assert process.stdout is not None
     line = await asyncio.to_thread(process.stdout.readline)
@@ -140,7 +140,7 @@ async def _start(options: list[str], port: int, secret: str, signing: str) -> tu
 
 
 async def _is_the_demo_person(store: Store, *, active: bool = False) -> bool:
-    """Whether the account with the demo's address has the password that everybody knows (and is active)."""
+    """Whether the demo's account has the well-known password (and is active)."""
     found = await store.people.credentials(EMAIL)
     if found is None or (active and not found.active):
         return False
@@ -152,7 +152,7 @@ def _without_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _free_port() -> int:
-    """The demo's usual port, or 0 where that is taken."""
+    """The demo's usual port, or 0 if it is taken."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""The event loop that a process runs on."""
+"""The event loop of a process."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ else:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, on uvloop where that is installed."""
+    """Like `asyncio.run`, on uvloop if installed."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)

@@ -1,17 +1,17 @@
-"""How often Python looks for garbage that reference counting leaves."""
+"""How often Python collects garbage that reference counting leaves."""
 
 from __future__ import annotations
 
 import gc
 
-# More objects than the requests have that are in flight at once. A call of the API leaves no cycle behind, but by
-# default those in flight set off a collection every few calls, for a tenth of all the time. A page leaves some hundreds
-# of objects, by the way that templates run: many more than these would stop the process for long when they are freed.
+# More objects than all requests in progress have. A call of the API leaves no cycles, but with Python's default the
+# objects of requests in progress trigger a collection every few calls, which takes a tenth of all time. Templates leave
+# some hundreds of objects in cycles for each page, so a much larger value would cause long pauses.
 YOUNG = 10_000
 
 
 def settle() -> None:
-    """To be called when a process is ready to serve: what there is by then stays, and is not looked at again."""
+    """Call this when a process is ready to serve. Later collections skip the objects that exist by then."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, 20, 50)

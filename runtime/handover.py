@@ -1,21 +1,21 @@
-"""What a supervisor has read anew, for its workers: all take up the same, whatever became of the files since."""
+"""Settings that a supervisor has read, for its workers: all take the same ones, even if the files change."""
 
 from __future__ import annotations
 
 import mmap
 
 LARGEST = 2**20
-"""Bytes. The system gives memory only to what is written."""
+"""Bytes. The system allocates memory only when it is written."""
 _HEAD = 24
-# How often something was given, and the bytes of the one slot and of the other.
+# Positions of the count of handovers, and of the length of each slot's content.
 _GIVEN = 0
 _LENGTHS = (1, 2)
 
 
 class Handover:
-    """Memory of a process and of those that it forks. It gives; they take what was given last.
+    """Shared memory of a process and its forks. The process gives content; the forks take the latest.
 
-    What is given goes by turns into two slots: the one that is read is not the one that is written.
+    Content goes into two slots in turn, so that a write never touches the slot that others read.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Handover:
         self._slots = (whole[_HEAD : _HEAD + LARGEST], whole[_HEAD + LARGEST :])
 
     def give(self, content: bytes) -> None:
-        """Raises ValueError for more than there is room for."""
+        """Raises ValueError if the content is too large."""
         if len(content) > LARGEST:
             raise ValueError(f"there is room for {LARGEST} bytes")
         given = self._figures[_GIVEN] + 1
@@ -33,7 +33,7 @@ class Handover:
         self._figures[_GIVEN] = given
 
     def take(self) -> bytes | None:
-        """What was given last; None where nothing was."""
+        """The latest content, or None if there is none."""
         while given := self._figures[_GIVEN]:
             content = bytes(self._slots[given % 2][: self._figures[_LENGTHS[given % 2]]])
             if self._figures[_GIVEN] == given:

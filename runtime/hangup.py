@@ -1,4 +1,4 @@
-"""SIGHUP as two senders mean it: a terminal that goes away, and whoever asks for the settings to be read anew."""
+"""SIGHUP has two senders: a terminal that closes, and an operator who asks for a reload."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from types import FrameType
 
 
 class Hangup:
-    """Tells the SIGHUP of a terminal that is gone, which ends the process as ever, from one that asks for a reload."""
+    """Tells the two senders apart. When its terminal closes, the process ends as usual."""
 
     def __init__(self) -> None:
-        # `nohup` has the process go on without its terminal.
+        # Under `nohup` the process outlives its terminal.
         self._ends = signal.getsignal(signal.SIGHUP) is signal.SIG_DFL and _has_terminal()
         self.asked = False
-        """Whether a reload was asked for before there was anybody to do it."""
+        """Whether a reload was requested before the process could do it."""
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """Takes a SIGHUP until somebody else does. Raises KeyboardInterrupt where the terminal is gone."""
+        """Handles SIGHUP until the process installs its own handler. Raises KeyboardInterrupt if the terminal is
+        gone."""
         if self.is_meant():
             raise KeyboardInterrupt
         self.asked = True
 
     def is_meant(self) -> bool:
-        """Whether the terminal is gone."""
+        """Whether SIGHUP means that the terminal is gone."""
         return self._ends and not _has_terminal()
 
 

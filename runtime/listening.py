@@ -1,4 +1,4 @@
-"""Sockets, and the HTTP server on them that the settings name."""
+"""Sockets, and the HTTP server on them that the settings choose."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from store.errors import StartupError
 
 log = logging.getLogger("latchkey")
 
-# Files that are open beside connections of clients: connections of the store and of model servers, sockets, logs.
+# Open files other than clients' connections: connections to the store and to model servers, sockets, logs.
 OTHER_FILES = 256
-# Connections that wait to be accepted at one socket, as with `bind_sockets`.
+# Connections that may wait to be accepted at one socket, the same as with `bind_sockets`.
 BACKLOG = 128
-# What connections that have arrived get until they are accepted, where there is room for them.
+# Seconds to accept connections that have arrived, while there is room for them.
 ACCEPT_SECONDS = 1.0
-# What a handshake that has begun gets to end, where another server takes those that come later.
+# Seconds for a handshake in progress to end, while another server takes new ones.
 HANDSHAKE_SECONDS = 0.25
-# What a client that was answered a moment ago gets to come with its next request.
+# Seconds for a client that was just answered to send its next request.
 NEXT_SECONDS = 0.5
 POLL_SECONDS = 0.02
 
 
 def raise_open_files() -> None:
-    """As many open files as the system lets this process have: each connection is one, a streamed AI call two."""
+    """Raises the limit of open files as far as the system allows: a connection is one file, a streamed AI call two."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with contextlib.suppress(ValueError, OSError):  # macOS names a hard limit that it does not grant
+        with contextlib.suppress(ValueError, OSError):  # macOS reports a hard limit that it does not grant
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
-    """Listening sockets; `localhost` is both loopback addresses, whatever the resolver says. `shared`: beside those of
-    another process of the same user that shares, too; they listen only after `take_connections`. Raises
+    """Listening sockets. `localhost` means both loopback addresses, whatever the resolver says. `shared`: another
+    process of the same user may listen on the same port, and these sockets listen only after `take_connections`. Raises
     StartupError."""
     try:
         return bind_loopback(port, shared) if host == "localhost" else _bind(port, host, shared)
@@ -60,8 +60,8 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
 
 
 def bind_loopback(port: int, shared: bool = False) -> list[socket.socket]:
-    """One port on 127.0.0.1 and, where the host has it, on ::1. Raises OSError, also when only one of the two is free:
-    whoever has the other one would get what browsers send to localhost."""
+    """One port on 127.0.0.1 and, if the host has it, on ::1. Raises OSError, even if only one of the two is taken: the
+    process that has it would receive what browsers send to localhost."""
     sockets = _bind(port, "127.0.0.1", shared)
     try:
         return sockets + _bind(sockets[0].getsockname()[1], "::1", shared)
@@ -78,8 +78,8 @@ def _bind(port: int, host: str, shared: bool) -> list[socket.socket]:
     """Raises OSError, ValueError."""
     if not shared:
         return bind_sockets(port, host)
-    # Where another server listens on the port, this one would get its share of the connections before it can serve
-    # them; and if it does not come so far, they would be lost.
+    # If another server listens on the port, this one would get a share of its connections before it can serve them. If
+    # this start failed, those connections would be lost.
     found: list[socket.socket] = []
     for family, _, _, _, address in sorted(set(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))):
         found.append(_sharing(family, (address[0], found[0].getsockname()[1] if found else port, *address[2:])))
@@ -87,17 +87,17 @@ def _bind(port: int, host: str, shared: bool) -> list[socket.socket]:
 
 
 def take_connections(sockets: Iterable[socket.socket]) -> None:
-    """From now on these sockets listen, if they did not yet. Raises OSError."""
+    """Makes the sockets listen if they don't yet. Raises OSError."""
     for one in sockets:
         one.listen(BACKLOG)
 
 
 def for_each_worker(sockets: list[socket.socket], workers: int) -> list[list[socket.socket]]:
-    """As many sets of listening sockets, `sockets` the first, the others on the same addresses: the system spreads new
-    connections over them. Elsewhere than on Linux it would not, and it is the same set for all. Raises StartupError.
+    """One set of listening sockets for each worker, `sockets` first, on the same addresses. Linux spreads new
+    connections over the sets. Other systems don't, so there all workers share one set. Raises StartupError.
 
-    The first ones were bound alone, which fails where anybody listens; only now they let others join them. Linux
-    permits that, and joins sockets of the same user only.
+    The first set was bound alone, because that fails if another process listens. Only now it lets others join. Linux
+    permits this, and lets only the same user's sockets join.
     """
     if sys.platform != "linux":
         return [sockets] * workers
@@ -110,14 +110,14 @@ def for_each_worker(sockets: list[socket.socket], workers: int) -> list[list[soc
 
 
 def _beside(one: socket.socket) -> socket.socket:
-    """Another listening socket on its address."""
+    """Another listening socket on the address of `one`."""
     other = _sharing(one.family, one.getsockname())
     other.listen(BACKLOG)
     return other
 
 
 def _sharing(family: int, address: tuple[Any, ...]) -> socket.socket:
-    """A socket that shares this address, and does not listen yet."""
+    """A socket that shares the address and does not listen yet."""
     one = socket.socket(family, socket.SOCK_STREAM)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -128,10 +128,10 @@ def _sharing(family: int, address: tuple[Any, ...]) -> socket.socket:
     return one
 
 
-# Classic BPF on the TCP header: nothing of a segment that begins a handshake (SYN without ACK), all of any other.
+# Classic BPF on the TCP header: drops a segment that begins a handshake (SYN without ACK), takes all others.
 _NO_NEW = (
-    (0x30, 0, 0, 13),  # load the byte of the flags
-    (0x54, 0, 0, 0x12),  # SYN and ACK of it
+    (0x30, 0, 0, 13),  # load the byte with the flags
+    (0x54, 0, 0, 0x12),  # keep SYN and ACK
     (0x15, 0, 1, 0x02),  # SYN alone?
     (0x06, 0, 0, 0),  # drop
     (0x06, 0, 0, 0xFFFF),  # take
@@ -140,8 +140,8 @@ _SO_ATTACH_FILTER = 26
 
 
 def begin_no_more(listening: socket.socket) -> None:
-    """From now on no handshake begins at this socket; what has begun can end. Who comes meanwhile knocks again after a
-    second, and finds another server that listens on the port, or none. Without Linux it changes nothing."""
+    """Stops new handshakes at the socket; those in progress can end. A refused client retries after a second and
+    reaches another server on the port, if there is one. Has no effect outside Linux."""
     if not sys.platform.startswith("linux"):
         return
     program = array("B", b"".join(struct.pack("HBBI", *step) for step in _NO_NEW))
@@ -152,7 +152,7 @@ def begin_no_more(listening: socket.socket) -> None:
 
 @dataclass(frozen=True)
 class Listening:
-    """An application and the server it is served by, on these sockets."""
+    """An application, its HTTP server and its sockets."""
 
     application: Latchkey
     server: HTTPServer
@@ -160,7 +160,7 @@ class Listening:
 
     @classmethod
     def start(cls, application: Latchkey, sockets: list[socket.socket], settings: Settings, max_body: int) -> Listening:
-        """Takes connections; a body beyond `max_body` bytes is cut off."""
+        """Accepts connections. A body longer than `max_body` bytes is cut off."""
         application.admit(settings.requests)
         server = make_server(application, settings, max_body)
         take_connections(sockets)
@@ -168,7 +168,7 @@ class Listening:
         return cls(application, server, sockets)
 
     def adjust(self, settings: Settings, max_body: int) -> None:
-        """Takes up other limits."""
+        """Applies new limits."""
         self.application.admit(settings.requests)
         params: Any = self.server.conn_params
         options = _options(settings, max_body)
@@ -178,15 +178,15 @@ class Listening:
             self.server.adjust(**_http_options(settings))
 
     def wind_down(self) -> None:
-        """From now on an answer ends its connection, and whoever asks is told that the process is about to stop."""
+        """From now on each answer ends its connection, and health checks report that the process is stopping."""
         self.application.draining = True
         self.server.conn_params.no_keep_alive = True
         if isinstance(self.server, HttpServer):
             self.server.wind_down()
 
     async def leave(self, *, shared: bool) -> None:
-        """Listens no more. Whoever has connected is accepted first: the system resets what still waits at a socket
-        that is closed. `shared`: another server takes those that come from now on."""
+        """Stops listening. Accepts connected clients first, because closing a socket resets connections that wait at
+        it. `shared`: another server takes new connections."""
         loop = asyncio.get_running_loop()
         until = loop.time() + ACCEPT_SECONDS
         if shared:
@@ -201,27 +201,27 @@ class Listening:
         self.server.stop()
 
     def expects(self, left_for: float) -> bool:
-        """Whether a client that was served a moment ago may have sent another request; `left_for`: the seconds since
-        nobody can connect any more."""
+        """Whether a client that was just served may have sent another request. `left_for`: seconds since new
+        connections became impossible."""
         if isinstance(self.server, HttpServer):
             return self.server.expects(NEXT_SECONDS)
         return bool(self.server._connections) and left_for < NEXT_SECONDS
 
     @property
     def connections(self) -> int:
-        """Those that are open."""
+        """The number of open connections."""
         server = self.server
         return server.open_connections if isinstance(server, HttpServer) else len(server._connections)
 
     def at_work(self) -> bool:
-        """Whether there is something to wait for before the end."""
+        """Whether shutdown must wait for a request."""
         if self.application.in_flight or self.application.site.tasks:
             return True
         return isinstance(self.server, HttpServer) and self.server.at_work()
 
 
 async def drain(servers: Sequence[Listening], seconds: float) -> None:
-    """Waits until nothing is at work any more, and nobody is likely to send something; at most so long."""
+    """Waits until no request is in progress or likely to arrive, for at most `seconds`."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     while (passed := loop.time() - began) < seconds and any(one.at_work() or one.expects(passed) for one in servers):
@@ -229,7 +229,7 @@ async def drain(servers: Sequence[Listening], seconds: float) -> None:
 
 
 def make_server(application: Latchkey, settings: Settings, max_body: int) -> HTTPServer:
-    """The HTTP server, not listening yet."""
+    """The HTTP server, before it listens."""
     options = _options(settings, max_body)
     if settings.http == "tornado":
         return PlainServer(application, **options)

@@ -1,4 +1,4 @@
-"""The metrics of a process: what is counted, and the port at which all workers' are read."""
+"""The metrics of a process: what it counts, and the port that serves the counts of all workers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from settings.declared import LOOPBACK_HOSTS
 def measured(
     runtime: Runtime, site: Site, webhooks: WebhookSender, listening: list[Listening], max_body: int, room: RoomWatch
 ) -> asyncio.Future[None]:
-    """Has counted what happens at those that listen, and what the store, the mails and the webhooks do, and opens the
-    metrics port, which joins them. Returns what goes on beside, to be cancelled at the end."""
-    # Slow to import, and needed only where there is such a port.
+    """Connects the counters to the applications, the store, the mailer and the webhooks, and opens the metrics port.
+    Returns the background task, for the caller to cancel at the end."""
+    # Slow to import, and needed only with a metrics port.
     from handlers.ops.metrics import make_metrics_application
     from observability.metrics.exposition import Exposition, build
 
@@ -45,8 +45,8 @@ def measured(
 def levels_of(
     listening: Sequence[Listening], webhooks: WebhookSender, room: RoomWatch
 ) -> Mapping[RowFamily, Callable[[], float]]:
-    """How to find out what there is of everything at present. The first of those that listen is asked for its site each
-    time: a reload gives it another."""
+    """Functions that return the present levels. They ask the first application for its site each time, because a reload
+    replaces the site."""
     service = listening[0].application
     return {
         of.CONNECTIONS: lambda: sum(one.connections for one in listening),

@@ -14,16 +14,16 @@ log = logging.getLogger("latchkey.store")
 
 LOOK_SECONDS = 10.0
 LEAST_SECONDS = 0.1
-"""Between two looks, however much is written."""
+"""Between two checks, however much is written."""
 NEARLY = 0.7
-"""From this share of the limit on an operator should make room."""
+"""The share of the limit from which an operator should make room."""
 EASED = 0.05
-"""A state ends this much below the part where it began: the log does not tell of each step over one line."""
+"""A state ends this far below the share where it began, so that small changes don't fill the log."""
 
 
 class RoomWatch:
-    """The room in the store. Every process looks, for its own refusals; of all workers one `tells`, so that the log has
-    one line and the metrics count the store once. `seen` is what that one saw last."""
+    """The room in the store. Every process checks, for its own refusals. Only one worker `tells`, so that the log has
+    one line and the metrics count the store once. `seen` is the last result of that worker."""
 
     def __init__(self, *, tells: bool = True) -> None:
         self.seen = Room(0, 0)
@@ -33,12 +33,12 @@ class RoomWatch:
     async def watch(self, store: Store) -> None:
         """Checks until it is cancelled: every 10 seconds, and after many writes of this process."""
         while True:
-            # Before the look: what is written meanwhile asks for another one.
+            # Clear the flag before the check: writes during the check ask for another one.
             store.headroom.wanted.clear()
-            with contextlib.suppress(StoreError):  # that it is away, others say
+            with contextlib.suppress(StoreError):  # other code reports that the store is away
                 room = await store.room()
                 if room is None:
-                    return  # a store that does not say
+                    return  # a store that does not report its memory
                 store.headroom.note(room)
                 if self._tells:
                     self.note(room)
@@ -47,7 +47,7 @@ class RoomWatch:
                 await asyncio.wait_for(store.headroom.wanted.wait(), LOOK_SECONDS)
 
     def note(self, room: Room) -> None:
-        """Takes over the figures; logs a change of state."""
+        """Keeps the figures; logs a change of state."""
         self.seen = room
         state = _state(room.part, self._state)
         if state == self._state:

@@ -1,4 +1,4 @@
-"""Tells systemd what the server is about (sd_notify(3)), where it was started by a unit of Type=notify."""
+"""Reports the server's state to systemd (sd_notify(3)), if a unit of Type=notify started it."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ _address = ""
 
 
 def keep_address() -> None:
-    """Takes the address out of the environment: no child of this process may speak for it."""
+    """Removes the address from the environment, so that no child reports in this process's name."""
     global _address
     _address = os.environ.pop("NOTIFY_SOCKET", "")
 
 
 def forget_address() -> None:
-    """In a worker: the supervisor speaks."""
+    """Called in a worker: only the supervisor reports."""
     global _address
     _address = ""
 
 
 def notify_ready() -> None:
-    """The server listens, or has read its settings anew."""
+    """The server listens, or has reloaded its settings."""
     _notify("READY=1")
 
 
 def notify_reloading() -> None:
-    """It reads them."""
+    """The server is reloading its settings."""
     _notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
 
 def notify_stopping() -> None:
-    """It is about to end."""
+    """The server is stopping."""
     _notify("STOPPING=1")
 
 

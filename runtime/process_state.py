@@ -1,4 +1,4 @@
-"""What a server process serves with."""
+"""The state that a server process starts with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from store.engine.embedded import EmbeddedStore
 
 @dataclass
 class Runtime:
-    """What a process serves with: inherited by workers."""
+    """The state of a process. Workers inherit it."""
 
     settings: Settings
     store_url: str
@@ -28,18 +28,18 @@ class Runtime:
     embedded: EmbeddedStore | None
     models: Models
     supervisor: int | None = None
-    """Its process id, noted before there is a worker: one that asks for its parent may be an orphan already."""
+    """Its process id, noted before the first fork: a worker that asks for its parent may already be an orphan."""
     exit_code: int = 0
     ops_sockets: list[socket.socket] = field(default_factory=list)
-    """Of the operations port; none where it is off."""
+    """Sockets of the operations port; empty if the port is off."""
     metrics_sockets: list[socket.socket] = field(default_factory=list)
-    """Of the metrics port; none where it is off."""
+    """Sockets of the metrics port; empty if the port is off."""
     memory: MetricsMemory = field(default_factory=MetricsMemory)
-    """Where all workers count, each at the place of its number."""
+    """Shared memory for the counts of all workers. A worker's number is its place."""
     number: int = 0
-    """Of this process among the workers."""
+    """The number of this process among the workers."""
     reread: Callable[[], Settings] = Settings
-    """Reads the settings anew, as they were read first. Raises SettingsError."""
+    """Reads the settings again, from the same sources. Raises SettingsError."""
     hangup: Hangup = field(default_factory=Hangup)
     handover: Handover = field(default_factory=Handover)
-    """What a supervisor gives to its workers when it has read the settings anew."""
+    """Passes reloaded settings from the supervisor to its workers."""

@@ -1,4 +1,4 @@
-"""What a process does between its start and its end: serves, takes up what signals tell it, and drains."""
+"""A process between start and end: serves, reacts to signals, and drains."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ LEAST_MAIL_SECONDS = 1.0
 
 
 async def serve(runtime: Runtime, *, alone: bool) -> None:
-    """Serves until a signal, then lets running requests finish. `alone`: no supervisor seeds and announces."""
+    """Serves until a signal, then lets requests in progress finish. `alone`: there is no supervisor that seeds and
+    announces."""
     signals = Signals(runtime)
     stop, settings = signals.stop, runtime.settings
     opened = open_store(runtime.settings, runtime.store_url, runtime.keys)
@@ -56,7 +57,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             runtime.base_url,
             session_lifetime=settings.session_lifetime,
             models=runtime.models,
-            # A settlement may take two calls of the store, the second where the answer to the first was lost.
+            # A settlement may take two calls of the store, if the answer to the first is lost.
             hold_margin=2 * settings.call_seconds + HOLD_MARGIN_SECONDS,
             scatter=SCATTER_SECONDS,
             mail=open_mailer(settings, runtime.base_url),
@@ -88,7 +89,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
             await relaying.enter_async_context(store.outbox.relaying(store.webhooks.wants, webhooks.wake))
             webhooks.start()
         garbage.settle()
-        # A reload gives the application another site.
+        # Look the site up at each call: a reload replaces it.
         store.app_sweep.fetch = lambda url, most: application.site.fetcher.fetch(url, most)
         await relaying.enter_async_context(store.app_sweep.sweeping())
         if alone:
@@ -110,7 +111,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
                 await one.server.close_all_connections()
             for end in tuple(site.endings):
                 end()
-            # Streams that are cut now settle what they have delivered.
+            # The cut streams now settle what they have delivered.
             await drain(listening, settings.call_seconds)
             left = max(LEAST_MAIL_SECONDS, ends - asyncio.get_running_loop().time())
             await asyncio.gather(site.mail.close(left), webhooks.close(left))
@@ -130,7 +131,7 @@ async def serve(runtime: Runtime, *, alone: bool) -> None:
 
 
 def rehearse(application: Latchkey, settings: Settings, webhooks: WebhookSender) -> None:
-    """Lets tests of apps drive this server. In no other process is any of that loaded."""
+    """Lets the tests of apps control this server. Other servers never load the code for it."""
     from testkit.rehearsal import Rehearsal
     from testkit.routes import add_to
 
@@ -139,7 +140,7 @@ def rehearse(application: Latchkey, settings: Settings, webhooks: WebhookSender)
 
 
 class Signals:
-    """What signals tell a process that serves: `stop` is set by SIGTERM and SIGINT, `reload` by SIGHUP."""
+    """Signals that a serving process receives: SIGTERM and SIGINT set `stop`, SIGHUP sets `reload`."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.stop, self.reload = asyncio.Event(), asyncio.Event()
@@ -165,20 +166,21 @@ class Signals:
         (self.stop if self._hangup.is_meant() else self.reload).set()
 
     async def delay(self, seconds: float) -> None:
-        """So many seconds where it was SIGTERM that stopped it, and until a SIGINT."""
+        """After SIGTERM, waits for `seconds` or until a SIGINT."""
         if self._at_leisure and seconds:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), seconds)
 
     def no_more(self) -> None:
-        """A second signal must not meet a loop that is closing."""
+        """Removes the handlers, so that a second signal can't reach a loop that is closing."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
 
 
 async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> None:
-    """Takes up a changed key file, tells the store hourly which key seals, ends with its store or its supervisor."""
+    """Reloads a changed key file, tells the store hourly which key seals, stops when the store or the supervisor
+    ends."""
     next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
     while True:
         await asyncio.sleep(KEY_FILE_SECONDS)
@@ -193,7 +195,7 @@ async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> Non
             changed = runtime.keys.reload()
         except KeyRingError as error:
             log.error("secret keys: %s", error)
-        # Noted in any case: a server that cannot read the new file goes on sealing with the old key.
+        # Noted even after an error: a server that cannot read the new file continues to seal with the old key.
         if changed or asyncio.get_running_loop().time() >= next_check:
             next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
             try:

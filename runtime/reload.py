@@ -1,9 +1,9 @@
-"""SIGHUP: the configuration file, the file of AI models and the keys are read anew. Either all of it is taken up, or
-everything stays as it was and the log says why.
+"""Reloads the configuration file, the file of AI models and the keys on SIGHUP. All of it takes effect, or nothing does
+and the log says why.
 
-One process does that in its place: no connection notices, and what is under way goes on as it began. The supervisor of
-several workers reads and checks everything, keeps it for workers that it starts later, hands it to those of now, and
-passes the signal on.
+A single process reloads without closing a connection, and requests in progress continue with the old values. A
+supervisor reads and checks everything, keeps it for workers that start later, hands it to the present ones, and passes
+the signal on.
 """
 
 from __future__ import annotations
@@ -34,20 +34,19 @@ from store.wiring import Store
 
 log = logging.getLogger("latchkey.reload")
 
-# What is larger than `max_body` is told so; what is larger than this many times it is cut off, since reading a form
-# takes the event loop its time.
+# A body larger than `max_body` gets an answer that says so. A body larger than this many times `max_body` is cut off,
+# because parsing a form blocks the event loop.
 ABSURD_BODIES = 4
 MARGIN_SECONDS = 5.0
 
 WRONG = (SettingsError, ConfigError, KeyRingError, StartupError, StoreError, OSError)
-"""What may be wrong with what is read anew."""
+"""Errors that mean: the new configuration is unusable."""
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """What was read anew, and may be taken up. `source` is what the file of AI models says. `ring` and `models` are
-    None where they stay. `changed` names the settings that are others now, `kept` those that are not, since they need a
-    new start."""
+    """A checked configuration. `source` is the text of the file of AI models. `ring` and `models` are None if they
+    don't change. `changed` names the settings with new values, `kept` those that take effect only after a restart."""
 
     settings: Settings
     source: str
@@ -58,20 +57,20 @@ class Fresh:
 
     @classmethod
     def of(cls, before: Settings, settings: Settings, source: str, kept: tuple[str, ...] = ()) -> Fresh:
-        """What it means to who has had those settings before. Raises ConfigError, KeyRingError."""
+        """Compares `settings` with those in use, `before`. Raises ConfigError, KeyRingError."""
         changed = tuple(item.name for item in SETTINGS if getattr(before, item.name) != getattr(settings, item.name))
         return cls(
             settings,
             source,
             KeyRing.parse(settings.secret_keys) if "secret_keys" in changed else None,
-            # Also where the file has its old name: it may say something else.
+            # Also if the file's name is unchanged: its content may differ.
             parse_models(settings.ai_config, source) if settings.ai_config or "ai_config" in changed else None,
             changed,
             kept,
         )
 
     def give(self, handover: Handover) -> None:
-        """Hands it to workers. Raises SettingsError where there is too much of it."""
+        """Hands the configuration to workers. Raises SettingsError if it is too large."""
         try:
             handover.give(pickle.dumps((self.settings, self.source)))
         except ValueError as error:
@@ -79,9 +78,9 @@ class Fresh:
 
     @classmethod
     def take(cls, before: Settings, handover: Handover) -> Fresh | None:
-        """What was handed over last, which has been checked; None where nothing was."""
+        """The latest configuration handed over, already checked; None if there is none."""
         content = handover.take()
-        # It comes from the supervisor, of which this process is a fork.
+        # The bytes come from the supervisor, which forked this process.
         return None if content is None else cls.of(before, *pickle.loads(content))  # noqa: S301
 
 
@@ -90,11 +89,11 @@ def read_anew(before: Settings, reread: Callable[[], Settings]) -> Fresh:
     wanted = reread()
     wanted.require_keys()
     differ = [item for item in SETTINGS if getattr(before, item.name) != getattr(wanted, item.name)]
-    # Keys that were in a file and are configured now, or the other way round, come from somewhere else.
+    # The source of keys changes only with a restart: a key file or configured keys.
     moved = bool(before.secret_keys) != bool(wanted.secret_keys)
     stay = {"secret_keys"} if moved else set()
     if before.here_alone and wanted.trusted_proxies:
-        # At the start the server was opened to its own machine: it posts events there, and tests of apps may drive it.
+        # The server started for its own machine only: it posts events there, and tests of apps may control it.
         stay.add("trusted_proxies")
     kept = tuple(item.name for item in differ if not item.live or item.name in stay)
     settings = replace(wanted, **{name: getattr(before, name) for name in kept})
@@ -103,7 +102,7 @@ def read_anew(before: Settings, reread: Callable[[], Settings]) -> Fresh:
 
 
 def keep(fresh: Fresh, runtime: Runtime) -> None:
-    """Notes it for what this process starts from now on, and logs as it says."""
+    """Keeps the configuration for processes that start later, and applies the log settings."""
     runtime.settings = fresh.settings
     if fresh.ring is not None:
         runtime.keys.replace(fresh.ring)
@@ -113,21 +112,21 @@ def keep(fresh: Fresh, runtime: Runtime) -> None:
 
 
 def tell(fresh: Fresh) -> None:
-    """One line for what was taken up, one for what was not. No value is named: it may be secret."""
+    """Logs the settings that changed and those that need a restart. No value is logged: it may be secret."""
     log.info("settings were read anew; others now: %s", ", ".join(fresh.changed) or "none")
     if fresh.kept:
         log.warning("these settings need a new start: %s", ", ".join(fresh.kept))
 
 
 def refuse(error: Exception) -> None:
-    """Says why nothing was taken up; where it came from, too, if that is a defect."""
+    """Logs why nothing was reloaded, with a traceback if the cause is a defect."""
     reason = str(error) if isinstance(error, WRONG) else type(error).__name__
     defect = None if isinstance(error, WRONG) else error
     log.error("nothing was reloaded, everything stays as it was: %s", reason, exc_info=defect)
 
 
 def site_facts(settings: Settings) -> dict[str, Any]:
-    """What handlers know of the settings, as far as it may change."""
+    """The settings that handlers use, as far as a reload may change them."""
     return {
         "signup": settings.signup,
         "app_registration": settings.app_registration,
@@ -142,23 +141,22 @@ def site_facts(settings: Settings) -> dict[str, Any]:
 
 
 def body_bounds(settings: Settings) -> tuple[int, int]:
-    """The bytes beyond which a body is cut off: of the service, of the operations port."""
+    """The bytes at which a body is cut off: for the service, and for the operations port."""
     bodies = ABSURD_BODIES * settings.max_body
     return max(bodies, 2 * settings.document_size, 2 * settings.ai_request_size), bodies
 
 
 class Reloads:
-    """What a process that serves does about it. `listening` are the service first, and beside it the
-    ports of operations and of metrics where they are on.
-    `alone`: nobody else tells what was taken up."""
+    """Reloads a serving process. `listening` has the service first, then the operations and metrics ports that are on.
+    `alone`: there is no supervisor that logs the result."""
 
     def __init__(self, runtime: Runtime, store: Store, listening: Sequence[Listening], *, alone: bool) -> None:
         self._runtime, self._store, self._listening, self._alone = runtime, store, listening, alone
-        # What calls under way still use.
+        # Tasks that close old models once no call uses them.
         self._retired: set[asyncio.Task[None]] = set()
 
     async def follow(self, asked: asyncio.Event) -> None:
-        """Does it whenever it is asked for."""
+        """Reloads whenever the event is set."""
         while True:
             await asked.wait()
             asked.clear()
@@ -166,13 +164,13 @@ class Reloads:
                 notify_reloading()
             try:
                 await self.reload()
-            except Exception as error:  # whatever it is, the server serves on, and the next time is another one
+            except Exception as error:  # whatever it is, the server continues, and the next reload may succeed
                 refuse(error)
             if self._alone:
                 notify_ready()
 
     async def reload(self) -> None:
-        """Once. Raises one of WRONG, and nothing has changed then."""
+        """Reloads once. If it raises one of WRONG, nothing has changed."""
         runtime = self._runtime
         fresh: Fresh | None
         if self._alone:
@@ -189,7 +187,7 @@ class Reloads:
         mailer = None
         if {"smtp_url", "mail_from", "smtp_timeout"} & set(fresh.changed):
             mailer = open_mailer(fresh.settings, runtime.base_url)
-        # From here on nothing fails.
+        # Nothing below can fail.
         keep(fresh, runtime)
         settings = fresh.settings
         self._store.documents.quotas = document_quotas(settings)
@@ -216,7 +214,7 @@ class Reloads:
             tell(fresh)
 
     def _retire(self, models: Models) -> None:
-        """Drops their connections when no call can be using them any more."""
+        """Closes the connections of old models after the longest call that may use them."""
         longest = max((model.upstream.limits.total for model in models.all()), default=0.0)
         wait = longest + self._runtime.settings.call_seconds + MARGIN_SECONDS
 
@@ -231,7 +229,7 @@ class Reloads:
         task.add_done_callback(self._retired.discard)
 
     async def close(self) -> None:
-        """At the end."""
+        """Closes all old models at shutdown."""
         retired = tuple(self._retired)
         for task in retired:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What a server does once at its start, whatever the number of its processes."""
+"""What a server does once at start, whatever the number of its processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("latchkey")
 
 
 async def prepare(runtime: Runtime, store: Store) -> Demo | None:
-    """Goes on with deletions that broke off; seeds what is missing; starts the demo app where it was asked for."""
+    """Resumes interrupted deletions, seeds missing records, and starts the demo app if requested."""
     await store.people.finish_deletions()
     if runtime.settings.seed:
         with ProgressBar(sys.stderr) as bar:
@@ -31,7 +31,7 @@ async def prepare(runtime: Runtime, store: Store) -> Demo | None:
 
 
 def announce(runtime: Runtime, demo: Demo | None) -> None:
-    """The one line that says the server listens, and what to click in the demo."""
+    """Logs the one line that says the server listens, and the demo's instructions."""
     log.info("bound to %s", runtime.bound)
     if runtime.ops_sockets:
         log.info("operations on %s", _address(runtime.settings.ops_host, runtime.ops_sockets))

@@ -1,4 +1,4 @@
-"""How the server and the operator's command line open the keys and the store that the settings name."""
+"""Opens the keys and the store of the settings, for the server and the operator's command line."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MAIL_FOLDER = "mail"
 
 
 def open_keys(settings: Settings) -> KeyFile | KeyRing:
-    """The configured keys, or the key file of the data directory, made if need be. Raises KeyRingError, OSError."""
+    """The configured keys, or the data directory's key file, created if missing. Raises KeyRingError, OSError."""
     if settings.secret_keys:
         return KeyRing.parse(settings.secret_keys)
     return KeyFile.open_or_create(settings.data_dir / KEY_FILE)
 
 
 def document_quotas(settings: Settings) -> Quotas:
-    """What an app keeps for a person, at most, and what all apps do."""
+    """How much one app, and all apps together, may keep for a person."""
     return Quotas(
         settings.document_limit,
         settings.collection_limit,
@@ -51,13 +51,13 @@ def person_bounds(settings: Settings) -> Bounds:
 
 
 def owner_limits(settings: Settings) -> OwnerLimits:
-    """What all apps of one owner keep, at most."""
+    """How much all apps of one owner may keep."""
     return OwnerLimits(settings.owner_document_limit, settings.owner_storage_limit)
 
 
 @asynccontextmanager
 async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[Store]:
-    """The store at `url`, which stands for the one the settings name; closed at the end. Raises StartupError."""
+    """The store at `url`, which replaces the settings' URL; closed at the end. Raises StartupError."""
     hasher = PasswordHasher(
         settings.password_memory, settings.password_iterations, settings.password_workers, settings.password_queue
     )
@@ -89,23 +89,23 @@ async def open_store(settings: Settings, url: str, keys: Keys) -> AsyncIterator[
 
 
 def open_webhooks(settings: Settings, store: Store) -> WebhookSender:
-    """What posts events to apps; begun and closed by whoever asked for it."""
+    """The sender of webhooks. The caller starts and closes it."""
     policy = AddressPolicy(settings.webhook_networks, loopback=settings.here_alone)
     poster = Poster(policy, settings.webhook_posts)
     return WebhookSender(store.deliveries, store.webhooks.target, poster, settings.webhook_posts)
 
 
 def open_fetcher(settings: Settings) -> Fetcher:
-    """What fetches the files by which apps prove domains, from where webhooks may be posted to."""
+    """Fetches the files that prove domains, from addresses that webhooks may go to."""
     return Fetcher(AddressPolicy(settings.webhook_networks, loopback=settings.here_alone))
 
 
 def open_mailer(settings: Settings, base_url: str) -> Mailer:
-    """What sends mail: through the mail server of the settings, else into the data directory."""
+    """The mailer: uses the mail server of the settings, or else writes to the data directory."""
     sender = settings.sender(base_url)
     if settings.smtp_url:
         server = SmtpServer(settings.smtp_url, settings.smtp_timeout)
         return Mailer(server, sender, confirms=True, late=LATE_RETRIES)
-    # On a developer's machine the links are for whoever reads the console; elsewhere they give somebody's account away.
+    # On a developer's machine the console shows the links. Elsewhere a log with links would give accounts away.
     spool = Spool(settings.data_dir / MAIL_FOLDER, show=settings.here_alone)
     return Mailer(spool, sender, confirms=False)

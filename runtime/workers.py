@@ -1,7 +1,7 @@
 """Several server processes on one port: the supervisor forks them, restarts the ones that die, and ends them all.
 
-Each has listening sockets of its own. The supervisor holds them all, so what waits at those of a worker that dies is
-taken by the one that replaces it.
+Each worker has its own listening sockets. The supervisor holds them all, so the replacement of a dead worker takes the
+connections that wait at them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ POLL_SECONDS = 0.1
 # A worker that dies younger than this did not die of its work.
 INFANCY_SECONDS = 2.0
 INFANT_DEATHS = 5
-# Whose predecessors died young is started later and later, up to so many seconds.
+# After each young death the replacement starts later, up to this many seconds.
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
-# What a worker may take to end, beyond the time for what is in flight.
+# Seconds that a worker may take to exit, in addition to the time for requests in progress.
 ENDING_SECONDS = 5.0
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -67,7 +67,7 @@ async def _prepare(runtime: Runtime) -> Demo | None:
 
 
 async def _check_keys(runtime: Runtime, ring: KeyRing) -> None:
-    """Raises StartupError where they are not those of the store."""
+    """Raises StartupError if the keys are not those of the store."""
     async with open_store(runtime.settings, runtime.store_url, Keys(ring)) as store:
         await store.key_state.check(ring)
 
@@ -83,10 +83,10 @@ class _Supervisor:
     def __init__(self, runtime: Runtime, serve: Serve) -> None:
         self._runtime = runtime
         self._serve = serve
-        # The operations port has few requests, which need not wait for a worker that is at work: one socket for all.
+        # The operations port has one socket for all workers, so that an idle worker takes its few requests.
         self._sockets = for_each_worker(runtime.sockets, runtime.settings.workers)
         self._workers: dict[int, _Worker] = {}
-        # When a worker is to be started, and its sockets.
+        # When each replacement starts, and its sockets.
         self._later: list[tuple[float, list[socket.socket]]] = []
         self._infant_deaths = 0
         self._stopping = False
@@ -119,13 +119,14 @@ class _Supervisor:
             notify.notify_stopping()
         self._stopping = True
         self._later.clear()
-        # As long as one process listens, a connection that nobody will take does not fail but waits.
+        # The supervisor closes its sockets too: while one process listens, a connection that nobody accepts waits and
+        # does not fail.
         for one in (*_all(self._sockets), *self._runtime.ops_sockets, *self._runtime.metrics_sockets):
             one.close()
         self._tell_all(number)
 
     def _reload(self) -> None:
-        """Reads the settings anew, keeps them for the workers of later, and hands them to those of now."""
+        """Reloads the settings, keeps them for later workers, and hands them to the present ones."""
         self._reload_asked = False
         runtime = self._runtime
         notify.notify_reloading()
@@ -134,7 +135,7 @@ class _Supervisor:
             if fresh.ring is not None:
                 asyncio.run(_check_keys(runtime, fresh.ring))
             fresh.give(runtime.handover)
-        except Exception as error:  # whatever it is, the workers serve on
+        except Exception as error:  # whatever it is, the workers continue
             refuse(error)
         else:
             keep(fresh, runtime)
@@ -150,12 +151,12 @@ class _Supervisor:
     def _fork(self, sockets: list[socket.socket]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
-        # A signal waits until the new worker is in the list of those to end.
+        # Signals wait until the new worker is in the list of processes to stop.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             if self._stopping:
                 return
-            # The first that is free: what replaces a worker goes on with its metrics.
+            # The first free number, so that a replacement continues the metrics of the dead worker.
             taken = {worker.number for worker in self._workers.values()}
             number = next(one for one in range(self._runtime.settings.workers) if one not in taken)
             pid = os.fork()
@@ -171,11 +172,11 @@ class _Supervisor:
         try:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
-            self._runtime.hangup.asked = False  # the supervisor was, and has told all
+            self._runtime.hangup.asked = False  # it belongs to the supervisor, which has signalled all workers
             signal.signal(signal.SIGHUP, self._runtime.hangup.note)
             notify.forget_address()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            # Those of others would keep what waits there from ending with them.
+            # Close the sockets of other workers: connections that wait there must end with those workers.
             for one in _all(self._sockets):
                 if one not in sockets:
                     one.close()
@@ -187,16 +188,16 @@ class _Supervisor:
         except StartupError as error:
             log.error("a worker cannot start: %s", error)
         except BaseException:
-            log.critical("a worker ended by what nobody caught", exc_info=True)
+            log.critical("uncaught exception in a worker", exc_info=True)
         finally:
-            # Nothing of the supervisor's clean-up belongs to a worker.
+            # Skip the supervisor's clean-up code.
             os._exit(code)
 
     async def _run_worker(self) -> None:
         await self._serve(self._runtime, alone=False)
 
     def watch(self) -> int:
-        """Until every worker has ended."""
+        """Watches the workers until all have ended. Returns the exit status."""
         while self._workers or self._later:
             time.sleep(POLL_SECONDS)
             self._reap()
@@ -228,7 +229,7 @@ class _Supervisor:
             log.error("worker %d ended with status %d", pid, os.waitstatus_to_exitcode(status))
             infant = time.monotonic() - worker.born < INFANCY_SECONDS
             self._infant_deaths = self._infant_deaths + 1 if infant else 0
-            # As long as others serve, what keeps this one from starting may pass.
+            # While older workers serve, the cause of these deaths may pass.
             if self._infant_deaths >= INFANT_DEATHS and not self._any_grown():
                 log.critical("workers keep dying at their start")
                 self._exit_code = 1

@@ -1,4 +1,4 @@
 """The HTTP server: reads HTTP/1.1 with llhttp and drives a Tornado application through Tornado's delegate interfaces.
 
-It knows nothing of Latchkey. `runtime.http.server.FrontServer` takes the place of `tornado.httpserver.HTTPServer`.
+The package imports nothing of Latchkey. `runtime.http.server.HttpServer` replaces `tornado.httpserver.HTTPServer`.
 """

@@ -1,4 +1,4 @@
-"""The body of a request: of a length that is known, or in chunks."""
+"""The body of a request: of known length, or in chunks."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Protocol
 
 from tornado.httputil import HTTPInputError
 
-# RFC 9112 7.1: the size in hexadecimal. No extensions and no trailer section: nobody sends them, and programs that pass
-# a request on disagree about where they end.
+# RFC 9112 7.1: the size in hexadecimal. Extensions and trailers are refused: nobody sends them, and proxies disagree
+# about where they end.
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})\r\n")
-# Of chunks there may be so many, and one more for so many bytes: each takes two microseconds, however short it is.
+# The limit on chunks: a fixed number, and one more for each BYTES_EACH bytes. Each chunk takes two microseconds,
+# however short it is.
 MOST_CHUNKS, BYTES_EACH = 4_000, 128
 _SIZE_BEGUN = re.compile(rb"[0-9A-Fa-f]{0,16}\r?")
 
 
 class Body(Protocol):
-    """What is left of a body."""
+    """The unread part of a body."""
 
     done: bool
 
     def read(self, data: bytes, most: int, limit: int) -> tuple[bytes, bytes]:
-        """Takes from `data`, which has arrived, a piece of the body of at most `most` bytes. Returns the piece and the
-        rest of the data; an empty piece where more must arrive first. Raises HTTPInputError, also when the body has
-        more than `limit` bytes."""
+        """Takes at most `most` bytes of the body from `data`, which has arrived. Returns these bytes and the rest of
+        the data. They are empty if more must arrive first. Raises HTTPInputError, also if the body exceeds `limit`
+        bytes."""
 
 
 class Sized:
@@ -34,7 +35,7 @@ class Sized:
         self.done = length == 0
 
     def read(self, data: bytes, most: int, limit: int) -> tuple[bytes, bytes]:
-        """As Body says; the length was held against the limit before."""
+        """See Body. The caller has checked the length against the limit."""
         size = min(self._left, most)
         piece = data if len(data) <= size else data[:size]
         self._left -= len(piece)
@@ -43,18 +44,18 @@ class Sized:
 
 
 class Chunked:
-    """A body in chunks. Chunks mean nothing, so what has arrived of several of them becomes one piece."""
+    """A body in chunks. Joins chunks that have arrived together: where a chunk ends means nothing."""
 
     def __init__(self) -> None:
         self._left = 0
         self._total = self._chunks = 0
-        # What stands between two pieces of the body: the end of the chunk before, then the size of the next.
+        # The framing between two chunks: the end of the last chunk, and the size of the next.
         self._in_chunk = False
         self._last = False
         self.done = False
 
     def read(self, data: bytes, most: int, limit: int) -> tuple[bytes, bytes]:
-        """As Body says."""
+        """See Body."""
         pieces: list[bytes] = []
         size = at = 0
         while size < most and not self.done:
@@ -74,7 +75,7 @@ class Chunked:
         return b"".join(pieces), data[at:]
 
     def _frame(self, data: bytes, at: int) -> int:
-        """Reads what stands between chunks. Returns the position behind it: `at` where it is not all there."""
+        """Reads the framing between chunks. Returns the position after it, or `at` if part of it is missing."""
         if self._in_chunk or self._last:
             end = data[at : at + 2]
             if end == b"\r\n":

@@ -1,7 +1,7 @@
-"""A client's connection: requests come in one after the other, answers go out in the same order.
+"""A client's connection. Requests arrive one after the other, and answers leave in the same order.
 
-One request at a time is with the application. What the client sends meanwhile waits, up to a bound, then the connection
-is not read; up to the bound it is, so that a client that hangs up is noticed at once.
+The application has one request at a time. Meanwhile the connection reads ahead up to a limit, so that it notices at
+once when the client hangs up. Beyond the limit, it stops reading.
 """
 
 from __future__ import annotations
@@ -23,56 +23,56 @@ from runtime.http.outgoing import Outgoing
 from runtime.http.protocols import Server
 
 BACKLOG_BYTES = 65_536
-"""What a client may send ahead; a little more arrives, since it comes in pieces."""
-# What still arrives on a connection that ends is passed over, so much and so long.
+"""Bytes that a client may send ahead. A little more arrives, because data comes in pieces."""
+# A connection that is closing discards what the client still sends, within these limits.
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 2**20
 
 
 class Connection(Outgoing):
-    """One connection. To the application it is what an IOStream is to Tornado's own server: something to close."""
+    """One connection. The application gets it in place of Tornado's IOStream, and can close it."""
 
     def __init__(self, server: Server, loop: asyncio.AbstractEventLoop, context: object) -> None:
         super().__init__(loop, server.slow, server.limits.stall_seconds)
         self.context = context
-        """The client's address, as Tornado's requests take it."""
+        """The client's address, in the form that Tornado's requests need."""
         self._server = server
         self._limits = server.limits
         self._deadline = Deadline(loop, self._expired)
-        # What has arrived and was not read yet; of an unfinished head, how much of it was looked at.
+        # Bytes that have arrived but are unread, and how many bytes of an unfinished head have been checked.
         self._buffer = b""
         self._scanned = 0
         self._exchange: Exchange | None = None
         self._body: Body | None = None
-        # Bytes of the body that the application has.
+        # Bytes of the body that the application has received.
         self._received = 0
-        # Nothing is taken from the buffer until the application, or the client, has done its part.
+        # True while nothing is read from the buffer, because the application or the client must act first.
         self._waiting = False
         self._reading_paused = False
-        # Of what still arrives when it is over, how much was passed over.
+        # How many bytes were discarded while closing; None unless the connection is closing.
         self._passed_over: int | None = None
 
     @property
     def socket(self) -> Any:
-        """The socket, to ask about the client; with TLS its `getpeercert` is the client's certificate."""
+        """The socket, for facts about the client. With TLS, its `getpeercert` returns the client's certificate."""
         return self._transport.get_extra_info("ssl_object") or self._transport.get_extra_info("socket")
 
     def set_nodelay(self, value: bool) -> None:
-        """Does nothing: asyncio's transports never hold a small piece back."""
+        """Does nothing: asyncio's transports never delay small writes."""
 
-    # Coming and going.
+    # Opening and closing.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """From asyncio."""
+        """Called by asyncio."""
         self._transport = cast(asyncio.Transport, transport)
-        # Who waits for a write waits until the system has all of it, as with an IOStream.
-        # (At 0 a transport with TLS would pause for good.)
+        # A writer waits until the system has taken all bytes, as with an IOStream. (At 0, a TLS transport would pause
+        # forever.)
         self._transport.set_write_buffer_limits(high=1, low=0)
         self._server.opened(self)
         self._deadline.set(self._limits.idle_seconds)
 
     def eof_received(self) -> None:
-        """From asyncio: the client has hung up. One that ends its own side alone, and waits, looks the same."""
+        """Called by asyncio: the client has hung up. A client that closes only its sending side looks the same."""
         if self._exchange is not None:
             self.close()
         else:
@@ -80,7 +80,7 @@ class Connection(Outgoing):
         self._gone()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """From asyncio: it is closed."""
+        """Called by asyncio: the connection is closed."""
         super().connection_lost(exc)
         self._gone()
         self._deadline.cancel()
@@ -100,31 +100,31 @@ class Connection(Outgoing):
                 app_log.error("Uncaught exception", exc_info=True)
 
     def leave(self) -> None:
-        """Ends it when what is to go out has gone out; at once where a request is at work."""
+        """Closes the connection once all output is sent, or at once if a request is in progress."""
         if self._exchange is not None:
             self.close()
         else:
             self._part(unread=False)
 
     def patience(self) -> float | None:
-        """When it is cut unless something arrives, in the loop's time; None where a request is at work."""
+        """When the connection is cut if nothing arrives, in the loop's time; None while a request is in progress."""
         return self._deadline.at if self._exchange is None and not self._over else None
 
     def expects(self, since: float) -> bool:
-        """Whether it was opened or answered after this moment, in the loop's time, or has sent half a head."""
+        """Whether it was opened or answered after `since`, in the loop's time, or has sent part of a head."""
         if self._exchange is not None or self._over or self._deadline.at is None:
             return False
         return bool(self._scanned) or self._deadline.at - self._limits.idle_seconds > since
 
     @property
     def at_work(self) -> bool:
-        """Whether there is a request that was not answered yet; its body may still be on the way."""
+        """Whether a request is unanswered. Its body may still be arriving."""
         return self._exchange is not None
 
     # Requests.
 
     def data_received(self, data: bytes) -> None:
-        """From asyncio."""
+        """Called by asyncio."""
         if self._over:
             if self._passed_over is not None:
                 self._passed_over += len(data)
@@ -141,7 +141,7 @@ class Connection(Outgoing):
             self._transport.pause_reading()
 
     def _advance(self) -> None:
-        """Goes as far as what has arrived allows."""
+        """Processes what has arrived, as far as possible."""
         if not self._over and not self._waiting:
             self._guarded(self._begin if self._exchange is None else self._read_body)
 
@@ -156,9 +156,9 @@ class Connection(Outgoing):
             self._end_exchange(gone=True)
 
     def _begin(self) -> None:
-        """The next request, if its head is all there."""
+        """Starts the next request if its head is complete."""
         data = self._buffer
-        # From the third byte on, since one blank line may stand in front.
+        # Waits for three bytes, because one blank line may come first.
         end = data.find(b"\r\n\r\n", max(self._scanned - 3, 2)) + 4
         if end < 4 or end > self._limits.head_bytes:
             if data and not self._scanned:
@@ -192,10 +192,10 @@ class Connection(Outgoing):
             step()
 
     def _begin_body(self, exchange: Exchange, length: int, expects_continue: bool) -> None:
-        """The delegate has taken the head, and may have set the limits of this body."""
+        """Starts to read the body. The delegate has read the head, and may have set limits for this body."""
         if length > exchange.max_body_size:
             raise HTTPInputError("Content-Length too long")
-        # RFC 9110 10.1.1: not to who has not waited for it.
+        # RFC 9110 10.1.1: no 100 Continue to a client that has already sent part of the body.
         if expects_continue and not self._buffer and not exchange.answering:
             self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._deadline.set(exchange.body_timeout)
@@ -203,7 +203,7 @@ class Connection(Outgoing):
         self._read_body()
 
     def _read_body(self) -> None:
-        """Gives the delegate what has arrived of the body, then the end of it."""
+        """Passes the delegate the bytes of the body that have arrived, and reports the end."""
         exchange, body = self._exchange, self._body
         assert exchange is not None and exchange.delegate is not None
         delegate = exchange.delegate
@@ -221,7 +221,7 @@ class Connection(Outgoing):
             self._slow.buffers(self, 0)
         self._body = None
         self._deadline.set(None)
-        # Until the answer is complete, which it may be before `finish` returns.
+        # Lasts until the answer is complete, which may be before `finish` returns.
         self._waiting = True
         self._resume_reading()
         exchange.delegate_waits = False
@@ -232,8 +232,8 @@ class Connection(Outgoing):
             raise
 
     def _done(self, awaitable: Awaitable[None] | None, exchange: Exchange, step: Callable[[], None]) -> bool:
-        """Whether what the delegate gave back is done and the exchange goes on. Where it has to be waited for, `step`
-        comes then. Raises what the delegate raised."""
+        """Whether the delegate's work is done and the exchange continues. If the work goes on, calls `step` after it.
+        Raises the delegate's errors."""
         if awaitable is not None:
             future = asyncio.ensure_future(awaitable)
             if future.done():
@@ -242,7 +242,7 @@ class Connection(Outgoing):
                 future.add_done_callback(partial(self._go_on, exchange, step))
                 self._waiting = self._waiting or self._exchange is exchange
                 return False
-        return self._exchange is exchange  # else it was answered already, or the client is gone
+        return self._exchange is exchange  # otherwise it was answered, or the client is gone
 
     def _go_on(self, exchange: Exchange, step: Callable[[], None], future: Future[None]) -> None:
         def go_on() -> None:
@@ -253,16 +253,17 @@ class Connection(Outgoing):
             self._waiting = False
             self._guarded(go_on)
         elif not future.cancelled():
-            future.exception()  # nobody else asks for it
+            future.exception()  # otherwise asyncio logs it as never retrieved
 
     def _refuse(self, error: HTTPInputError) -> None:
-        """Answers what cannot be read, and ends the connection."""
-        # The words of Tornado's own server, by which a filter of the application can know what quotes a request.
+        """Answers a request that cannot be read, and closes the connection."""
+        # These are the words of Tornado's own server: a log filter of the application recognizes messages that quote a
+        # request.
         what = "Unsatisfiable read" if isinstance(error, Overlong) else "Malformed HTTP message"
         shown = str(error)[:200].encode("unicode_escape").decode()
         gen_log.info(what + " from %s: %s", self.context, shown)
         if self._exchange is not None and self._exchange.answering:
-            self.close()  # whatever is added would be taken for the answer
+            self.close()  # the client would take an error for part of the answer
         else:
             status = error.status if isinstance(error, Overlong) else b"400 Bad Request"
             self.send(b"HTTP/1.1 " + status + b"\r\n" + self._server.refusal_fields() + b"\r\n")
@@ -270,7 +271,7 @@ class Connection(Outgoing):
         self._end_exchange(gone=True)
 
     def answered(self, exchange: Exchange) -> None:
-        """The answer is complete. The next request comes when the client has taken most of it."""
+        """The answer is complete. The next request starts once the client has read most of it."""
         unread = self._body is not None and not self._body.done
         self._end_exchange(gone=False)
         if self._over:
@@ -281,14 +282,14 @@ class Connection(Outgoing):
             self._settle()
 
     def _settle(self) -> None:
-        """Behind an answer: the next request, when the client has taken most of it."""
+        """After an answer: starts the next request once the client has read most of the answer."""
         if self._writing_paused:
             self._waiting = True
         else:
             self._next()
 
     def resume_writing(self) -> None:
-        """From asyncio: the client has taken most of it."""
+        """Called by asyncio: the client has read most of the output."""
         super().resume_writing()
         if self._waiting and self._exchange is None and not self._over:
             self._next()
@@ -298,14 +299,15 @@ class Connection(Outgoing):
         self._limits = self._server.limits
         self._deadline.set(self._limits.idle_seconds)
         if self._buffer:
-            # Not from here: the application is in the middle of ending the request before.
+            # Not directly: the application is still ending the previous request.
             self._loop.call_soon(self._advance)
         else:
             self._server.idle()
 
     def _part(self, *, unread: bool) -> None:
-        """Closes the connection when what is to go out has gone out. `unread`: the client may be sending, and would
-        lose the answer to the reset that this provokes; so what it sends is passed over for a while."""
+        """Closes the connection once all output is sent. `unread`: the client may still be sending, and closing now
+        would reset the connection before the client reads the answer. So the connection first discards input for a
+        while."""
         self._over = True
         self._buffer = b""
         self._note_buffered()
@@ -319,7 +321,7 @@ class Connection(Outgoing):
         self.watch_stall()
 
     def _buffered(self) -> int:
-        """What it sends while it does not take its answer is held, too."""
+        """Includes input of a client that sends but does not read its answer."""
         return super()._buffered() + len(self._buffer)
 
     def _resume_reading(self) -> None:
@@ -337,7 +339,7 @@ class Connection(Outgoing):
 
 
 def _check(future: Future[None]) -> None:
-    """Raises what the delegate's future has."""
+    """Raises the error of the delegate's future."""
     if future.cancelled():
         raise RuntimeError("what the delegate was doing was cancelled")
     future.result()

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 class Deadline:
-    """Calls `expired` when the time is up. To move it costs no timer of the loop: one that rings too early is set
-    again."""
+    """Calls `expired` when the time is up. Moving the deadline costs no new timer: a timer that fires early restarts
+    itself."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
         self._loop = loop
@@ -16,10 +16,10 @@ class Deadline:
         self._handle: asyncio.TimerHandle | None = None
         self._rings = 0.0
         self.at: float | None = None
-        """In the loop's time; None where there is no limit."""
+        """In the loop's time; None if there is no limit."""
 
     def set(self, seconds: float | None) -> None:
-        """From now on, or never."""
+        """Sets the time left; None means no limit."""
         if seconds is None:
             self.at = None
             return
@@ -31,7 +31,7 @@ class Deadline:
             self._start()
 
     def cancel(self) -> None:
-        """For good."""
+        """Cancels the deadline for good."""
         self.at = self._expired = None
         if self._handle is not None:
             self._handle.cancel()
@@ -46,7 +46,7 @@ class Deadline:
         self._handle = None
         if self.at is None:
             return
-        # The clock of uvloop counts whole milliseconds.
+        # uvloop's clock counts whole milliseconds.
         if self.at > self._loop.time() + 0.001:
             self._start()
         elif self._expired is not None:

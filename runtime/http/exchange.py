@@ -1,4 +1,4 @@
-"""One request and its answer, as the application sees it: Tornado's HTTPConnection."""
+"""One request and its answer, as the application sees them: Tornado's HTTPConnection."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tornado.iostream import IOStream
 from runtime.http.fields import lines_of
 from runtime.http.head import Head
 
-# Status lines by status and reason; bounded, since an application may make up reasons.
+# Status lines by status and reason. Bounded, because an application may invent reasons.
 _STATUS_LINES: dict[tuple[int, str], str] = {}
 _MOST_STATUS_LINES = 500
 _DIGITS = re.compile("[0-9]+")
 
 
 class Stream(Protocol):
-    """The connection of an exchange, as that sees it, and the application an IOStream."""
+    """A connection, as its exchange sees it. The application uses it as an IOStream."""
 
     @property
     def context(self) -> object:
@@ -36,26 +36,26 @@ class Stream(Protocol):
 
     @property
     def socket(self) -> Any:
-        """The socket, to ask about the client; with TLS its `getpeercert` is the client's certificate."""
+        """The socket, for facts about the client. With TLS, its `getpeercert` returns the client's certificate."""
 
     def closed(self) -> bool:
-        """Whether nothing more reaches the client."""
+        """Whether nothing more can reach the client."""
 
     def close(self) -> None:
         """Cuts the connection."""
 
     def send(self, data: bytes) -> Future[None]:
-        """Sends. Returns a future that is done when more may be sent, or has StreamClosedError."""
+        """Sends. Returns a future that is done when more may be sent, or fails with StreamClosedError."""
 
     def broken(self) -> Future[None]:
-        """What a write returns when nothing reaches the client any more."""
+        """The result of a write that cannot reach the client."""
 
     def answered(self, exchange: Exchange) -> None:
         """The answer is complete."""
 
 
 class Exchange(HTTPConnection):
-    """What the application writes the answer to. After its end, or that of the connection, it is dead for good."""
+    """The application writes the answer to it. Unusable once the answer or the connection has ended."""
 
     def __init__(self, connection: Stream, head: Head, max_body_size: int, body_timeout: float | None) -> None:
         self.stream = connection
@@ -69,9 +69,9 @@ class Exchange(HTTPConnection):
         self.keep_alive = head.keep_alive
         """Whether another request may follow."""
         self.delegate: HTTPMessageDelegate | None = None
-        """What receives the request; None in the end, or the two would keep each other in memory."""
+        """Receives the request. None at the end, because the two would keep each other in memory."""
         self.delegate_waits = False
-        """Whether the delegate has been given the head and neither the end of the request nor of the connection."""
+        """Whether the delegate has the head, but has not yet heard of the end of the request or of the connection."""
         self.answering = False
         """Whether the answer has begun."""
         self.finished = False
@@ -83,16 +83,17 @@ class Exchange(HTTPConnection):
         self._open = True
 
     def set_max_body_size(self, max_body_size: int) -> None:
-        """For this request, in bytes. For a body of known length, before the delegate has taken the head."""
+        """Sets the limit of this request, in bytes. If the length is known, call it before the delegate has read the
+        head."""
         self.max_body_size = max_body_size
 
     def set_body_timeout(self, timeout: float) -> None:
-        """For this request, in seconds, before the delegate has taken the head."""
+        """Sets the limit of this request, in seconds, before the delegate has read the head."""
         self.body_timeout = timeout
 
     def set_close_callback(self, callback: Callable[[], None] | None) -> None:
-        """What is called when the client is gone before the answer is complete; not while the request is still being
-        received, which its delegate is told."""
+        """Sets the callback for a client that leaves before the answer is complete. While the request is arriving, the
+        delegate's own method is called instead."""
         self._close_callback = callback
 
     def close(self) -> None:
@@ -100,15 +101,15 @@ class Exchange(HTTPConnection):
         self.stream.close()
 
     def detach(self) -> IOStream:
-        """Raises NotImplementedError: an asyncio transport is no IOStream. Websockets need Tornado's own server."""
+        """Raises NotImplementedError: an asyncio transport is not an IOStream. Websockets need Tornado's own server."""
         raise NotImplementedError("this server has no IOStream to give away")
 
     def write_headers(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders, chunk: bytes | None = None
     ) -> Future[None]:
-        """Writes status line, headers and the first piece of the body as one. Returns a future that is done when the
-        connection takes more, or has StreamClosedError. Raises ValueError for a header that cannot be, HTTPOutputError
-        for a piece longer than Content-Length."""
+        """Writes the status line, the headers and the first part of the body together. Returns a future that is done
+        when the connection takes more, or fails with StreamClosedError. Raises ValueError for an invalid header,
+        HTTPOutputError for a part longer than Content-Length."""
         assert isinstance(start_line, ResponseStartLine)
         data = self._head(start_line, headers)
         if not self._open:
@@ -130,7 +131,7 @@ class Exchange(HTTPConnection):
                 self._chunked = True
                 headers["Transfer-Encoding"] = "chunked"
             else:
-                self.keep_alive = False  # the end of the connection is the end of the body
+                self.keep_alive = False  # closing the connection marks the end of the body
         if request.method == "HEAD" or code == 304:
             self._left = 0
         if "Connection" in headers and "close" in headers["Connection"].lower():
@@ -148,25 +149,25 @@ class Exchange(HTTPConnection):
         return data
 
     def _framed(self, chunk: bytes) -> bytes:
-        """The piece as it goes out. Raises HTTPOutputError."""
+        """The part of the body with its framing. Raises HTTPOutputError."""
         if self._left is not None:
             self._left -= len(chunk)
             if self._left < 0:
-                self.stream.close()  # before the client takes it for the next answer
+                self.stream.close()  # or the client would read the excess as the next answer
                 raise HTTPOutputError("Tried to write more data than Content-Length")
         if self._chunked and chunk:
             return b"%x\r\n%b\r\n" % (len(chunk), chunk)
         return chunk
 
     def write(self, chunk: bytes) -> Future[None]:
-        """Writes a piece of the body; before the headers, bytes as they are. Returns and raises as `write_headers`."""
+        """Writes a part of the body; before the headers, raw bytes. Returns and raises like `write_headers`."""
         if not self._open:
             return self.stream.broken()
         self.answering = True
         return self.stream.send(self._framed(chunk))
 
     def finish(self) -> None:
-        """Ends the answer. Raises HTTPOutputError when it is shorter than its Content-Length."""
+        """Ends the answer. Raises HTTPOutputError if it is shorter than its Content-Length."""
         if self._open:
             if self._left and not self.stream.closed():
                 self.stream.close()
@@ -180,8 +181,8 @@ class Exchange(HTTPConnection):
             self.stream.answered(self)
 
     def end(self, *, gone: bool) -> None:
-        """The connection is done with this exchange. `gone`: before the answer was complete, which the application is
-        told: by its delegate as long as that has not received the whole request, else by the close callback."""
+        """Ends the exchange for the connection. `gone`: the client left before the answer was complete. This calls the
+        delegate while the request is arriving, and the close callback after that."""
         self._open = False
         callback, self._close_callback = self._close_callback, None
         delegate, self.delegate = self.delegate, None

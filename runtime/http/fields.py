@@ -1,4 +1,4 @@
-"""Header fields: those of requests filled into Tornado's HTTPHeaders, those of answers written out of them."""
+"""Header fields: fills requests' fields into Tornado's HTTPHeaders, and writes answers' fields from them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from collections.abc import Mapping
 from tornado.httputil import HTTPHeaders, HTTPInputError
 
 Lines = dict[str, list[str]]
-"""The values by name, the name as `Header-Case`, in the order they came."""
+"""Values by name, in the order of arrival. Names are spelled `Header-Case`."""
 
 LONGEST_NAME = 256
-"""Bytes of a name, at most: Tornado keeps the last thousand too."""
-# Names as they were sent, and as HTTPHeaders spells them. Those of the table cost a look-up. It is bounded, and so are
-# they: names come from strangers.
+"""Bytes of a name. Tornado caches the last thousand names, so they must be short."""
+# Names as sent, and as HTTPHeaders spells them. A name in the table costs one look-up. The table and its names are
+# bounded, because clients choose the names.
 _SEEN: dict[bytes, str] = {}
 _MOST_SEEN, _LONGEST_SEEN = 1000, 64
 _LONG_NAME = re.compile(rb"\n[^:\r\n]{%d}" % (LONGEST_NAME + 1))
 
 
 def has_long_name(head: bytes) -> bool:
-    """Whether a line of the head has a name of more than LONGEST_NAME bytes."""
+    """Whether a line of the head has a name longer than LONGEST_NAME bytes."""
     return _LONG_NAME.search(head) is not None
 
 
 def spelled(name: bytes) -> str:
-    """The name as HTTPHeaders spells it: `Header-Case`. Raises HTTPInputError for one beyond LONGEST_NAME bytes."""
+    """The name as HTTPHeaders spells it: `Header-Case`. Raises HTTPInputError if it is longer than LONGEST_NAME
+    bytes."""
     found = _SEEN.get(name)
     if found is None:
         if len(name) > LONGEST_NAME:
@@ -71,7 +72,7 @@ def _update(headers: HTTPHeaders, fields: Mapping[str, str]) -> None:
 
 
 def _alike() -> bool:
-    """Whether HTTPHeaders is what the functions above that know its inside take it for."""
+    """Whether HTTPHeaders has the internals that the functions above rely on."""
     sample = {"Host": ["a"], "X-Forwarded-For": ["b", "c"]}
     try:
         filled, added = _filled(sample), _added(sample)
@@ -87,6 +88,6 @@ def _alike() -> bool:
         return False
 
 
-# HTTPHeaders.add checks each line with regular expressions, which costs more than all the rest of reading a request;
-# llhttp has checked them already. Its table of lines is not public, so another Tornado may do without it.
+# HTTPHeaders.add checks each line with regular expressions. This costs more than all other reading of a request, and
+# llhttp has already checked the lines. The internal table is not public, so another release of Tornado may lack it.
 headers_of, lines_of, put_fields = (_filled, _read, _put) if _alike() else (_added, _listed, _update)

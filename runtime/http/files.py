@@ -6,8 +6,8 @@ import resource
 
 
 def room_for(connections: int, beside: int) -> int:
-    """Raises the process's limit of open files as far as it may, for so many connections and `beside` other files.
-    Returns how many connections there is room for: `connections`, or fewer where the limit is too low."""
+    """Raises the process's limit of open files, up to the hard limit, to fit `connections` and `beside` other files.
+    Returns the number of connections that fit: `connections`, or fewer if the limit is too low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return connections

@@ -1,8 +1,8 @@
-"""Reads the head of a request, and refuses what two programs could understand in two ways.
+"""Reads the head of a request, and refuses a head that two programs could read differently.
 
-llhttp reads the grammar of the lines. What it is lenient about is checked here: blank lines in front, other protocols
-and versions, the target, the number of Host lines, transfer codings. Everything refused is 400 before an application
-sees it, and the connection ends, since where the next request begins cannot be known.
+llhttp parses the lines. This module checks where llhttp is lenient: leading blank lines, other protocols and versions,
+the target, the number of Host lines, transfer codings. A refused head is answered 400 before the application sees it.
+The connection closes, because the start of the next request is unknown.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from runtime.http.fields import Lines, has_long_name, headers_of, spelled
 MOST_FIELDS = 200
 CHUNKED = -1
 
-# RFC 9112 3: method, target, version, one space between each. One blank line in front is passed over (2.2). The target
-# is a path, which is all that clients send to a server that is no proxy, or `*`; `#` begins what is never sent.
+# RFC 9112 3: method, target, version, with one space between them. One leading blank line is ignored (2.2). The target
+# is a path or `*`: clients send nothing else to a server that is no proxy. `#` starts a fragment, which is never sent.
 _REQUEST_LINE = re.compile(rb"(?:\r\n)?([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (/[!\"$-~]*|\*) HTTP/1\.([01])\r\n")
 _VERSIONS = {b"1": "HTTP/1.1", b"0": "HTTP/1.0"}
-# What a head may contain, wherever it stands: no control characters but those of line ends, and tabs.
+# Bytes allowed anywhere in a head: no control characters except line ends and tabs.
 _POSSIBLE = bytes([*b"\t\r\n", *range(0x20, 0x7F), *range(0x80, 0x100)])
-# To llhttp other methods are another grammar (CONNECT, PRI) or unknown.
+# For llhttp, other methods have another grammar (CONNECT, PRI) or are unknown.
 _PLAIN_METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH"])
 
 
@@ -34,13 +34,13 @@ class Head(NamedTuple):
     start_line: RequestStartLine
     headers: HTTPHeaders
     length: int
-    """Bytes of the body; CHUNKED where they are not known."""
+    """Bytes of the body, or CHUNKED if unknown."""
     keep_alive: bool
     expects_continue: bool
 
 
 class Overlong(HTTPInputError):
-    """A head beyond its bound. `status` is the line to answer with."""
+    """A head that is too long. `status` is the status line of the answer."""
 
     def __init__(self, status: bytes) -> None:
         super().__init__(status.decode())
@@ -52,13 +52,13 @@ URI_TOO_LONG = b"414 URI Too Long"
 
 
 def check_beginning(data: bytes, since: int, most: int) -> None:
-    """Checks a head that is not complete, `since` on: whoever sends nonsense need not be waited for.
+    """Checks an incomplete head from `since` on, to refuse an invalid one without waiting for the rest.
 
-    Raises HTTPInputError; Overlong past `most` bytes.
+    Raises HTTPInputError; Overlong beyond `most` bytes.
     """
     if len(data) > most:
         raise Overlong(TOO_LARGE if b"\r\n" in data[2:most] else URI_TOO_LONG)
-    # Both halves of a line end are looked at together.
+    # Checks both bytes of a line end together.
     part = data[since - 1 if data[since - 1 : since] == b"\r" else since :]
     ends = part.count(b"\r\n")
     if part.count(b"\n") != ends or part.count(b"\r") - part.endswith(b"\r") != ends or part.translate(None, _POSSIBLE):
@@ -66,11 +66,11 @@ def check_beginning(data: bytes, since: int, most: int) -> None:
 
 
 def read_head(data: bytes) -> Head:
-    """The head that `data` is, the empty line at its end included. Raises HTTPInputError."""
+    """The head in `data`, which includes the final empty line. Raises HTTPInputError."""
     line = _REQUEST_LINE.match(data)
     if line is None:
         raise HTTPInputError("Malformed HTTP request line")
-    # A line that ends in LF alone counts too: llhttp refuses it, but its words are sought in all of the head.
+    # Counts a line that ends in LF alone too. llhttp refuses that, but searches the whole head for its error message.
     if data.count(b"\n") > MOST_FIELDS:
         raise Overlong(TOO_LARGE)
     method, target, version = line.groups()
@@ -80,7 +80,7 @@ def read_head(data: bytes) -> Head:
     try:
         fields.feed(data if method in _PLAIN_METHODS else b"POST" + data[line.end(1) :])
     except HttpParserError as error:
-        # Also what `spelled` refuses comes here.
+        # Also catches the errors of `spelled`.
         if has_long_name(data):
             raise Overlong(TOO_LARGE) from None
         raise HTTPInputError(_in_words(data, error)) from None
@@ -99,7 +99,7 @@ def read_head(data: bytes) -> Head:
 
 
 class _Fields:
-    """Takes the fields from llhttp."""
+    """Receives the fields from llhttp."""
 
     def __init__(self) -> None:
         self.lines: Lines = {}
@@ -107,7 +107,7 @@ class _Fields:
 
     def feed(self, data: bytes) -> None:
         """Raises HttpParserError."""
-        # A parser for each head: none remembers what came before. What asks for an upgrade is a request as any other.
+        # A new parser for each head, because a parser keeps state. A request for an upgrade is read like any other.
         try:  # noqa: SIM105  # suppress() would cost every request a context manager
             HttpRequestParser(self).feed_data(data)
         except HttpParserUpgrade:
@@ -140,12 +140,12 @@ def check_host(start_line: RequestStartLine, lines: Lines) -> None:
 
 
 def body_length(start_line: RequestStartLine, lines: Lines) -> int:
-    """RFC 9112 6.3: how long the body is, or CHUNKED. Raises HTTPInputError for whatever could be read in two ways."""
+    """RFC 9112 6.3: the length of the body, or CHUNKED. Raises HTTPInputError for an ambiguous length."""
     codings, lengths = lines.get("Transfer-Encoding"), lines.get("Content-Length")
     if codings is not None:
         if lengths is not None:
             raise HTTPInputError("Message with both Transfer-Encoding and Content-Length")
-        # RFC 9112 6.1: HTTP/1.0 has no transfer codings; whoever passed one on did not understand it.
+        # RFC 9112 6.1: HTTP/1.0 has no transfer codings, so a proxy that forwarded one did not understand it.
         if len(codings) > 1 or codings[0].lower() != "chunked" or start_line.version == "HTTP/1.0":
             raise HTTPInputError(f"Unsupported Transfer-Encoding {','.join(codings)}")
         return CHUNKED
@@ -158,7 +158,7 @@ def body_length(start_line: RequestStartLine, lines: Lines) -> int:
 
 
 def _in_words(data: bytes, error: HttpParserError) -> str:
-    """What is wrong with a head that llhttp refused, in the words of Tornado's own server where it refuses it too."""
+    """What is wrong with a head that llhttp refused, in Tornado's words where Tornado refuses it too."""
     line, _, rest = data.decode("latin-1").partition("\r\n")
     try:
         start_line = parse_request_start_line(line)

@@ -1,4 +1,4 @@
-"""The writing half of a connection: what may be sent, who waits for it, what becomes of clients that do not read."""
+"""The writing half of a connection: what may be sent, who waits, and how slow clients are cut off."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from tornado.iostream import StreamClosedError
 from runtime.http.slow import Slow
 
 LEAST_TAKEN = 65_536
-"""Bytes that a client takes of what is ready for it, in the time that it has for that; or all of it."""
+"""Bytes that a client must read within its time limit, unless less is ready for it."""
 
 
 class Outgoing(asyncio.Protocol):
-    """Sends on a transport. `stall_seconds`: the time in which a client takes what is ready for it, or a good part."""
+    """Writes to a transport. `stall_seconds`: the time that a client has to read what is ready, or LEAST_TAKEN
+    bytes."""
 
     _transport: asyncio.Transport
 
@@ -22,28 +23,28 @@ class Outgoing(asyncio.Protocol):
         self._loop = loop
         self._slow = slow
         self._stall_seconds = stall_seconds
-        # No request is read and no answer written any more.
+        # True once no request is read and no answer written any more.
         self._over = False
         self._writing_paused = False
         self._writers: list[Future[None]] = []
         self._sent = 0
         self._stall: asyncio.TimerHandle | None = None
-        # One for all writes that need not wait.
+        # One future for all writes that need not wait.
         self._nothing: Future[None] = loop.create_future()
         self._nothing.set_result(None)
 
     def closed(self) -> bool:
-        """Whether nothing more reaches the client."""
+        """Whether nothing more can reach the client."""
         return self._over
 
     def close(self) -> None:
-        """Cuts the connection, with whatever has not gone out."""
+        """Cuts the connection and drops unsent output."""
         self._over = True
         self._transport.abort()
 
     def send(self, data: bytes) -> Future[None]:
-        """Sends. Returns a future that is done when more may be sent, or has StreamClosedError."""
-        # A transport can be closed before it says so; uvloop's takes a write then for a mistake.
+        """Sends. Returns a future that is done when more may be sent, or fails with StreamClosedError."""
+        # A transport can be closed before it reports this, and uvloop treats a write to it as a mistake.
         if self._over or self._transport.is_closing():
             return self.broken()
         if data:
@@ -57,19 +58,19 @@ class Outgoing(asyncio.Protocol):
         return writer
 
     def broken(self) -> Future[None]:
-        """What a write returns when nothing reaches the client any more."""
+        """The result of a write that cannot reach the client."""
         writer: Future[None] = self._loop.create_future()
         _break(writer)
         return writer
 
     def pause_writing(self) -> None:
-        """From asyncio: more is ready than the client takes."""
+        """Called by asyncio: the client reads more slowly than the server writes."""
         self._writing_paused = True
         self._note_buffered()
         self.watch_stall()
 
     def resume_writing(self) -> None:
-        """From asyncio: the client has taken most of it."""
+        """Called by asyncio: the client has read most of the output."""
         self._writing_paused = False
         self._slow.buffers(self, 0)
         if self._stall is not None and not self._over:
@@ -81,22 +82,22 @@ class Outgoing(asyncio.Protocol):
         self._writers.clear()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """From asyncio: it is closed."""
+        """Called by asyncio: the connection is closed."""
         self._slow.buffers(self, 0)
         if self._stall is not None:
             self._stall.cancel()
 
     def _note_buffered(self) -> None:
-        # uvloop says that it is closed only in the next turn.
+        # uvloop reports that it is closed only in the next turn of the loop.
         if not self._transport.is_closing():
             self._slow.buffers(self, self._buffered())
 
     def _buffered(self) -> int:
-        """Bytes that are held for a client that does not take its answer."""
+        """Bytes held for a client that does not read its answer."""
         return self._transport.get_write_buffer_size()
 
     def watch_stall(self) -> None:
-        """From now on the client must take what is ready for it."""
+        """From now on the client must read what is ready."""
         if self._stall is None:
             taken = self._sent - self._transport.get_write_buffer_size()
             self._stall = self._loop.call_later(self._stall_seconds, self._stalled, taken)
@@ -118,4 +119,4 @@ class Outgoing(asyncio.Protocol):
 def _break(writer: Future[None]) -> None:
     if not writer.done():
         writer.set_exception(StreamClosedError())
-        writer.exception()  # nobody need wait for it
+        writer.exception()  # otherwise asyncio logs it as never retrieved

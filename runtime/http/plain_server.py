@@ -1,4 +1,4 @@
-"""Tornado's own HTTP server (`--http tornado`), with bounds for the lines of a head and the chunks of a body."""
+"""Tornado's own HTTP server (`--http tornado`), with limits on lines of a head and chunks of a body."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from runtime.http.body import BYTES_EACH
 from runtime.http.fields import has_long_name
 from runtime.http.head import MOST_FIELDS
 
-# Half of what the fast server takes, to which one costs a sixth.
+# Half the limit of the fast server, although a chunk costs that server a sixth as much.
 MOST_CHUNKS = body.MOST_CHUNKS // 2
 
 
 class PlainServer(HTTPServer):
-    """Answers 400 to a head of more than MOST_FIELDS lines, or with a name that is too long, before anything reads it:
-    Tornado takes some 3 µs for each line, 64 KiB hold 20,000, and it keeps the last thousand names. Answers 400 to a
-    body of more than MOST_CHUNKS chunks, and one more for each BYTES_EACH bytes: each takes Tornado some 13 µs."""
+    """Answers 400 to a head with more than MOST_FIELDS lines or with a name that is too long, before Tornado parses it:
+    Tornado takes some 3 µs for each line, 64 KiB hold 20,000 lines, and Tornado caches the last thousand names. Also
+    answers 400 to a body with more than MOST_CHUNKS chunks plus one for each BYTES_EACH bytes: Tornado takes some 13 µs
+    for each."""
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        """A client has connected."""
+        """Called for each new connection."""
         _Bounds(stream)
         super().handle_stream(stream, address)
 
 
 class _Bounds:
-    """Stands in front of two public methods of a stream. Relied on: Tornado reads heads with `read_until_regex` alone,
-    and the sizes of chunks, each before its chunk, with `read_until` alone."""
+    """Wraps two public methods of a stream. Relies on this: Tornado reads heads only with `read_until_regex`, and the
+    size of each chunk, just before the chunk, only with `read_until`."""
 
     def __init__(self, stream: IOStream) -> None:
         self._read_until_regex, self._read_until = stream.read_until_regex, stream.read_until
         self._chunks = self._total = 0
         self._size: Future[bytes] | None = None
-        # Tornado offers no hook for either.
+        # Tornado has no hook for either.
         stream.read_until_regex = self._read_head  # type: ignore[method-assign]
         stream.read_until = self._read_size  # type: ignore[method-assign]
 
@@ -53,8 +54,8 @@ class _Bounds:
         return head
 
     def _read_size(self, delimiter: bytes, max_bytes: int | None = None) -> Awaitable[bytes]:
-        """Counts the chunk before, which has been read. It returns the stream's own Future: Tornado puts short chunks
-        together as long as it need not wait for one."""
+        """Counts the previous chunk, which has been read. Returns the stream's own Future, because Tornado joins short
+        chunks only while it need not wait."""
         if self._size is not None:
             self._chunks += 1
             self._total += int(self._size.result()[:-2], 16)

@@ -1,4 +1,4 @@
-"""What the server and its connections know of each other."""
+"""The interfaces between the server and its connections."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from runtime.http.slow import Slow
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Of one connection and request."""
+    """Limits of one connection and of each request on it."""
 
     head_bytes: int
     body_bytes: int
     piece_bytes: int
-    """Of a body, at once."""
+    """Bytes of a body that are read at once."""
     idle_seconds: float
     head_seconds: float
     body_seconds: float | None
@@ -30,45 +30,45 @@ class OpenConnection(Protocol):
 
     @property
     def context(self) -> object:
-        """The client's address, as Tornado's requests take it."""
+        """The client's address, in the form that Tornado's requests need."""
 
     @property
     def at_work(self) -> bool:
-        """Whether there is a request that was not answered yet."""
+        """Whether a request is unanswered."""
 
     def patience(self) -> float | None:
-        """When it is cut unless something arrives, in the loop's time; None where a request is at work."""
+        """When the connection is cut if nothing arrives, in the loop's time; None while a request is in progress."""
 
     def expects(self, since: float) -> bool:
-        """Whether it was opened or answered after this moment, in the loop's time, or has sent half a head."""
+        """Whether it was opened or answered after `since`, in the loop's time, or has sent part of a head."""
 
     def leave(self) -> None:
-        """Ends it when what is to go out has gone out; at once where a request is at work."""
+        """Closes the connection once all output is sent, or at once if a request is in progress."""
 
     def close(self) -> None:
-        """Cuts it, with whatever has not gone out."""
+        """Cuts the connection and drops unsent output."""
 
 
 class Server(Protocol):
-    """The server of a connection, as that sees it."""
+    """The server, as a connection sees it."""
 
     limits: ConnectionLimits
     slow: Slow
     closing: bool
-    """Whether an answer ends its connection."""
+    """Whether each connection ends with its next answer."""
     turn_away: Callable[[bytes], bytes | None]
-    """The whole answer to a head that has arrived alone, before it is read; None stands for the usual way."""
+    """The whole answer to a head that has arrived alone, before it is parsed; None for the usual path."""
     refusal_fields: Callable[[], bytes]
-    """The fields that go with the refusal of a request that cannot be read, as lines."""
+    """Header lines for the answer to a request that cannot be read."""
 
     def opened(self, connection: OpenConnection) -> None:
-        """A connection is there."""
+        """Called by a new connection."""
 
     def idle(self) -> None:
-        """A connection has answered, and nothing has come since."""
+        """Called by a connection that has answered and waits for the next request."""
 
     def on_close(self, server_conn: object) -> None:
-        """A connection is gone."""
+        """Called by a connection that is closed."""
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
-        """The delegate of a request."""
+        """Returns the delegate for a request."""

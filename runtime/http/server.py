@@ -1,4 +1,4 @@
-"""Accepts connections, up to a bound, and knows those that are open."""
+"""Accepts connections, up to a limit, and keeps track of them."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ HANDSHAKE_SECONDS = 30.0
 LEAVING_SECONDS = 2.0
 STALL_SECONDS = 60.0
 SLOW_BYTES = 2**27
-# One connection that makes room for another is sought among all: they go by the dozen.
+# Making room for one connection searches all of them, so several go at once.
 MOST_EVICTED = 32
 
 
 class HttpServer(HTTPServer):
-    """Takes the arguments of `tornado.httpserver.HTTPServer`, and four more: at most `connections` are open (None: as
-    many as come); `head_timeout` is how long the head of a request may take from its first byte on, in seconds;
-    `stall_timeout` the time in which a client takes what is ready for it, or a good part; `slow_bytes` how much is held
-    for clients that are slow.
+    """Takes the arguments of `tornado.httpserver.HTTPServer`, and four more: `connections` is the limit of open
+    connections (None: no limit); `head_timeout` how long a request may take to send its head, in seconds from the first
+    byte; `stall_timeout` how long a client may take to read what is ready, or a good part of it; `slow_bytes` the
+    memory for slow clients.
 
-    At the bound, idle connections make room for new ones, then those that have been slow for a while; where there is
-    none, new ones wait until they are accepted.
+    At the limit, idle connections make room for new ones, and after them connections that have been slow for a while.
+    If there are none, new connections wait to be accepted.
 
-    An application that has a method `turn_away` is shown each head that has arrived alone, before it is read: what that
-    returns is the whole answer, and the connection is kept; None stands for the usual way. It must be None wherever a
-    body may follow, or the connection is not to be kept. One that has a method `refusal_fields` says which fields, as
-    lines of bytes, go with the refusal of a request that cannot be read.
+    If the application has a method `turn_away`, the server passes it each head that has arrived alone, before parsing.
+    Bytes that it returns are the whole answer, and the connection stays open; None means the usual path. The method
+    must return None if a body may follow or if the connection must close. If the application has a method
+    `refusal_fields`, it returns header lines, as bytes, for the answer to a request that cannot be read.
     """
 
     def initialize(
@@ -54,20 +54,20 @@ class HttpServer(HTTPServer):
         slow_bytes: int = SLOW_BYTES,
         **options: Any,
     ) -> None:
-        """As the class says."""
+        """See the class."""
         super().initialize(*args, **options)
         self.limits = self._limits(head_timeout, stall_timeout)
         self.closing = self.conn_params.no_keep_alive
-        """Whether an answer ends its connection."""
+        """Whether each connection ends with its next answer."""
         self._slow_bytes = slow_bytes
         self._most = connections
-        # Whether somebody waits since there are as many connections as may be.
+        # Whether a connection waits to be accepted because the limit is reached.
         self._full = False
         self._tls = ssl_options_to_context(self.ssl_options, server_side=True) if self.ssl_options is not None else None
         self.turn_away: Callable[[bytes], bytes | None] = getattr(self.request_callback, "turn_away", _never)
         self.refusal_fields: Callable[[], bytes] = getattr(self.request_callback, "refusal_fields", bytes)
         self._listening: dict[socket.socket, bool] = {}
-        # By the context of the connection that they become: not counted twice.
+        # Accepted connections that are still in setup, by context; each counts once.
         self._arriving: dict[object, asyncio.Task[None]] = {}
         self._open: set[OpenConnection] = set()
         self._empty: Future[None] | None = None
@@ -91,8 +91,8 @@ class HttpServer(HTTPServer):
     def adjust(
         self, *, connections: int | None, head_timeout: float | None, stall_timeout: float, slow_bytes: int
     ) -> None:
-        """Other bounds, and those that `conn_params` has now: for what comes next, on open connections too. How long a
-        client may stall stays as it was when it connected."""
+        """Sets the limits, and takes those of `conn_params` again. They apply to what arrives from now on, also on open
+        connections. Each connection keeps its stall timeout."""
         self.limits = self._limits(head_timeout, stall_timeout)
         self._most, self.slow.most = connections, slow_bytes
         self._accept_again()
@@ -100,7 +100,7 @@ class HttpServer(HTTPServer):
     # Listening.
 
     def add_sockets(self, sockets: Iterable[socket.socket]) -> None:
-        """Accepts connections on them, and closes them in the end."""
+        """Accepts connections on the sockets, and closes the sockets at the end."""
         if not hasattr(self, "slow"):
             self._loop = IOLoop.current().asyncio_loop  # type: ignore[attr-defined]  # every IOLoop of Tornado 6 has it
             self.slow = Slow(self._loop, self._slow_bytes)
@@ -112,12 +112,12 @@ class HttpServer(HTTPServer):
     def wind_down(self) -> None:
         """From now on each connection ends with its next answer."""
         self.closing = True
-        self.turn_away = _never  # what that returns does not say so
+        self.turn_away = _never  # its answers keep connections open
 
     def stop(self) -> None:
-        """Accepts no more connections. Those that are open end with their next answer."""
+        """Accepts no more connections. Open ones end with their next answer."""
         self.wind_down()
-        # Who has connected is served: what waits at a socket that is closed is reset.
+        # Accept those who have connected: closing a socket resets the connections that wait at it.
         for one, accepting in self._listening.items():
             if accepting:
                 self._accept(one)
@@ -128,29 +128,29 @@ class HttpServer(HTTPServer):
 
     @property
     def open_connections(self) -> int:
-        """How many there are."""
+        """The number of open connections."""
         return len(self._open)
 
     def at_work(self) -> bool:
-        """Whether a request was begun, with its head, and not answered yet."""
+        """Whether a request, with a complete head, is unanswered."""
         return any(one.at_work for one in self._open)
 
     def expects(self, seconds: float) -> bool:
-        """Whether a connection was opened or answered within so many seconds, or has sent half a head: a request is
-        likely to be on its way."""
+        """Whether another request is likely to arrive soon: a connection was opened or answered within the last
+        `seconds`, or has sent part of a head."""
         since = self._loop.time() - seconds
         return bool(self._arriving) or any(one.expects(since) for one in self._open)
 
     async def close_all_connections(self) -> None:
-        """Ends them all, and waits until they are gone. A request at work is cut; an answer that is complete is given
-        a moment to reach its client."""
-        await asyncio.sleep(0)  # what was accepted just now has begun to be a connection
+        """Closes all connections, and waits until they are gone. Cuts requests in progress; complete answers get a
+        moment to reach the client."""
+        await asyncio.sleep(0)  # connections that were just accepted start their setup
         arriving = list(self._arriving.values())
-        if self._tls:  # a handshake takes as long as the client likes
+        if self._tls:  # a client may draw out a handshake
             for task in arriving:
                 task.cancel()
-        # Without TLS it takes two turns of the loop. Cut between them, it would be a connection that is never told that
-        # it is lost, on uvloop.
+        # Without TLS the setup takes two turns of the loop. On uvloop, a connection that is cut between them never
+        # learns that it is lost.
         await asyncio.gather(*arriving, return_exceptions=True)
         for connection in list(self._open):
             connection.leave()
@@ -177,7 +177,7 @@ class HttpServer(HTTPServer):
     def _accept(self, listening: socket.socket) -> None:
         for turn in range(ACCEPTED_AT_ONCE):
             if self._most is not None and len(self._open) + len(self._arriving) >= self._most:
-                if turn == 0:  # only then somebody is waiting for certain
+                if turn == 0:  # the only turn in which a client surely waits
                     self._full = True
                     self._pause_accepting()
                     self._make_room()
@@ -186,14 +186,14 @@ class HttpServer(HTTPServer):
                 accepted, address = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError as error:  # no more files can be opened, mostly
+            except OSError as error:  # mostly: too many open files
                 gen_log.error("Cannot accept a connection: %s", error.strerror)
                 self._pause_accepting()
                 self._loop.call_later(RETRY_SECONDS, self._accept_again)
                 return
             accepted.setblocking(False)
             context = _HTTPRequestContext(
-                _Peer(accepted),  # type: ignore[arg-type]  # of the stream it is the socket that is looked at
+                _Peer(accepted),  # type: ignore[arg-type]  # the context uses only the socket of the stream
                 address,
                 self.protocol or ("https" if self._tls else "http"),
                 self.trusted_downstream,
@@ -201,7 +201,7 @@ class HttpServer(HTTPServer):
             self._arriving[context] = self._loop.create_task(self._receive(accepted, context))
 
     async def _receive(self, accepted: socket.socket, context: _HTTPRequestContext) -> None:
-        """Makes a connection of what was accepted, TLS handshake included."""
+        """Turns an accepted socket into a connection, after the TLS handshake if there is one."""
         try:
             await self._loop.connect_accepted_socket(
                 lambda: Connection(self, self._loop, context),
@@ -216,17 +216,17 @@ class HttpServer(HTTPServer):
         finally:
             self._arriving.pop(context, None)
 
-    # The bound.
+    # The limit.
 
     def _make_room(self) -> None:
-        """Ends connections that are idle, the longest first; where there are none, those that have been slow for a
+        """Ends idle connections, the longest idle first. If there are none, ends those that have been slow for a
         while."""
         idle = [(patience, id(one), one) for one in self._open if (patience := one.patience()) is not None]
         for _, _, one in sorted(idle)[: min(MOST_EVICTED, len(idle) // 8 + 1)]:
             one.close()
         if not idle and len(self.slow):
             self.slow.make_room(MOST_EVICTED)
-            # Nobody tells when one of them has been slow for long enough.
+            # No event reports that a connection has been slow for long enough.
             self._loop.call_later(RETRY_SECONDS, self._look_again)
 
     def _look_again(self) -> None:
@@ -234,17 +234,17 @@ class HttpServer(HTTPServer):
             self._accept_again()
 
     def opened(self, connection: OpenConnection) -> None:
-        """A connection is there."""
+        """Called by a new connection."""
         self._open.add(connection)
         self._arriving.pop(connection.context, None)
 
     def idle(self) -> None:
-        """A connection has answered, and nothing has come since: it can make room for who waits."""
+        """Called by a connection that waits for the next request: it can make room for another."""
         if self._full:
             self._accept_again()
 
     def on_close(self, server_conn: object) -> None:
-        """A connection is gone."""
+        """Called by a connection that is closed."""
         assert isinstance(server_conn, Connection)
         self._open.discard(server_conn)
         if isinstance(self.request_callback, HTTPServerConnectionDelegate):
@@ -259,7 +259,7 @@ class HttpServer(HTTPServer):
     # Requests.
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
-        """The delegate of a request."""
+        """Returns the delegate for a request."""
         delegate = super().start_request(server_conn, request_conn)
         if self.conn_params.decompress:
             delegate = _GzipMessageDelegate(delegate, self.limits.piece_bytes, self.limits.body_bytes)
@@ -267,11 +267,11 @@ class HttpServer(HTTPServer):
 
 
 def _never(head: bytes) -> None:
-    """Nothing is turned away."""
+    """Turns nothing away."""
 
 
 class _Peer:
-    """What `_HTTPRequestContext` looks at of a stream."""
+    """The part of a stream that `_HTTPRequestContext` uses."""
 
     def __init__(self, accepted: socket.socket) -> None:
         self.socket = accepted

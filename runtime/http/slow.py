@@ -1,30 +1,30 @@
-"""What is held for clients that are slow: requests that are not all there, answers that are not taken."""
+"""Memory held for slow clients: unfinished requests and unread answers."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Protocol
 
-# Who has been slow for so many seconds gives its connection up where others wait for one.
+# Seconds after which a slow connection makes room for a waiting one.
 PATIENCE = 5.0
 
 
 class BufferingConnection(Protocol):
-    """A connection."""
+    """A connection that may hold memory."""
 
     def close(self) -> None:
-        """Cuts it."""
+        """Cuts the connection."""
 
 
 class Slow:
-    """At most `most` bytes in all. Beyond it those are cut that have been slow for longest: who sends and reads at the
-    speed of a network is slow for some milliseconds, and is hit by nobody's doing but a flood's."""
+    """Holds at most `most` bytes in all. Beyond that, the clients that have been slow for longest are cut. A client at
+    network speed is slow only for milliseconds, so only a flood gets it cut."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
         self.most = most
         """Bytes."""
-        # In the order in which they became slow: bytes, and since when, in the loop's time.
+        # Ordered by when each became slow: bytes, and since when, in the loop's time.
         self._buffered: dict[BufferingConnection, tuple[int, float]] = {}
         self.total = 0
         """Bytes."""
@@ -33,7 +33,7 @@ class Slow:
         return len(self._buffered)
 
     def buffers(self, connection: BufferingConnection, size: int) -> None:
-        """So many bytes are held for a connection now; 0 when it is slow no longer."""
+        """Notes how many bytes are held for a connection; 0 when it is no longer slow."""
         before = self._buffered.get(connection)
         if before is None and not size:
             return
@@ -46,7 +46,7 @@ class Slow:
             self._cut(next(iter(self._buffered)))
 
     def make_room(self, most: int) -> None:
-        """Cuts up to `most` that have been slow for a while."""
+        """Cuts up to `most` connections that have been slow for a while."""
         late = self._loop.time() - PATIENCE
         for one in [one for one, (_, since) in self._buffered.items() if since <= late][:most]:
             self._cut(one)
