@@ -104,7 +104,7 @@ class AppStats:
         try:
             await self.flush()
         except StoreError as error:
-            log.warning("numbers of apps were lost: %s", error)
+            log.warning("app figures lost: %s", error)
 
     async def _keep_flushing(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Work that goes on beside a block of code and ends with it."""
+"""Background work that runs during a block of code and ends with it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 @contextlib.asynccontextmanager
 async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Runs `work` beside the block, and cancels it behind the block."""
+    """Runs `work` in the background of the block, and cancels it afterwards."""
     task = asyncio.ensure_future(work)
     try:
         yield
     finally:
-        # Once may not do: the driver swallows a cancellation that comes while it connects.
+        # One cancellation may not be enough: the driver swallows one that arrives while it connects.
         while not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=0.05)

@@ -1,8 +1,8 @@
-"""Copies of the embedded store: made while a server writes to it, and laid into an empty data directory.
+"""Backups of the embedded store: made while a server writes to it, and restored into an empty data directory.
 
-A copy is one file in the engine's own format for snapshots (RDB): the store as it was at one moment. The engine writes
-it from a fork of itself; it is copied to where it is to be, read back by the engine's own checker, and takes its name
-when it is whole. All of this is synchronous, as everything about the embedded store is.
+A backup is one file in the engine's own snapshot format (RDB): the store at one moment. The engine writes the file from
+a fork of itself. This module copies it to the target, has the engine's own checker read it back, and gives it its name
+when it is complete. All of this is synchronous, like everything about the embedded store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from store.errors import StartupError
 __all__ = ["Show", "begin_restore", "check", "give_up", "reserved", "save", "write_privately"]
 
 Show = Callable[[float, str], None]
-"""Told the share that is done, from 0 to 1, and what is being done."""
+"""Receives the share that is done, from 0 to 1, and the present step."""
 
 _POLL: Final = 0.02
 _PIECE: Final = 1 << 20
@@ -38,9 +38,8 @@ _MANIFEST: Final = "appendonly.aof.manifest"
 
 
 def save(data_dir: Path, target: Path, show: Show) -> int:
-    """Copies the store that runs on `data_dir` into `target`, a file that is not there yet, and returns the number of
-    keys in it. Raises StartupError where the copy cannot be made, FileExistsError, OSError; a file is there whole or
-    not at all."""
+    """Copies the store that runs on `data_dir` into the new file `target`, and returns the number of keys in it. Raises
+    StartupError if the copy cannot be made, FileExistsError, OSError. The file is either complete or absent."""
     files = Files(data_dir.resolve())
     path = recorded_socket(files)
     if path is None:
@@ -65,9 +64,9 @@ def save(data_dir: Path, target: Path, show: Show) -> int:
 
 
 def begin_restore(data_dir: Path, source: Path, show: Show) -> EmbeddedStore:
-    """Lays a copy into a data directory that holds no store yet, and starts the store on it; the caller looks at it and
-    stops it, or gives it up with `give_up`. Raises StartupError for a directory that is in use or not empty and for a
-    file that is no whole copy, OSError."""
+    """Restores a copy into a data directory without a store, and starts the store on it. The caller checks the store
+    and stops it, or discards it with `give_up`. Raises StartupError for a directory that is in use or not empty and for
+    an incomplete copy, OSError."""
     check(source)
     files = Files.prepare(data_dir)
     lock = Lock.take(files.lock)
@@ -98,16 +97,16 @@ def begin_restore(data_dir: Path, source: Path, show: Show) -> EmbeddedStore:
 
 
 def give_up(data_dir: Path) -> None:
-    """Takes back what `begin_restore` has laid into a data directory whose store was stopped."""
+    """Removes what `begin_restore` put into a data directory; its store must be stopped."""
     _remove(Files(data_dir.resolve()).data / _FOLDER)
 
 
 def check(file: Path) -> int:
-    """The number of keys in a copy, which the engine reads from end to end. Raises StartupError for what is no whole
+    """Has the engine read a copy from end to end; returns its number of keys. Raises StartupError for an incomplete
     copy, OSError for a file that cannot be read."""
     with file.open("rb"):
         pass
-    # The engine's binary is its own checker, by the name it is called by.
+    # The engine's binary acts as its own checker under another program name.
     done = subprocess.run(
         ["valkey-check-rdb", str(file.absolute())],
         executable=binary(),
@@ -129,7 +128,7 @@ def check(file: Path) -> int:
 
 @contextlib.contextmanager
 def write_privately(target: Path) -> Iterator[IO[bytes]]:
-    """A file for its owner's eyes only that takes its name, and the place of what has it, when it is whole."""
+    """A file readable by its owner only. When complete, it gets its name and replaces a file of that name."""
     with tempfile.NamedTemporaryFile(prefix=f".{target.name}.", dir=target.parent, delete=False) as file:
         try:
             yield file
@@ -143,8 +142,7 @@ def write_privately(target: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def reserved(target: Path) -> Iterator[None]:
-    """Keeps the name of a file that is not there yet for the block, which puts the file there, or fails. Raises
-    FileExistsError."""
+    """Reserves the name of a new file during the block, which creates the file or fails. Raises FileExistsError."""
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
     try:
         yield
@@ -154,9 +152,9 @@ def reserved(target: Path) -> Iterator[None]:
 
 
 def _snapshot(client: redis.Redis, show: Show) -> None:
-    """Has the engine write its snapshot, and waits for it."""
+    """Has the engine write a snapshot, and waits until it is done."""
     begun = int(client.info("persistence")["rdb_saves"])
-    client.bgsave(schedule=True)  # an append-only file that is being rewritten is waited for
+    client.bgsave(schedule=True)  # waits for a rewrite of the append-only file in progress
     while True:
         state = client.info("persistence")
         if int(state["rdb_saves"]) > begun and not state["rdb_bgsave_in_progress"]:

@@ -1,4 +1,4 @@
-"""redis-py's client of one server, whose scripts share a pipelined connection, and its pool for the rest."""
+"""A client of one server: scripts share a pipelined connection, everything else uses redis-py's pool."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from store.engine.pipeline import PipelinedConnection
 from store.engine.replicas import AcknowledgedScripts, Wait, WaitingConnections
 
 POOL_WAIT: Final = 2.0
-"""Seconds a call waits for a free connection before the store counts as unavailable."""
+"""Seconds that a call waits for a free connection before the store counts as unavailable."""
 
 
 def no_retry() -> Retry:
-    """Nothing is ever sent twice by the client library: a script whose reply was lost may have run."""
+    """No retries: the client library never sends a call twice, because a script with a lost reply may have run."""
     return Retry(NoBackoff(), 0)
 
 
 def connection_options(timeout: float) -> dict[str, Any]:
-    """What holds for every connection. `timeout` is in seconds, for connecting and for each reply."""
+    """Options of every connection. `timeout` is in seconds, for connecting and for each reply."""
     return {
         "socket_timeout": timeout,
         "socket_connect_timeout": timeout,
         "health_check_interval": 0,
         "decode_responses": False,
-        # With RESP3, redis-py 8 turns maintenance notifications on and then reuses connections the server closed.
+        # With RESP3, redis-py 8 enables maintenance notifications and reuses connections that the server closed.
         "protocol": 2,
         "client_name": "latchkey",
     }
 
 
 def pool_options(timeout: float, max_connections: int) -> dict[str, Any]:
-    """What holds for a pool of such connections, which are at most so many."""
+    """Options of a pool of at most `max_connections` such connections."""
     return {
         **connection_options(timeout),
         "timeout": POOL_WAIT,
@@ -49,8 +49,8 @@ def pool_options(timeout: float, max_connections: int) -> dict[str, Any]:
 
 
 class Client(Redis):
-    """redis-py's client, but for scripts and GET: those share a pipelined connection, many in one write. Scripts
-    that wait for replicas have connections of their own."""
+    """redis-py's client, except that scripts and GET share a pipelined connection, many in one write. Scripts that wait
+    for replicas have their own connections."""
 
     pipelined: PipelinedConnection
     waiting: WaitingConnections | None = None
@@ -58,7 +58,7 @@ class Client(Redis):
 
     @classmethod
     def on(cls, pool: BlockingConnectionPool, timeout: float) -> Client:
-        """A client that owns the pool. Raises TypeError for options that do not exist."""
+        """A client that owns the pool. Raises TypeError for unknown options."""
         pool.make_connection()
         client = cls(connection_pool=pool)
         client.auto_close_connection_pool = True
@@ -67,14 +67,14 @@ class Client(Redis):
         return client
 
     def acknowledged(self, wait: Wait) -> AcknowledgedScripts:
-        """Runs scripts whose answers count once replicas have what they wrote."""
+        """Runs scripts whose answers count only after replicas have their writes."""
         connect = self.connection_pool.make_connection
         self.waiting = waiting = WaitingConnections(connect, self._call_timeout, wait)
         return AcknowledgedScripts(lambda _, *words: waiting.call(*words))
 
     @property
     def pipelined_connections(self) -> tuple[PipelinedConnection, ...]:
-        """All there are."""
+        """All pipelined connections of this client."""
         return (self.pipelined, *(self.waiting.connections if self.waiting else ()))
 
     def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Awaitable[Any]:
@@ -98,13 +98,13 @@ class Client(Redis):
 
 
 class Pool(BlockingConnectionPool):
-    """A pool in which a call waits for a connection, and never gets one that the server closed."""
+    """A pool whose calls wait for a connection, and never get one that the server has closed."""
 
     async def ensure_connection(self, connection: AbstractConnection) -> None:
-        """Replace a connection that the server closed while it lay idle.
+        """Replace an idle connection that the server has closed.
 
-        redis-py looks at what the event loop has read so far. Asking the kernel also finds a close that the loop has
-        not come round to yet, so a restart of the store costs no request.
+        redis-py checks what the event loop has read so far. The kernel also knows of a close that the loop has not
+        read yet, so a restart of the store costs no request.
         """
         if _has_input(connection):
             await connection.disconnect(nowait=True)
@@ -112,7 +112,7 @@ class Pool(BlockingConnectionPool):
 
 
 def _has_input(connection: AbstractConnection) -> bool:
-    """Whether an idle connection can be read from: with no command under way, that is an end of file or debris."""
+    """Whether an idle connection has input: without a command in progress, that is an end of file or debris."""
     writer = connection._writer
     if writer is None:
         return False

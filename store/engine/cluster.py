@@ -1,8 +1,8 @@
-"""A cluster: redis-py knows its nodes and who owns a slot; every command travels on the connection of its node.
+"""A cluster: redis-py knows the nodes and the owners of slots; every command uses the connection of its node.
 
-In redis-py's own client one node that is away makes every next command wait until the slots are read anew, and an
-ASKING may go over another connection than the command it is for. Here a node that is slow or away fails the calls to
-its own slots, and the slots are read anew beside.
+In redis-py's own client an unavailable node makes every next command wait until the slots are read again, and an ASKING
+may use another connection than its command. Here a slow or unavailable node fails only the calls to its own slots, and
+a background task reads the slots again.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ log = logging.getLogger("latchkey.store")
 
 PORT: Final = 6379
 REFRESH_SECONDS: Final = 1.0
-"""The slots are read anew at most once in so many seconds."""
+"""The shortest interval between two reads of the slots, in seconds."""
 
 PAUSES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-"""Seconds before a command that did not run, since its slot is elsewhere or on the move, is sent again. In the sum of
-them most slots are moved."""
+"""Pauses in seconds before a command is sent again that did not run because its slot has moved or is moving. Most moves
+of a slot take less than their sum."""
 
 
 def connect_cluster(url: str, timeout: float, max_connections: int) -> Cluster:
-    """A client of the cluster to which the nodes in `url` belong; see `connect`. Raises ValueError, TypeError."""
+    """A client of the cluster that the nodes in `url` belong to; see `connect`. Raises ValueError, TypeError."""
     hosts, options, path = hosts_of(url, PORT)
     if path:
         raise ValueError("a cluster has one database")
@@ -61,21 +61,21 @@ class Cluster(RedisCluster):
         self._reading: asyncio.Task[None] | None = None
         super().__init__(
             startup_nodes=[ClusterNode(host, port) for host, port in hosts],
-            # While a slot has no owner the nodes themselves say what they serve.
+            # While a slot has no owner, the nodes themselves decide what they serve.
             require_full_coverage=False,
             retry=no_retry(),
             **options,
         )
 
     async def initialize(self, *args: Any, **options: Any) -> Cluster:
-        """Reads the slots, if nobody has. Raises RedisClusterException, ConnectionError, TimeoutError."""
+        """Reads the slots, unless they are known. Raises RedisClusterException, ConnectionError, TimeoutError."""
         tries = 0
         while True:
             try:
                 await super().initialize(*args, **options)
                 return self
             except (RedisConnectionError, RedisTimeoutError):
-                # redis-py asks one node for the slots and then the first primary for its commands, which may be away.
+                # redis-py asks one node for the slots, and the first primary for its commands; that one may be away.
                 primaries, tries = self.get_primaries(), tries + 1
                 if tries >= len(primaries):
                     raise
@@ -83,7 +83,7 @@ class Cluster(RedisCluster):
 
     @property
     def pipelined_connections(self) -> tuple[PipelinedConnection, ...]:
-        """All there are."""
+        """All pipelined connections of this client."""
         return (
             *self._pipelined.values(),
             *(pipelined for waiting in self._waiting.values() for pipelined in waiting.connections),
@@ -98,12 +98,12 @@ class Cluster(RedisCluster):
         return await self._run(keys_and_args[0], "EVAL", script, numkeys, *keys_and_args)
 
     def acknowledged(self, wait: Wait) -> AcknowledgedScripts:
-        """Runs scripts whose answers count once replicas of their node have what they wrote."""
+        """Runs scripts whose answers count only after replicas of their node have their writes."""
         self._wait = wait
         return AcknowledgedScripts(partial(self._run, waits=True))
 
     async def _run(self, key: str, *words: Any, waits: bool = False) -> Any:
-        """A script, at the node that owns the slot of its first key."""
+        """Runs a script at the node that owns the slot of its first key."""
         if self._initialize:
             await self.initialize()
         try:
@@ -112,12 +112,12 @@ class Cluster(RedisCluster):
             self.refresh()
             raise
         assert node is not None
-        # A script goes nowhere by ASK: there, a row that it builds the key of and that has not moved yet would look as
-        # if it were not there, and the server would not say so. It waits until the slot has moved.
+        # A script never follows an ASK: at the new node, a row whose key the script builds, and that has not moved yet,
+        # would seem to be missing, and the server would report no error. The script waits until the slot has moved.
         return await self._call(node, words, follow_ask=False, waits=waits)
 
     async def _execute_command(self, target_node: ClusterNode, *args: Any, **options: Any) -> Any:
-        """Any other command, at the node that redis-py has chosen for it."""
+        """Runs any other command at the node that redis-py has chosen."""
         try:
             answer = await self._call(target_node, (*args[0].split(), *args[1:]), follow_ask=True)
         except ResponseError:
@@ -139,9 +139,9 @@ class Cluster(RedisCluster):
         return found
 
     async def _call(self, node: ClusterNode, words: tuple[Any, ...], *, follow_ask: bool, waits: bool = False) -> Any:
-        """The answer of the node, or of the one to which it refers. What did not run is sent again, and nothing else.
-        Raises TryAgainError when the slot is on the move for too long, ConnectionError, TimeoutError and
-        ClusterDownError; where it waits for replicas, Unconfirmed."""
+        """The answer of the node, or of the node that it redirects to. Only a command that did not run is sent again.
+        Raises TryAgainError if the slot moves for too long, ConnectionError, TimeoutError and ClusterDownError; also
+        Unacknowledged if the call waits for replicas."""
         asked: ClusterNode | None = None
         for pause in (*PAUSES, None):
             try:
@@ -167,7 +167,7 @@ class Cluster(RedisCluster):
         raise TryAgainError("the slot is being moved")
 
     def _named(self, host: str, port: int) -> ClusterNode:
-        """The node at an address; one that owns no slot yet is not in the table."""
+        """The node at an address; a node that owns no slot yet is not in the table."""
         found = self.get_node(host=host, port=port)
         return found or ClusterNode(host, port, **self.nodes_manager.connection_kwargs)
 
@@ -185,7 +185,7 @@ class Cluster(RedisCluster):
         return found
 
     def get_default_node(self) -> ClusterNode:
-        """The node for a command without a key: a primary that is connected, else each in turn."""
+        """The node for a command without a key: a connected primary, otherwise each in turn."""
         primaries = self.get_primaries()
         for node in primaries:
             if node.name in self._pipelined and self._pipelined[node.name].is_open:
@@ -194,12 +194,12 @@ class Cluster(RedisCluster):
         return primaries[self._turn % len(primaries)] if primaries else super().get_default_node()
 
     def pubsub(self, **options: Any) -> PubSub:  # type: ignore[override]  # ours takes no node
-        """A subscription at one of the nodes; what is published at any reaches all of them."""
+        """A subscription at one of the nodes; a message published at any node reaches all of them."""
         return _Subscription(self, **options)
 
     def refresh(self, failed: str | None = None) -> None:
-        """Has the slots read anew, beside; a node that `failed` is asked last."""
-        if self._initialize:  # the next command reads them
+        """Starts a background read of the slots; a node that `failed` is asked last."""
+        if self._initialize:  # the next command reads the slots anyway
             return
         self._stale, self._failed = True, failed
         if self._reading is None or self._reading.done():
@@ -212,10 +212,10 @@ class Cluster(RedisCluster):
             self._stale, self._read_at = False, clock()
             try:
                 await self.nodes_manager.initialize(last_failed_node_name=self._failed)
-            except Exception as error:  # the table stays as it is, until a node answers
+            except Exception as error:  # the table does not change until a node answers
                 log.warning("the cluster's slots cannot be read: %s", type(error).__name__)
                 self._stale = True
-                # The nodes that were found may all be gone, and the configured names lead to others now.
+                # All known nodes may be gone, and the configured names may lead to new ones.
                 for host, port in self._hosts:
                     node = ClusterNode(host, port, **self.nodes_manager.connection_kwargs)
                     self.nodes_manager.startup_nodes.setdefault(node.name, node)
@@ -241,13 +241,13 @@ class Cluster(RedisCluster):
 
 
 def _opening(node: ClusterNode) -> Callable[[], AbstractConnection]:
-    """What opens a connection to a node."""
+    """A function that opens a connection to a node."""
     settings = {**node.connection_kwargs, "retry": no_retry()}
     return lambda: node.connection_class(**settings)
 
 
 class _Subscription(PubSub):
-    """Has a connection of its own, which ends with its node; the next subscription is at another one."""
+    """A subscription with its own connection, which ends with its node; the next subscription uses another node."""
 
     def __init__(self, cluster: Cluster, **options: Any) -> None:
         super().__init__(None, encoder=cluster.encoder, **options)  # type: ignore[arg-type]  # as redis-py's own does

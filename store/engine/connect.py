@@ -1,4 +1,4 @@
-"""The client library's connection to the store: how it is opened, and checked before the server starts."""
+"""Opens the client's connection to the store, and checks the store before the server starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger("latchkey.store")
 __all__ = ["acknowledged", "check_store", "connect", "unix_url"]
 
 OLDEST: Final = (7, 0)
-"""The oldest Redis whose Lua and commands the scripts are written for."""
+"""The oldest Redis with the Lua and the commands that the scripts use."""
 
 
 async def connect(
@@ -34,13 +34,13 @@ async def connect(
 ) -> Redis:
     """A client for the store at `url`; replies are bytes, integers, lists and None.
 
-    No command is ever sent twice by the client: a script whose reply was lost may have run, so the loss is the
-    caller's to report. The first command opens the first connection; `check_store` is meant to be that command.
+    The client never sends a command twice: a script with a lost reply may have run, so the caller reports the loss.
+    The first command opens the first connection; `check_store` is meant to be that command.
 
     `url` is `memory`, `redis://`, `unix://`, `redis+sentinel://HOST:PORT,…/SERVICE` or `redis+cluster://HOST:PORT,…`;
     with TLS it begins with `rediss` (and may have `ssl_ca_certs`, `ssl_certfile` and the like in its query).
-    `socket_timeout` is in seconds, for connecting and for each reply; `max_connections` are beside those on which the
-    scripts travel, for each node of a cluster. `server` lets several clients share the data of one `memory` store.
+    `socket_timeout` is in seconds, for connecting and for each reply. `max_connections` is for each node of a cluster,
+    in addition to the scripts' connections. `server` lets several clients share the data of one `memory` store.
     Raises StartupError for a URL that cannot be used.
     """
     if url == "memory":
@@ -48,13 +48,13 @@ async def connect(
     check_url(url)
     try:
         if scheme_of(url) in CLUSTER:
-            # It has the commands of the other one, but is none to Python.
+            # The cluster client has the same commands but is no subclass.
             return cast(Redis, connect_cluster(url, socket_timeout, max_connections))
         if scheme_of(url) in SENTINEL:
             return connect_sentinel(url, socket_timeout, max_connections)
         return Client.on(Pool.from_url(url, **pool_options(socket_timeout, max_connections)), socket_timeout)
     except (ValueError, TypeError, RedisError, RedisClusterException, OSError):
-        # The driver's message may quote a part of the password.
+        # The driver's message may quote part of the password.
         raise StartupError(
             f"The store's URL {shown(url)} cannot be read: check its hosts, ports and options, and that special "
             "characters in the password are percent-encoded."
@@ -62,8 +62,8 @@ async def connect(
 
 
 def acknowledged(client: Redis, wait: Wait | None) -> Evaluator:
-    """Runs scripts whose answers wait for replicas; without `wait`, as any other. Raises StartupError for a store that
-    has none."""
+    """Runs scripts whose answers wait for replicas; without `wait` they do not wait. Raises StartupError for a store
+    without replicas."""
     if wait is None:
         return client
     if not isinstance(client, (Client, Cluster)):
@@ -72,15 +72,15 @@ def acknowledged(client: Redis, wait: Wait | None) -> Evaluator:
 
 
 async def check_store(client: Redis, url: str, wait: Wait | None = None) -> None:
-    """Refuse a store that would lose what it was given or cannot run the scripts.
+    """Refuse a store that would lose data or cannot run the scripts.
 
     An evicted refresh token family would silently end replay detection, so `maxmemory-policy` must be `noeviction`.
-    Raises StartupError when it is not, when that cannot be found out, when the server is older than Redis 7.0 and when
-    it cannot be reached. Of a cluster every node that can be reached is held against this, since a replica may be a
-    primary tomorrow; one that is away now keeps no server from starting.
+    Raises StartupError if the policy differs or cannot be read, if the server is older than Redis 7.0, and if it cannot
+    be reached. In a cluster every node in reach is checked, because a replica may be a primary tomorrow; a node that is
+    away now does not prevent a start.
 
-    Where writes are to wait for replicas (`wait`), a store that does not let us wait is refused. One that has too few
-    at present is told of in the log and no more: a replica that is away must not keep servers from starting, which
+    If writes have to wait for replicas (`wait`), a store that does not allow WAIT is refused. Too few replicas at
+    present only cause a log message: a replica that is away must not prevent a start, because the server can still
     serve everything else.
     """
     if url == "memory":
@@ -123,12 +123,12 @@ async def _check_server(client: Redis, where: str, **node: Any) -> None:
 
 
 async def _check_replicas(client: Redis, where: str, wait: Wait, **node: Any) -> None:
-    """Behind nothing that was written, WAIT counts the replicas that are connected."""
+    """Checks that WAIT is allowed and enough replicas are connected: without a write before it, WAIT counts them."""
     try:
         found: int = await client.execute_command("WAIT", wait.replicas, 1, **node)
     except ResponseError as exc:
         barred = isinstance(exc, NoPermissionError) or "unknown command" in str(exc).lower()
-        if not barred:  # it has just become a replica, say
+        if not barred:  # for example, the node has just become a replica
             log.error("the store at %s cannot be asked for its replicas: %s", where, exc)
             return
         raise StartupError(
@@ -146,10 +146,10 @@ async def _check_replicas(client: Redis, where: str, wait: Wait, **node: Any) ->
 
 
 async def _warn_of_slow_expiry(client: Redis, node: dict[str, Any]) -> None:
-    """Hosted data ends by expiry, tens of megabytes at once; freed in the foreground, that holds everybody up."""
+    """Warns of expiry in the foreground: hosted data expires by tens of megabytes, which would block all calls."""
     with contextlib.suppress(RedisError, OSError):
         if "no" in (await client.config_get("lazyfree-lazy-expire", **node)).values():
-            log.warning("the store has lazyfree-lazy-expire no: set it to yes, or the end of hosted data holds it up")
+            log.warning("the store has lazyfree-lazy-expire no: set it to yes, or expiring hosted data blocks it")
 
 
 def _memory(server: FakeServer | None) -> Redis:
@@ -160,7 +160,7 @@ def _memory(server: FakeServer | None) -> Redis:
 
 
 async def _version(client: Redis, node: dict[str, Any]) -> tuple[int, ...]:
-    """The server's Redis version; of a Valkey, the Redis version it stands for."""
+    """The server's Redis version; for Valkey, the Redis version it is compatible with."""
     try:
         found: Any = (await client.info("server", **node)).get("redis_version", "0")
     except ResponseError:  # a user without the right to INFO; HELLO needs none
@@ -172,7 +172,7 @@ async def _version(client: Redis, node: dict[str, Any]) -> tuple[int, ...]:
 
 
 async def _eviction_policy(client: Redis, node: dict[str, Any]) -> str:
-    """The server's `maxmemory-policy`; raises StartupError when neither INFO nor CONFIG GET tells."""
+    """The server's `maxmemory-policy`. Raises StartupError if neither INFO nor CONFIG GET shows it."""
     reason = "INFO memory does not name it"
     try:
         if policy := (await client.info("memory", **node)).get("maxmemory_policy"):

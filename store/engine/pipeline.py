@@ -1,7 +1,7 @@
-"""Script calls on few connections: what one turn of the event loop asks for travels together, answers come in order.
+"""Pipelined script calls: calls of one turn of the event loop share a write, and answers arrive in order.
 
-redis-py opens the connection: address, TLS, authentication. Then the pipeline takes its transport over, writes what has
-gathered in one piece, and hands each reply to the call that waits for it. Nothing is ever sent twice.
+redis-py opens the connection: address, TLS, authentication. Then the pipeline takes over its transport, sends all
+gathered calls in one write, and hands each reply to the call that waits for it. Nothing is ever sent twice.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from redis.exceptions import InvalidResponse, ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 MOST_CALLS = 10_000
-"""Calls that wait on a connection for their answers, at most: beyond, the store is slower than what comes in. They are
-bounded in bytes by what the HTTP server lets in: so many connections, a body each."""
+"""The most calls that wait on a connection for their answers: with more, the store is slower than the incoming load.
+The HTTP server bounds their bytes: it limits connections, and each has one body."""
 
 _NOTHING = object()
 
 
 class PipelinedConnection(asyncio.Protocol):
-    """One connection that is opened when it is first needed, and again after it was lost. `timeout` is in seconds, for
-    connecting and for each answer."""
+    """One connection, opened on first use and again after a loss. `timeout` is in seconds, for connecting and for each
+    answer."""
 
     def __init__(self, connect: Callable[[], AbstractConnection], timeout: float) -> None:
-        # Asking for it costs a system call on Python 3.11.
+        # Asking for the loop costs a system call on Python 3.11.
         self._loop = asyncio.get_running_loop()
         self._connect = connect
         self._timeout = timeout
@@ -53,7 +53,7 @@ class PipelinedConnection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no call waits."""
+        """Whether no call is waiting."""
         return not self._waiting
 
     @property
@@ -63,13 +63,13 @@ class PipelinedConnection(asyncio.Protocol):
 
     @property
     def server(self) -> tuple[str, int] | None:
-        """Host and port of the server it is connected to, where that is by TCP."""
+        """Host and port of the connected server, if the connection is TCP."""
         host, port = getattr(self._connection, "host", None), getattr(self._connection, "port", None)
         return (host, port) if host and port else None
 
     def call(self, *words: Any) -> asyncio.Future[Any]:
-        """The reply to a command. Raises redis-py's errors: ResponseError for what the server said, ConnectionError and
-        TimeoutError where the answer was lost."""
+        """The reply to a command. Raises redis-py's errors: ResponseError for an error of the server, ConnectionError
+        and TimeoutError if the answer was lost."""
         future: asyncio.Future[Any] = self._loop.create_future()
         if len(self._waiting) >= MOST_CALLS:
             future.set_exception(RedisConnectionError("too many calls wait for the store"))
@@ -82,7 +82,7 @@ class PipelinedConnection(asyncio.Protocol):
         return future
 
     def _flush(self) -> None:
-        """Sends what has gathered."""
+        """Sends the gathered calls."""
         self._flushing = False
         if self._opening is not None or not self._gathered:
             return
@@ -101,8 +101,8 @@ class PipelinedConnection(asyncio.Protocol):
             self._watch = self._loop.call_later(self._timeout, self._look)
 
     def _was_closed(self) -> bool:
-        """Whether the server closed an idle connection. Asking the kernel also finds what the loop has not come round
-        to yet, so a restart of the store costs no request."""
+        """Whether the server has closed an idle connection. The kernel also knows of a close that the loop has not read
+        yet, so a restart of the store costs no request."""
         assert self._transport is not None
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
@@ -116,7 +116,7 @@ class PipelinedConnection(asyncio.Protocol):
                 await connection.connect()
             writer = connection._writer
             assert writer is not None
-            # No test of the type: uvloop's transports are none to Python.
+            # A cast instead of a type check: uvloop's transports are no subclass.
             transport = cast(asyncio.Transport, writer.transport)
             self._reader = hiredis.Reader(
                 protocolError=InvalidResponse, replyError=connection._parser.parse_error, notEnoughData=_NOTHING
@@ -125,16 +125,16 @@ class PipelinedConnection(asyncio.Protocol):
             transport.set_protocol(self)
         except TimeoutError:
             self._fail(RedisTimeoutError("no connection to the store in time"))
-        except Exception as error:  # whatever kept it from opening, the calls that wait for it must hear of it
+        except Exception as error:  # whatever the cause, the waiting calls must fail with it
             self._fail(error)
         finally:
             self._opening = None
-        # Without another look: a server that hangs up on everybody would be asked for ever.
+        # No second check here: with a server that closes every connection, it would loop for ever.
         if self._gathered and self._transport is not None:
             self._send(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        """Replies, each for the oldest call that waits."""
+        """Takes replies, each for the oldest waiting call."""
         reader, waiting = self._reader, self._waiting
         assert reader is not None
         try:
@@ -142,12 +142,12 @@ class PipelinedConnection(asyncio.Protocol):
             while (reply := reader.gets()) is not _NOTHING:
                 self._answered += 1
                 future = waiting.popleft()
-                if future.done():  # its caller went away; the answer had to be read all the same
+                if future.done():  # the caller has gone; the answer had to be read all the same
                     continue
                 if isinstance(reply, Exception):
                     future.set_exception(reply)
                     if isinstance(reply, ReadOnlyError):
-                        # This is a primary no more: what it would say to the calls behind this one is of the past.
+                        # The server is no longer a primary: its answers to the later calls would be out of date.
                         self.drop("the server is a replica")
                         return
                 else:
@@ -156,12 +156,12 @@ class PipelinedConnection(asyncio.Protocol):
             self._lose(RedisConnectionError("the store does not keep to the protocol"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """What was sent may have run; what was not goes over the next connection."""
+        """Fails the sent calls, which may have run; unsent calls use the next connection."""
         if self._transport is not None:
             self._lose(RedisConnectionError("the connection to the store was lost"))
 
     def _look(self) -> None:
-        """Ends a connection on which an answer is overdue."""
+        """Drops a connection with an overdue answer."""
         self._watch = None
         while self._sent and self._sent[0][1] <= self._answered:
             self._sent.popleft()
@@ -174,7 +174,7 @@ class PipelinedConnection(asyncio.Protocol):
             self._lose(RedisTimeoutError("the store did not answer in time"))
 
     def _lose(self, error: Exception) -> None:
-        """Drops the connection; the calls that were sent over it fail."""
+        """Drops the connection; the calls sent over it fail."""
         self._abandon()
         unsent = len(self._gathered)
         lost = [self._waiting.popleft() for _ in range(len(self._waiting) - unsent)]
@@ -186,7 +186,7 @@ class PipelinedConnection(asyncio.Protocol):
             self._loop.call_soon(self._flush)
 
     def _fail(self, error: Exception) -> None:
-        """Every call fails: there is no connection."""
+        """Fails every call, because there is no connection."""
         self._gathered.clear()
         self._lose(error)
 
@@ -204,11 +204,11 @@ class PipelinedConnection(asyncio.Protocol):
             connection._reader = connection._writer = None
 
     def drop(self, reason: str) -> None:
-        """Leaves the server: the calls under way fail, and the next one opens a connection anew."""
+        """Leaves the server: the calls in progress fail, and the next call opens a new connection."""
         self._lose(RedisConnectionError(reason))
 
     async def close(self) -> None:
-        """Drops the connection; calls that wait fail."""
+        """Drops the connection; waiting calls fail."""
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait([self._opening])

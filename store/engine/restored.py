@@ -10,14 +10,14 @@ from store import keys
 from store.errors import wrapped
 
 AT_ONCE = 256
-"""Keys that are read, and removed, at a time."""
+"""How many keys are read and removed at a time."""
 
 ACCESS = frozenset({"session", "family", "access", "code", "request", "link"})
-"""The kinds of key that every session, token, code, pending request and mailed link needs."""
+"""The kinds of key without which no session, token, code, pending request or mailed link works."""
 
 
 async def every_key(client: Redis) -> AsyncIterator[Sequence[str]]:
-    """The names of all keys, some at a time. Raises StoreError, StoreUnavailable."""
+    """Yields the names of all keys, in batches. Raises StoreError, StoreUnavailable."""
     found: list[str] = []
     with wrapped():
         async for key in client.scan_iter(count=AT_ONCE):
@@ -29,11 +29,11 @@ async def every_key(client: Redis) -> AsyncIterator[Sequence[str]]:
 
 
 async def end_access(client: Redis) -> int:
-    """Ends every session, token, code, pending request and mailed link, and returns how many rows that were; begun
-    again it goes on. Grants, documents and credits stay, so an app asks the person to sign in and goes on as before.
+    """Ends every session, token, code, pending request and mailed link; returns the number of removed rows. A new run
+    continues an interrupted one. Grants, documents and credits stay, so apps work again after the person signs in.
 
-    The rows are removed, in place of fresh epochs: a token without a row is unknown, while one of an earlier epoch is a
-    replay, and an app that comes back with it would end what the person has begun since. Raises StoreError,
+    The rows are removed instead of writing fresh epochs. A token without a row is unknown, but a token of an earlier
+    epoch is a replay: an app that presented it would end what the person has begun since. Raises StoreError,
     StoreUnavailable."""
     ended = 0
     async for names in every_key(client):
@@ -41,7 +41,7 @@ async def end_access(client: Redis) -> int:
         with wrapped():
             async with client.pipeline(transaction=False) as batch:
                 for name in dead:
-                    # `unlink` of a cluster's pipeline is a coroutine of its own.
+                    # `unlink` of a cluster's pipeline is a coroutine.
                     batch.execute_command("UNLINK", name)
                 gone: list[int] = await batch.execute()
         ended += sum(gone)

@@ -1,24 +1,24 @@
-"""The sources of `lua/`: found by name, their includes put in, and the contract that each header states.
+"""Loads the sources of `lua/` by name, with includes resolved and the contract of each header.
 
 The header of each file is its contract::
 
-    --- One line that says what it does. (clause)
+    --- One line that says what the script does. (clause)
     --- KEYS[1] user: what it is
     --- ARGV[1] limit (number): requests per period
     --- ARGV[2] reads (json): a list
     --- @reply ok remaining reset
     --- @reply rate_limited reset retry
     --- @include "window"
-    --- @idempotent                 may be sent again when its answer was lost
-    --- @durable                    its answer waits for replicas, where the server is told to
+    --- @idempotent                 may be sent again if its answer was lost
+    --- @durable                    its answer waits for replicas, if the server is configured to
     --- @derives grant_prefix       builds keys of the same hash tag from that argument
     --- @reserve                    runs in a full store too: it ends, frees, pays or only reads
 
 The loader writes a local for each key and argument (`local limit = tonumber(ARGV[1])`) between includes and body.
-No body takes anything out of `KEYS` or `ARGV` itself. The loader refuses a body with a name that neither the body nor
-the header nor an include declares.
+No body reads `KEYS` or `ARGV` itself. The loader refuses a body with a name that neither the body nor the header nor
+an include declares.
 
-No two files have one name, whatever folder they are in.
+No two files have the same name, whatever folder they are in.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ LUA = Path(__file__).resolve().parent.parent.parent / "lua"
 
 _HEADER = re.compile(r"^---\s+(?:(KEYS|ARGV)\[(\d+)\]\s+(\w+)(?:\s+\((\w+)\))?|@(\w+)\s*(.*?))\s*(?::.*)?$")
 _TAKEN = {None: "{}", "number": "tonumber({})", "json": "cjson.decode({})"}
-"""How a key or an argument is taken, by its type."""
+"""How the loader reads a key or an argument, by its type."""
 _INCLUDE = re.compile(r'---\s+@include\s+"(\w+)"\s*$')
-# An expiry of 1970 is never a later one, so this changes nothing, whatever the key is. It names no key of its own: a
-# slot that is being moved would not have that.
+# An expiry in 1970 is never later than the present one, so this changes nothing, whatever the key is. It names no key
+# of its own, because a slot that is being moved would not have that key.
 _FROM_RESERVE = "redis.call('PEXPIREAT', KEYS[1], '1', 'GT')\n"
 RECORDING = "audit"
 """The include whose `record` notes events in a trail."""
@@ -60,7 +60,7 @@ class ScriptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One operation: its source with includes resolved, and the contract its header states."""
+    """One operation: its source with includes resolved, and the contract of its header."""
 
     name: str
     source: str
@@ -113,7 +113,7 @@ def _by_name(paths: Iterable[Path]) -> dict[str, Path]:
 
 @cache
 def own_scripts() -> Mapping[str, Script]:
-    """Those of `lua/`, read once in a process."""
+    """The scripts of `lua/`, read once in a process."""
     return load_scripts()
 
 
@@ -201,7 +201,7 @@ def _needs(head: Iterable[str]) -> tuple[str, ...]:
 def _resolve(
     needs: Iterable[str], includes: Mapping[str, Include], origin: str, stack: tuple[str, ...], done: dict[str, str]
 ) -> None:
-    """Adds the bodies of includes, each once and behind those that it needs."""
+    """Adds the bodies of includes, each once and after the includes that it needs."""
     for name in needs:
         if name in stack:
             raise ScriptError(f"{origin}: circular include of {name}")

@@ -1,17 +1,17 @@
-"""The scripts of `lua/`, called by name with named keys and arguments, answered with named fields.
+"""Calls the scripts of `lua/` by name, with named keys and arguments; answers have named fields.
 
-`store/engine/script_source.py` reads the files and what their headers promise.
+`store/engine/script_source.py` reads the files and the contracts in their headers.
 
-A script that includes "audit" tells, behind the fields of its answer, which events it recorded: `Reply.noted`.
+A script that includes "audit" returns the events that it recorded after the fields of its answer: `Reply.noted`.
 
 No writing script is ever sent twice: a lost answer is `StoreUnavailable`, its outcome unknown.
 
-Durable is what takes something away for good, counts once, moves money or puts something where nothing else has it:
-what a failover must not undo once it was answered. Such a script writes something with each answer that says it was
-done, also when there was nothing left to do: WAIT covers what its own connection has written.
+A script is durable if a failover must not undo it after its answer: it removes something for good, counts once, moves
+money, or writes the only copy of something. Such a script writes something before each answer that reports success,
+even if nothing was left to do, because WAIT covers only what its own connection has written.
 
-A store at its `maxmemory` refuses a script at its first write, unless that write can take no memory: then the rest of
-the script runs (as EVAL's documentation says). So a script with `@reserve` begins with one that changes nothing.
+A store at its `maxmemory` refuses a script at its first write, unless that write takes no memory. In that case the rest
+of the script runs (see EVAL's documentation). So a script with `@reserve` begins with a write that changes nothing.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from store.security_events import OUTCOMES, WORDS
 
 Value = str | bytes | int
 ScriptObserver = Callable[[str, float], None]
-"""Is told how many seconds a script took; of one call in `TIMED`, since it is reading the clock that costs."""
+"""Receives how many seconds a script took, for one call in `TIMED`, because reading the clock has a cost."""
 TIMED = 8
 Hear = Callable[[str, "Reply", Mapping[str, str], Mapping[str, "Value"]], None]
-"""Hears of an answer that concerns security: the script, its answer, keys and arguments."""
+"""Receives each answer that concerns security: the script, its answer, keys and arguments."""
 
 
 class Evaluator(Protocol):
-    """What the scripts need of a Redis client."""
+    """The part of a Redis client that the scripts need."""
 
     def evalsha(self, sha: str, numkeys: int, *keys_and_args: Value) -> Awaitable[Any]: ...
 
@@ -48,7 +48,7 @@ class Evaluator(Protocol):
 
 
 class Reply(NamedTuple):
-    """What a script answered: a word and the fields its header names after it."""
+    """A script's answer: a word, and the fields that its header names after the word."""
 
     word: str
     fields: Mapping[str, Any]
@@ -77,8 +77,8 @@ class Reply(NamedTuple):
 
 @dataclass(slots=True)
 class Word:
-    """What a script answers first, the names of the fields behind it, how often `Scripts` was answered it, and whether
-    this answer concerns security."""
+    """A first word of a script's answers: the fields after it, how often `Scripts` received it, and whether the answer
+    concerns security."""
 
     name: str
     fields: tuple[str, ...]
@@ -87,7 +87,7 @@ class Word:
 
 
 class Scripts:
-    """Calls scripts by name on one client; what is durable goes by `durable`, where that is given."""
+    """Calls scripts by name on one client; durable scripts run on `durable`, if given."""
 
     def __init__(
         self, client: Evaluator, scripts: Mapping[str, Script] | None = None, durable: Evaluator | None = None
@@ -110,7 +110,7 @@ class Scripts:
         self._timed = cycle((True, *[False] * (TIMED - 1))).__next__
 
     def answers(self) -> Iterator[tuple[str, str, int]]:
-        """Scripts, the words that they have answered here, or those of StoreErrors, and how often."""
+        """Yields each script, the words of its answers or StoreErrors here, and how often."""
         for name, (_, words) in self._scripts.items():
             for word in words.values():
                 if word.count:
@@ -121,9 +121,9 @@ class Scripts:
     async def run(self, name: str, keys: Mapping[str, str], /, **args: Value) -> Reply:
         """Runs one script.
 
-        Raises StoreUnavailable when the store cannot be reached or the answer was lost (outcome unknown unless the
-        script is idempotent, which is sent once more), Unacknowledged when it ran and too few replicas said so in time,
-        StoreError when the answer breaks the script's header.
+        Raises StoreUnavailable if the store cannot be reached or the answer was lost (the outcome is unknown, but an
+        idempotent script is sent once more), Unacknowledged if the script ran but too few replicas confirmed in time,
+        StoreError if the answer breaks the script's header.
         """
         script, words = self._scripts[name]
         if len(args) != len(script.args):
@@ -160,7 +160,7 @@ class Scripts:
 
 
 async def _load_and_run(client: Evaluator, script: Script, ordered: list[Value]) -> Any:
-    # The script did not run, so it may be sent again; EVAL loads it on the way.
+    # The script did not run, so it may be sent again; EVAL also loads it.
     try:
         return await client.eval(script.source, len(script.keys), *ordered)
     except (RedisConnectionError, RedisTimeoutError):
@@ -187,7 +187,7 @@ def _reply(name: str, words: Mapping[bytes, Word], answer: Any) -> tuple[Word, R
     if found is None or len(found.fields) != len(values):
         raise StoreError(f"{name}: the answer {word.decode(errors='replace')!r} does not fit the header")
     found.count += 1
-    fields = dict(zip(found.fields, values))  # noqa: B905  # of one length, as was looked at
+    fields = dict(zip(found.fields, values))  # noqa: B905  # the lengths were checked above
     return found, Reply(found.name, fields, noted)
 
 

@@ -1,4 +1,4 @@
-"""A replicated set that sentinels watch: redis-py asks them for the primary whenever a connection is opened."""
+"""A replicated set under sentinels: redis-py asks them for the primary whenever it opens a connection."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from store.engine.urls import SENTINEL_LOGIN, SENTINEL_PORT, hosts_of
 log = logging.getLogger("latchkey.store")
 
 SWITCH: Final = "+switch-master"
-"""The channel on which a sentinel says that a primary is another server now."""
+"""The channel where a sentinel announces a new primary."""
 
 LOOK_SECONDS: Final = 1.0
-"""The sentinel is asked at least this often which server is the primary."""
+"""The longest interval, in seconds, between two questions to the sentinel for the primary."""
 
 
 def connect_sentinel(url: str, timeout: float, max_connections: int) -> Client:
@@ -29,23 +29,23 @@ def connect_sentinel(url: str, timeout: float, max_connections: int) -> Client:
         raise ValueError("the name of the service is missing")
     login = {name.removeprefix("sentinel_"): options.pop(name) for name in SENTINEL_LOGIN if name in options}
     tls = {name: value for name, value in options.items() if name.startswith("ssl")}
-    # They are asked one after the other, and all that, with the primary's own answer, must fit into one time limit.
+    # Sentinels are asked in turn. All their answers and the primary's must fit into one time limit.
     share = timeout / (len(sentinels) + 1)
     asking = {**connection_options(share), "retry": no_retry(), **tls, **login}
     kept = {**pool_options(timeout, max_connections), **options}
-    # What these two inherit has no types.
+    # The base classes of these two have no types.
     manager = Sentinels(sentinels, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
     return _PrimaryClient.on(_PrimaryPool(service, manager, **kept), timeout)  # type: ignore[no-untyped-call]
 
 
 class Sentinels(Sentinel):
-    """The sentinels, in the order in which they are asked."""
+    """The sentinels, asked in their order."""
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
         """Host and port of the primary. Raises MasterNotFoundError.
 
-        redis-py notes the place of a sentinel before it waits for the answer, and puts it first by that place
-        afterwards. Where two ask at once it so drops one sentinel for good. Here each has a list of its own.
+        redis-py notes the index of a sentinel before it waits for the answer, and uses that index afterwards to move it
+        to the front. With two calls at once, this drops a sentinel for good. Here each call has its own list.
         """
         own = copy(self)
         own.sentinels = list(self.sentinels)
@@ -55,7 +55,7 @@ class Sentinels(Sentinel):
 
 
 class _PrimaryPool(SentinelConnectionPool, Pool):
-    """Connections to whatever server is the primary when they are opened."""
+    """Connections to the server that is the primary when they open."""
 
     async def aclose(self) -> None:
         """Closes the connections to the sentinels too."""
@@ -64,15 +64,15 @@ class _PrimaryPool(SentinelConnectionPool, Pool):
 
 
 class _PrimaryClient(Client):
-    """Leaves a server as soon as a sentinel says that it is the primary no longer. Until it has become a replica it
-    would go on acknowledging what is then lost, and after a failover by command that takes some ten seconds."""
+    """A client that leaves a server as soon as a sentinel reports another primary. Until the old primary becomes a
+    replica, which takes some ten seconds after a manual failover, it would acknowledge writes that are then lost."""
 
     _pool: Any
     _following: asyncio.Task[None]
 
     @classmethod
     def on(cls, pool: Any, timeout: float) -> _PrimaryClient:
-        """A client that owns the pool. Raises TypeError for options that do not exist."""
+        """A client that owns the pool. Raises TypeError for unknown options."""
         client = super().on(pool, timeout)
         assert isinstance(client, _PrimaryClient)
         client._pool = pool
@@ -90,7 +90,7 @@ class _PrimaryClient(Client):
                     while sentinel is sentinels[0]:
                         await self._leave_if_replaced()
                         await channel.get_message(ignore_subscribe_messages=True, timeout=LOOK_SECONDS)
-            except Exception as error:  # this sentinel is away, in whatever way, or all are: the next may be there
+            except Exception as error:  # this sentinel, or every one, is unavailable: the next may answer
                 log.debug("a sentinel cannot be asked: %s", type(error).__name__)
                 if sentinel is sentinels[0]:
                     sentinels.append(sentinels.pop(0))
@@ -107,7 +107,7 @@ class _PrimaryClient(Client):
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
         """Stops listening too."""
-        # Once may not do: the driver swallows a cancellation that comes while it connects.
+        # One cancellation may not be enough: the driver swallows one that arrives while it connects.
         while not self._following.done():
             self._following.cancel()
             await asyncio.wait([self._following], timeout=0.05)

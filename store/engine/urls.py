@@ -1,4 +1,4 @@
-"""What the URL of a store may say, and how it is shown: without user, password and query."""
+"""URLs of stores: which are allowed, and how messages show them, without user, password and query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLUSTER: Final = ("redis+cluster", "rediss+cluster")
 SENTINEL_PORT: Final = 26379
 SENTINEL_LOGIN: Final = ("sentinel_username", "sentinel_password")
 
-# What a URL may say about the connection. Retries, decoding and the protocol are fixed: the scripts depend on them.
+# Options that a URL may set. Retries, decoding and the protocol are fixed, because the scripts depend on them.
 _OPTIONS: Final = frozenset({"db", "username", "password"})
 _OF_CLUSTERS: Final = frozenset({"username", "password"})
 
@@ -26,12 +26,12 @@ def unix_url(path: str) -> str:
 
 
 def scheme_of(url: str) -> str:
-    """What stands before `://`."""
+    """The scheme: the text before `://`."""
     return url.partition("://")[0]
 
 
 def shown(url: str) -> str:
-    """The URL without user, password and query, for messages; also when the password makes the URL a broken one."""
+    """The URL without user, password and query, for messages; also if the password makes the URL invalid."""
     scheme, mark, rest = url.partition("://")
     if "@" in rest.partition("?")[2]:
         return f"{scheme}{mark}..."
@@ -39,7 +39,7 @@ def shown(url: str) -> str:
 
 
 def check_url(url: str) -> None:
-    """Raises StartupError for a scheme that does not exist and for an option that a URL may not set."""
+    """Raises StartupError for an unknown scheme and for an option that a URL may not set."""
     scheme = scheme_of(url)
     if scheme not in ONE_SERVER + SENTINEL + CLUSTER:
         raise StartupError(
@@ -53,8 +53,8 @@ def check_url(url: str) -> None:
 
 
 def hosts_of(url: str, port: int) -> tuple[list[tuple[str, int]], dict[str, Any], str]:
-    """The servers a URL lists, those without a port of their own at `port`; what it says about connections, as
-    redis-py's arguments (`ssl` is there with TLS); and what stands behind the slash. Raises ValueError."""
+    """The servers that a URL lists, with `port` as the default; its connection options as redis-py's arguments (`ssl`
+    with TLS); and the text after the slash. Raises ValueError."""
     scheme, _, rest = url.partition("://")
     rest, _, query = rest.partition("?")
     authority, _, path = rest.partition("/")

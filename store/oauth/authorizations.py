@@ -19,8 +19,8 @@ from store.results import Allowance, Profile, Visitor, Window, allowance_of, pro
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A request that passed every check; `challenge` is empty without PKCE, `terms` are those of the
-    registration it was checked against, `place` is where the grant remembers consent (`Registration.place`)."""
+    """A request that passed every check. `challenge` is empty without PKCE; `terms` are those of the registration that
+    the request was checked against; `place` is the grant's field for remembered consent (`Registration.place`)."""
 
     client: str
     redirect_uri: str
@@ -33,15 +33,15 @@ class AuthorizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Consent was given before: the code to send the browser back with."""
+    """Consent was given before: the code for the browser's way back."""
 
     code: str
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The person has to decide: what the page shows, and the id it hands back with the decision. `spend_limit` is the
-    one of an earlier consent, in micro-dollars a month."""
+    """The person has to decide: details for the page, and the id that the page sends back with the decision.
+    `spend_limit` is that of an earlier consent, in micro-dollars a month."""
 
     request_id: str
     profile: Profile
@@ -51,8 +51,8 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where to send the browser; `code` is None when the person said no. `connected`: the app was not connected
-    before; `allowance`: what the person is to be mailed where it may spend more than before."""
+    """Where to send the browser; `code` is None if the person denied. `connected`: the app is newly connected;
+    `allowance`: the notice to mail to the person if the app may spend more than before."""
 
     redirect_uri: str
     state: str
@@ -69,7 +69,7 @@ TOO_MANY_APPS = (
 
 
 class Authorizations:
-    """Pending requests, decisions and the codes they end in. `idle` is the idle lifetime of a session in ms."""
+    """Pending requests, decisions and the resulting codes. `idle` is the idle lifetime of a session in ms."""
 
     def __init__(self, scripts: Scripts, sealer: Sealer, idle: int, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -78,9 +78,8 @@ class Authorizations:
         self._idle = idle
 
     async def begin(self, session: Session, request: AuthorizationRequest, *, always_ask: bool) -> Remembered | Pending:
-        """Answers with a code where a live grant covers the scopes and remembers consent to them at this redirect URI,
-        else keeps the request for 10 minutes. Raises
-        SignedOut, Refused("rate_limited")."""
+        """Returns a code if a live grant covers the scopes and remembers consent to them at this redirect URI.
+        Otherwise keeps the request for 10 minutes. Raises SignedOut, Refused("rate_limited")."""
         one_id = new_id()
         reply = await self._scripts.run(
             "begin_authorization",
@@ -118,7 +117,7 @@ class Authorizations:
         )
 
     def client_of(self, session: Session, request_id: str) -> str | None:
-        """The app a request id of this person is about, or None for any other text. No I/O."""
+        """The app in a request id of this person, or None for any other text. No I/O."""
         token = self._sealer.open(TokenKind.REQUEST, request_id)
         return token.client if token and token.user == session.user else None
 
@@ -133,12 +132,12 @@ class Authorizations:
         visitor: Visitor,
         spend_limit: int | Literal["none", ""] = "",
     ) -> Decision:
-        """Carries out the decision on a pending request, which is used up by it. `scopes` are those the person
-        ticked, None for all that were asked for: the grant loses the others that were asked for and keeps what was not
-        asked for. A decision ends a grace window (SPEC 3.1), after which the grant has only what was ticked.
-        `spend_limit` is what the app may spend in a calendar month, in micro-dollars; "" leaves it as it is. Raises
-        SignedOut, Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied") where the
-        person has as many apps as one may have: nothing was changed then, and the request is still open."""
+        """Carries out the decision on a pending request and uses the request up. `scopes` are the ticked ones, None for
+        all requested scopes. The grant loses requested scopes that were not ticked, and keeps scopes that were not
+        requested. A decision ends a grace window (SPEC 3.1); the grant then has only the ticked scopes. `spend_limit`
+        is what the app may spend in a calendar month, in micro-dollars; "" leaves it unchanged. Raises SignedOut,
+        Refused("invalid_request", "invalid_scope" or "rate_limited"), Refused("access_denied") if the person has the
+        most apps allowed: that changes nothing, and the request stays open."""
         token = self._sealer.open(TokenKind.REQUEST, request_id)
         if token is None or token.user != session.user or token.client != app.client_id:
             raise Refused("invalid_request", "This request is not one of yours.")

@@ -20,7 +20,7 @@ from store.webhooks.relay_wakeup import RelayWakeup
 @dataclass(frozen=True, slots=True)
 class Grant:
     """A connected app, or a disconnected one whose hosted data is kept until `data_until`. `documents` and `bytes` are
-    what it keeps for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month;
+    its hosted data for the person; `spend_limit` (None without one) and `spent` are micro-dollars of this month;
     `app_deleted`: the app itself is gone."""
 
     client: str
@@ -37,9 +37,9 @@ class Grant:
 
 
 PAGE = 50
-"""Grants on a page. Each costs its reader a look at a registration, and the page some 1.5 KB."""
+"""Grants on a page. Each costs the reader a lookup of a registration, and the page some 1.5 KB."""
 MOST_CONNECTED = 200
-"""Apps that another app is shown at most, for the same reason."""
+"""The most apps that another app sees, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class GrantPage:
 
 @dataclass(frozen=True, slots=True)
 class GrantCount:
-    """How many apps are connected, and how many documents all apps keep, in their grace window too."""
+    """How many apps are connected, and how many documents all apps keep, including apps in their grace window."""
 
     profile: Profile
     apps: int
@@ -63,7 +63,7 @@ class GrantCount:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A connected app as another app may know it."""
+    """A connected app, as other apps may see it."""
 
     client: str
     scopes: tuple[str, ...]
@@ -72,7 +72,7 @@ class Connected:
 
 
 class Grants:
-    """What a person sees and ends of the apps' access. `idle` is the idle lifetime of a session in ms."""
+    """Lists and ends the access of a person's apps. `idle` is the idle lifetime of a session in ms."""
 
     def __init__(self, scripts: Scripts, wakeup: RelayWakeup, idle: int) -> None:
         self._scripts = scripts
@@ -80,8 +80,8 @@ class Grants:
         self._idle = idle
 
     async def connected(self, caller: Caller, needed: str) -> tuple[list[Connected], Window]:
-        """The other apps the person has connected, the MOST_CONNECTED newest, newest first. Raises
-        Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
+        """The person's other connected apps, newest first, at most MOST_CONNECTED. Raises Refused("invalid_token",
+        "insufficient_scope" or "rate_limited")."""
         reply = await self._scripts.run(
             "list_connected",
             {
@@ -103,7 +103,7 @@ class Grants:
         return rows, window
 
     async def list(self, session: Session, page: int = 1) -> GrantPage:
-        """Who is signed in and a page of their apps; past the last page, the last. Raises SignedOut."""
+        """The signed-in person and a page of their apps; past the last page, the last. Raises SignedOut."""
         reply = await self._scripts.run(
             "list_grants",
             {**session.keys(), **keys.outbox_keys(session.user[:3])},
@@ -121,7 +121,7 @@ class Grants:
         return GrantPage(profile_of(session.user, reply), grants, reply.number("page"), reply.number("pages"))
 
     async def count(self, session: Session) -> GrantCount:
-        """Who is signed in, and how much of apps there is. Raises SignedOut."""
+        """The signed-in person, and the counts of their apps and documents. Raises SignedOut."""
         reply = await self._scripts.run(
             "count_grants",
             session.keys(),
@@ -133,8 +133,8 @@ class Grants:
         return GrantCount(profile_of(session.user, reply), reply.number("apps"), reply.number("documents"))
 
     async def revoke(self, session: Session, client: str, visitor: Visitor) -> datetime:
-        """Ends every token of the pair at once; hosted data is kept 30 days, until the time that is returned. Raises
-        SignedOut, Refused("not_found")."""
+        """Ends every token of the pair at once; returns when the hosted data ends, in 30 days. Raises SignedOut,
+        Refused("not_found")."""
         reply = await self._scripts.run(
             "revoke_grant",
             {

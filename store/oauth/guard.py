@@ -1,4 +1,4 @@
-"""The guard of every resource call: asked alone, and its answers turned into the catalogue's errors. SPEC 5.4."""
+"""The guard of every resource call: its own script, and its answers as errors of the catalogue. SPEC 5.4."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from store.results import Caller, Window
 
 
 def admitted(reply: Reply, group: Group, needed: str) -> Window:
-    """The window's figures of a call that was let in. Raises Refused("invalid_token", "insufficient_scope" or
+    """The window's figures of an admitted call. Raises Refused("invalid_token", "insufficient_scope" or
     "rate_limited")."""
     if reply.word == "invalid_token":
         raise Refused("invalid_token", "The access token is expired, revoked or not valid.")
@@ -20,8 +20,8 @@ def admitted(reply: Reply, group: Group, needed: str) -> Window:
 
 
 async def check_token(scripts: Scripts, caller: Caller, needed: str, group: Group, client: str = "") -> Window:
-    """Lets in a request and counts it in a window of the person, or with a `client` in one of the pair. Raises Refused
-    as `admitted`."""
+    """Admits a request and counts it in a window of the person or, with a `client`, of the pair. Raises Refused as
+    `admitted`."""
     reply = await scripts.run(
         "check_token",
         {

@@ -1,4 +1,4 @@
-"""Who the person is, for an app that may know. SPEC 4.4."""
+"""The person's profile, for an app with the scope. SPEC 4.4."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Identity:
         self._scripts = scripts
 
     async def read(self, caller: Caller, needed: str) -> tuple[Profile, Window]:
-        """The person's profile. `needed`: scopes of which the token must carry one. Raises Refused("invalid_token",
+        """The person's profile. `needed`: the token must carry one of these scopes. Raises Refused("invalid_token",
         "insufficient_scope" or "rate_limited")."""
         reply = await self._scripts.run(
             "read_userinfo",

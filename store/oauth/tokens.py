@@ -23,7 +23,7 @@ MS_PER_SECOND = 1000
 
 
 class TokenResponse(NamedTuple):
-    """SPEC 2.2. `expires_in` is in seconds; `window` is None where no limit applies."""
+    """A token response (SPEC 2.2). `expires_in` is in seconds; `window` is None if no limit applies."""
 
     access_token: str
     refresh_token: str
@@ -33,7 +33,7 @@ class TokenResponse(NamedTuple):
 
 
 class UnknownUser(Exception):
-    """The grant presented names no live one, so the request counts against its address, not against a person."""
+    """The presented code or token names no live grant, so the request counts for its address, not for a person."""
 
     def __init__(self, refusal: Refused) -> None:
         super().__init__(refusal.code)
@@ -46,8 +46,8 @@ def s256(verifier: str) -> str:
 
 
 class Tokens:
-    """What apps do with codes and tokens. The app was authenticated before. `refresh_days` after a sign-in its refresh
-    tokens end, unless the app is registered with fewer; 0: they do not."""
+    """The token endpoint's operations, for an authenticated app. Refresh tokens end `refresh_days` after a sign-in,
+    unless the app is registered with fewer days; 0: they do not end."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class Tokens:
         self.refresh_days = refresh_days
 
     def _lifetime(self, app: Registration) -> int:
-        """The ms after which a family of this app ends; 0: never."""
+        """The lifetime of this app's families in ms; 0: unlimited."""
         return app.refresh_days(self.refresh_days) * DAY
 
     def open_access(self, presented: str) -> Token | None:
-        """What an access token says, or None for anything forged, mangled or of another kind. No I/O."""
+        """Opens an access token; None for a text that is forged, mangled or of another kind. No I/O."""
         return self._sealer.open(TokenKind.ACCESS, presented)
 
     async def exchange(self, app: Registration, code: str, redirect_uri: str, verifier: str | None) -> TokenResponse:
-        """SPEC 4.3, RFC 6749 4.1.3: the first tokens of the family that takes the code's id.
+        """Exchanges a code for the first tokens of a family with the code's id. SPEC 4.3, RFC 6749 4.1.3.
 
-        A used code kills that family (RFC 6749 4.1.2). A failed check leaves the code as it was. Raises
+        A used code kills that family (RFC 6749 4.1.2). A failed check does not change the code. Raises
         Refused("invalid_grant" or "rate_limited"), UnknownUser for a code that names no live grant.
         """
         token = self._sealer.open(TokenKind.CODE, code)
@@ -113,7 +113,7 @@ class Tokens:
             raise UnknownUser(_bad_code())
         window = let_in(OAUTH, reply)
         if reply.word == "redirect_mismatch":
-            # RFC 6749 4.1.3: identical to the one of the authorization request.
+            # RFC 6749 4.1.3: identical to the authorization request's.
             raise Refused("invalid_grant", "redirect_uri differs from the authorization request's.", window=window)
         if reply.word == "verifier_mismatch":
             # RFC 7636 4.6; RFC 9700 4.8.2: a verifier for a code without a challenge is a downgrade.
@@ -123,7 +123,7 @@ class Tokens:
         return self._response(token, 0, reply.text("scope"), ACCESS_TOKEN // MS_PER_SECOND, window)
 
     async def refresh(self, app: Registration, refresh_token: str, scopes: Sequence[str]) -> TokenResponse:
-        """SPEC 3.1, RFC 6749 6: rotates a refresh token; `scopes` narrow this access token, empty means all.
+        """Rotates a refresh token; `scopes` narrow this access token, empty means all. SPEC 3.1, RFC 6749 6.
 
         A used or revoked token is a replay: every token of the pair dies. Raises Refused("invalid_grant",
         "invalid_scope" or "rate_limited"), UnknownUser for a token that names no live grant.
@@ -164,10 +164,9 @@ class Tokens:
         return self._response(token, generation, reply.text("scope"), reply.number("expires_in"), window)
 
     async def mint(self, user: str, app: Registration, scopes: Sequence[str]) -> TokenResponse:
-        """Grants and issues tokens as a consent and an exchange would, by the operator's act. A live grant keeps its
-        other scopes. Raises
-        Refused("not_found") where the person is not active, Refused("access_denied") where they have as many apps as
-        one may have."""
+        """Grants and issues tokens for the operator, as a consent and an exchange would. A live grant keeps its other
+        scopes. Raises Refused("not_found") if the person is not active, Refused("access_denied") if they have the most
+        apps allowed."""
         token = Token(TokenKind.REFRESH, user, app.client_id, new_id(), 0)
         reply = await self._scripts.run(
             "mint_token",
@@ -200,15 +199,15 @@ class Tokens:
         return self._response(token, 0, " ".join(scopes), ACCESS_TOKEN // MS_PER_SECOND, None)
 
     async def revoke(self, app: Registration | None, presented: str, *, authenticated: bool = True) -> Window:
-        """SPEC 4.5, RFC 7009: ends an access token, or a refresh token with its family. Says nothing of what became of
-        it. With `app` only that app's tokens are touched; `authenticated` says whether it was proven to be that app, as
-        far as an app of its kind can. Without that, a superseded refresh token ends nothing. Raises
-        Refused("rate_limited"), StoreUnavailable: a revocation is never acknowledged that did not happen."""
+        """Ends an access token, or a refresh token with its family (SPEC 4.5, RFC 7009). Does not reveal the outcome.
+        With `app`, only that app's tokens are affected; `authenticated`: the app proved its identity, as far as its
+        kind can. Otherwise a superseded refresh token ends nothing. Raises Refused("rate_limited"), and
+        StoreUnavailable, because a revocation that did not happen is never acknowledged."""
         token = self._sealer.open(TokenKind.ACCESS, presented) or self._sealer.open(TokenKind.REFRESH, presented)
         if token is None:
             return await self._limits.invented_token(presented)
         if app is not None and token.client != app.client_id:
-            # Counted where the same string counts without credentials: the figures tell nothing of it either.
+            # Counted in the window of the same string without credentials, so the figures reveal nothing either.
             return await self._limits.foreign_token(token.user, presented)
         proven = app is not None and authenticated
         reply = await self._scripts.run(
