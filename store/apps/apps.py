@@ -1,4 +1,4 @@
-"""App registrations: read through a short-lived cache, written by the operator and the developer portal."""
+"""App registrations: read from a short-lived cache, written by the operator and the developer portal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Known = Registration | Tombstone | None
 
 
 class Apps:
-    """The registrations. A change shows within 5 s on every process, at once on the one that made it."""
+    """The registrations. A change shows at once in its own process, and within 5 s in every other."""
 
     def __init__(
         self, client: Redis, scripts: Scripts, clock: Callable[[], float] = monotonic, wakeup: RelayWakeup | None = None
@@ -59,7 +59,7 @@ class Apps:
         return known if isinstance(known, Registration) else None
 
     async def remembered(self, client_id: str) -> Registration | Remains | None:
-        """As `find`; of a deleted app what its tombstone keeps, for its name and its webhook."""
+        """As `find`; for a deleted app the remains in its tombstone, for its name and its webhook."""
         known = await self._known(client_id)
         return known.app if isinstance(known, Tombstone) else known
 
@@ -88,7 +88,7 @@ class Apps:
         started = self._clock()
         _, registration, stone = await self._read(client_id)
         known = registration or stone
-        # An invalidation that came while this read was under way dropped the task: its answer may be old.
+        # An invalidation during this read has dropped the task, because its answer may be old.
         if self._loading.get(client_id) is asyncio.current_task():
             self._cached[client_id] = (started, known)
             self._cached.move_to_end(client_id)
@@ -100,7 +100,7 @@ class Apps:
         if self._loading.get(client_id) is task:
             del self._loading[client_id]
         if not task.cancelled():
-            task.exception()  # the callers have it; here it only must not be reported as never retrieved
+            task.exception()  # marks it as retrieved; the callers handle it
 
     async def _read(self, client_id: str) -> tuple[bytes, Registration | None, Tombstone | None]:
         with wrapped():
@@ -112,7 +112,7 @@ class Apps:
         return registration or stone
 
     async def fresh(self, client_id: str) -> tuple[Registration | None, str | None]:
-        """The registration as it stands in the store; while the app is being deleted, who owned it instead. Raises
+        """The registration in the store; while the app is being deleted, its former owner instead. Raises
         StoreUnavailable."""
         _, registration, stone = await self._read(client_id)
         return registration, stone.owner if stone and not stone.until else None
@@ -127,8 +127,8 @@ class Apps:
             self._loading.pop(client_id, None)
 
     async def follow(self) -> None:
-        """Drops what other processes changed, as they announce it; runs until cancelled. While the subscription is
-        down nothing is lost but speed: an entry lives 5 s."""
+        """Drops cached registrations when other processes announce a change; runs until cancelled. Without the
+        subscription, changes only show later: an entry lives 5 s."""
         while True:
             try:
                 async with self._client.pubsub() as channel:
@@ -140,18 +140,18 @@ class Apps:
                             self.forget(message["data"].decode("utf-8", "replace"))
             except asyncio.CancelledError:
                 raise
-            except Exception as error:  # the store is away, in whatever way: try again until it is back
+            except Exception as error:  # the store is unavailable, for whatever reason: retry until it is back
                 log.debug("subscription to registrations lost: %s", type(error).__name__)
             self.forget()
             await asyncio.sleep(1)
 
     async def create(self, registration: Registration, secret: str | None = None) -> tuple[Registration, str | None]:
-        """Registers an app. Returns it with its secret, which is shown this once and never stored (None for a public
-        app). Raises Refused("invalid_request") when the client id is taken, InvalidRedirectURI."""
+        """Registers an app. Returns it with its secret, which is shown only now and never stored (None for a public
+        app). Raises Refused("invalid_request") if the client id is taken, InvalidRedirectURI."""
         registration.check_redirect_uris()
         now = await self.now()
         with wrapped():
-            # First the list: cut behind this step, a name stands in it for nothing, which the next attempt passes over.
+            # The list is first: an interruption leaves an entry without an app, which the next attempt ignores.
             await self._client.zadd(keys.APPS, {registration.client_id: now // 1000}, nx=True)
         if not registration.public:
             secret = secret or new_secret()
@@ -160,7 +160,7 @@ class Apps:
         if not await self._save(registration.client_id, b"", registration.pack()):
             _, _, stone = await self._read(registration.client_id)
             if stone:
-                # What an app left behind must never fall to another one of the same name.
+                # A deleted app's data must never go to another app with the same client id.
                 said = "is free when the documents of its people have ended" if stone.until else "is being deleted"
                 raise Refused("invalid_request", f"An app with this client_id was deleted. It {said}.")
             raise Refused("invalid_request", "This client_id is registered already.")
@@ -172,16 +172,16 @@ class Apps:
             return epoch_ms(*await self._client.time())
 
     async def update(self, client_id: str, by: str | None = None, /, **changes: Any) -> Registration:
-        """Changes fields of a registration, where `by` is given only of one that this person owns. Raises
-        Refused("not_found"), ValueError for what may not register, and as `changed_by_owner`."""
+        """Changes fields of a registration; with `by`, only if this person owns the app. Raises Refused("not_found"),
+        ValueError for a forbidden value, and as `changed_by_owner`."""
         change = replace if by is None else changed_by_owner
         return await self.change(client_id, lambda present: change(present, **changes), by)
 
     async def rotate_secret(
         self, client_id: str, *, drop_old: bool = False, by: str | None = None
     ) -> tuple[Registration, str]:
-        """Gives the app a new secret; the one before it stays valid unless `drop_old`. Of two live ones the older goes;
-        for an owner (`by`), who may be using it, Refused("invalid_request") instead: one is dropped first."""
+        """Gives the app a new secret; the previous one stays valid unless `drop_old`. The older of two live secrets
+        ends. An owner (`by`) may be using it, so they end one first: otherwise raises Refused("invalid_request")."""
         secret = new_secret()
         changed = await self.change(client_id, lambda app: rotated(app, secret, drop_old, by is not None), by)
         return changed, secret
@@ -194,8 +194,8 @@ class Apps:
     async def change(
         self, client_id: str, change: Callable[[Registration], Registration], by: str | None = None
     ) -> Registration:
-        """Puts what `change` makes of a registration in its place, where `by` is given only of one that this person
-        owns; `change` runs again when somebody else was quicker. Raises Refused("not_found"), what `change` raises."""
+        """Replaces a registration with the result of `change`; with `by`, only if this person owns the app. `change`
+        runs again if somebody else was quicker. Raises Refused("not_found") and the errors of `change`."""
         for _ in range(10):
             packed, present, _ = await self._read(client_id)
             if present is None or by not in (None, present.owner):
@@ -209,7 +209,7 @@ class Apps:
         raise StoreUnavailable("the registration keeps changing")
 
     async def reseal(self, client_id: str, renew: Callable[[str, tuple[bytes, ...]], tuple[bytes, ...]]) -> None:
-        """Seals the signing secrets again, of a deleted app too. Raises Refused("not_found"), what `renew` raises."""
+        """Seals the signing secrets again, for a deleted app too. Raises Refused("not_found"), errors of `renew`."""
         packed, present, stone = await self._read(client_id)
         if present:
             await self.change(
@@ -235,13 +235,13 @@ class Apps:
         return reply.word == "ok"
 
     async def delete(self, client_id: str) -> None:
-        """Deletes an app with everything it left, at once. Raises Refused("not_found")."""
+        """Deletes an app with all its data at once. Raises Refused("not_found")."""
         await self.begin_deletion(client_id, purge=True)
         await self.finish_deletion(client_id, purge=True)
 
     async def begin_deletion(self, client_id: str, *, by: str | None = None, purge: bool = False) -> None:
-        """The first step: a tombstone takes the place of the registration; where `by` is given, only of one that this
-        person owns. With `purge` also of an app that was deleted already. Raises Refused("not_found")."""
+        """The first step: replaces the registration with a tombstone; with `by`, only if this person owns the app. With
+        `purge`, also accepts an app that has been deleted already. Raises Refused("not_found")."""
         packed, present, stone = await self._read(client_id)
         owner = present.owner if present else stone.owner if stone else None
         with wrapped():
@@ -259,14 +259,14 @@ class Apps:
                 raise StoreUnavailable("the registration changed meanwhile")
 
     async def finish_deletion(self, client_id: str, progress: OnProgress = unheard, *, purge: bool = False) -> None:
-        """The rest, behind `begin_deletion`; may be begun again. Documents are kept for 30 days more, or freed with
-        `purge`. `progress` hears how many shards are done, and of how many."""
-        # A process that has not heard of it may act on its copy a little longer; what comes of that ends as well.
+        """The other steps, after `begin_deletion`; may be repeated. Documents are kept for 30 days more, or freed with
+        `purge`. Calls `progress` with the number of shards done and their total."""
+        # A process that has not received the change may use its copy a little longer; this deletes the results too.
         await asyncio.sleep(self.settle)
         await (self.retiring.purge if purge else self.retiring.retire)(client_id, progress)
 
     async def finish_deletions(self, age: int = 0) -> None:
-        """Goes on with the deletions that were begun `age` ms ago and broke off; drops names of apps that are gone."""
+        """Continues interrupted deletions that began `age` ms ago or earlier; drops names of apps that are gone."""
         listed, begun = await self._listed(), []
         now = await self.now()
         async for client_id, known in self._stored(listed):
@@ -279,20 +279,20 @@ class Apps:
             await self.finish_deletion(client_id)
 
     async def _listed(self) -> dict[str, int]:
-        """Every client id that is or was registered, oldest first, with the time (s)."""
+        """Every client id that is or was registered, oldest first, with its time (s)."""
         with wrapped():
             found: list[Any] = await self._client.zrange(keys.APPS, 0, -1, withscores=True)
         return {client_id.decode(): int(since) for client_id, since in found}
 
     async def check_free(self, client_id: str) -> None:
-        """Raises Refused("invalid_request") where an app of this client id left people something: another app of the
-        same name would get it."""
+        """Raises Refused("invalid_request") if an earlier app with this client id left data of people: a new app with
+        the same id would get it."""
         if await self.retiring.shards_of(client_id):
             said = f"An earlier app with this client_id left data. `app delete {client_id} --purge` frees it."
             raise Refused("invalid_request", said)
 
     async def _stored(self, client_ids: Collection[str]) -> AsyncIterator[tuple[str, Known]]:
-        """`stored` of each, some at a time."""
+        """Yields `stored` of each app, read in batches."""
         every = tuple(client_ids)
         for start in range(0, len(every), AT_ONCE):
             some = every[start : start + AT_ONCE]
@@ -310,13 +310,13 @@ class Apps:
         return [app async for _, app in self._stored(await self._listed()) if isinstance(app, Registration)]
 
     async def all_remembered(self) -> Sequence[Registration | Remains]:
-        """Every registration, and what tombstones keep, oldest first."""
+        """Every registration, and the remains in tombstones, oldest first."""
         found = [known async for _, known in self._stored(await self._listed())]
         apps = [known.app if isinstance(known, Tombstone) else known for known in found]
         return [app for app in apps if app]
 
     def following(self) -> AbstractAsyncContextManager[None]:
-        """Runs `follow` beside the block."""
+        """Runs `follow` in the background of the block."""
         return background(self.follow())
 
 
@@ -328,13 +328,13 @@ def _understood(packed: Any) -> tuple[bytes, Registration | None, Tombstone | No
 
 
 def new_client_id() -> str:
-    """A client id of its own."""
+    """A new random client id."""
     return client_id_of(secrets.token_bytes(32))
 
 
 def client_id_of(seed: bytes) -> str:
-    """A client id of 15 letters and digits, 89 bits, out of 32 random bytes. No hyphens: on a command line, an id that
-    begins with one is an option. It stands in keys of everybody who connects the app, so it is short; whether one is
-    taken is asked when it is registered."""
+    """A client id of 15 letters and digits, 89 bits, from 32 random bytes. It has no hyphens, because a command line
+    reads an id with a leading hyphen as an option. It is short, because it is in keys of everybody who connects the
+    app. Registration checks whether it is taken."""
     number, digits = int.from_bytes(seed), string.ascii_letters + string.digits
     return "".join(digits[number // len(digits) ** place % len(digits)] for place in range(15))

@@ -1,4 +1,4 @@
-"""Letters and signs that look like a Latin letter, as data and one function.
+"""Letters and signs that look like Latin letters: the data, and one function.
 
 A small table of our own, after the confusables of UTS 39. The rest follows from the names of characters in Unicode:
 `LATIN LETTER SMALL CAPITAL L`, `CYRILLIC SMALL LETTER KA WITH DESCENDER`, `NEGATIVE SQUARED LATIN CAPITAL LETTER L`.
@@ -11,8 +11,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-# Each group is read as its first letter: small letters of Latin, Cyrillic, Greek, Armenian, Coptic; signs; letters of
-# scripts that are written together with Latin. Capitals follow their small letter where _SHAPES has no other.
+# Each group reads as its first letter. It has small letters of Latin, Cyrillic, Greek, Armenian and Coptic, signs, and
+# letters of scripts that are written together with Latin. A capital reads as its small letter unless _SHAPES has it.
 _GROUPS = (
     "aаɑαạ@4ʌ∀∆△▲₳ⲁ",
     "bЬьƅвβ8฿₿ⲃ",
@@ -40,7 +40,7 @@ _GROUPS = (
     "yуүγʏɥ¥丫ㄚⲩ",
     "zʐ2ʒⲍ",
 )
-# Capitals that look like another letter than their small ones do, and scripts of imitation, shape by shape.
+# Capitals that look like another letter than their small ones do, and letters of imitation scripts, by shape.
 _SHAPES = (
     ("ΗΥΝΜΖΛΣՏԼՍՕ", "hynmzlesluo"),
     ("ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ", "bpdtgkjczfmnlsrvhwxyaelou"),
@@ -59,7 +59,7 @@ _OTHERS = re.compile(r"((?:CYRILLIC|GREEK|COPTIC|ARMENIAN) SMALL LETTER )(?:[A-Z
 
 
 def is_shape(char: str) -> bool:
-    """Whether the table has this character as it is, so that decomposing would lose what it looks like."""
+    """Whether the table has this very character, so that decomposing it would lose its shape."""
     return char in _LETTERS
 
 
@@ -67,8 +67,8 @@ def is_shape(char: str) -> bool:
 def letters_of(char: str) -> str:
     """The small Latin letter or letters that a character looks like.
 
-    A letter or digit that looks like none is returned itself, in lower case. Marks, spaces and signs that look like
-    none are "". `char` is one code point of a decomposed text.
+    A letter or digit that looks like none is returned itself, in lower case. For marks, spaces and signs that look like
+    none the result is "". `char` is one code point of a decomposed text.
     """
     if char in _LETTERS:
         return _LETTERS[char]

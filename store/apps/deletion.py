@@ -1,9 +1,11 @@
-"""The end of an app: every grant ends, and what the app kept for people lives through the 30 days of a revocation, or
-goes at once. A tombstone holds the client id meanwhile. SPEC 3.1.
+"""Deletion of an app. SPEC 3.1.
 
-The steps are bounded and can be begun again: the tombstone first, with which every token is dead; then the grants in
-each shard; then the tombstone gets its end. Until then the deletion counts as under way. The owner's list keeps the id
-as long as there is a tombstone, so the bound on a person's apps is one on tombstones too.
+Every grant ends. Hosted data of people stays for the 30 days of a revocation, or goes at once. Until that is over a
+tombstone holds the client id.
+
+The steps are bounded and repeatable: write the tombstone, which kills every token; end the grants in each shard; set
+the expiry of the tombstone. Until then the deletion counts as in progress. The owner's list keeps the id as long as the
+tombstone exists, so the bound on a person's apps also bounds tombstones.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ SHARDS_AT_ONCE = 256
 APP_DELETED = "app.deleted"
 
 OnProgress = Callable[[int, int], None]
-"""Hears how many shards are done, and of how many."""
+"""Called with the number of shards done and their total."""
 
 
 class Retiring:
-    """What happens to an app that has a tombstone. Every method raises StoreUnavailable."""
+    """Finishes the deletion of apps with a tombstone. Every method raises StoreUnavailable."""
 
     def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, wakeup: RelayWakeup) -> None:
         self._client = client
@@ -43,8 +45,8 @@ class Retiring:
         self._wakeup = wakeup
 
     async def retire(self, client_id: str, progress: OnProgress = unheard) -> None:
-        """Tells the app, ends every grant, and gives the tombstone its end. Of an app that left nobody anything the
-        tombstone goes at once, and nothing is told. Does nothing for an app without a tombstone."""
+        """Notifies the app, ends every grant, and sets the expiry of the tombstone. If the app has no data of anybody,
+        only removes the tombstone, without a notice. Does nothing for an app without a tombstone."""
         stone = await self._stone(client_id)
         if stone is None or stone.until:
             return
@@ -56,7 +58,7 @@ class Retiring:
         await self._bury(client_id)
 
     async def purge(self, client_id: str, progress: OnProgress = unheard) -> None:
-        """Frees at once what the app left in each shard, then its deliveries, numbers and tombstone."""
+        """Frees the app's data in each shard at once, and its deliveries, figures and tombstone."""
         shards = await self.shards_of(client_id)
         for done, shard in enumerate(shards):
             progress(done, len(shards))
@@ -73,13 +75,13 @@ class Retiring:
         await self._clear(client_id)
 
     async def _clear(self, client_id: str) -> None:
-        """Drops what is not in shards: deliveries, numbers, and the tombstone itself."""
+        """Drops the data outside the shards: deliveries, figures, and the tombstone itself."""
         packed = await self._packed(client_id)
         stone = Tombstone.unpack(packed)
         if stone is None:
             return  # somebody else finished meanwhile
         await self._deliveries.forget(client_id)
-        # The tombstone outlives the list, and the owner's list the tombstone: a deletion that was cut short is found.
+        # The tombstone outlives the list, and the owner's list the tombstone, so an interrupted deletion is found.
         with wrapped():
             await self._client.zrem(keys.APPS, client_id)
         await self._scripts.run("remove_app", keys.app_stats(client_id), expected=packed)
@@ -88,7 +90,7 @@ class Retiring:
                 await self._client.zrem(keys.person(stone.owner)["apps"], client_id)
 
     async def shards_of(self, client_id: str) -> Sequence[str]:
-        """The shards in which the app left something: few, mostly, and to ask is much cheaper than to clear."""
+        """The shards with data of the app: mostly few, and a read is much cheaper than a deletion."""
         found: list[str] = []
         for start in range(0, len(keys.SHARDS), SHARDS_AT_ONCE):
             shards = keys.SHARDS[start : start + SHARDS_AT_ONCE]
@@ -123,7 +125,7 @@ class Retiring:
                     break
 
     async def _tell(self, client_id: str, stone: Tombstone) -> None:
-        """The app itself, of its end. Begun again, this is the same event and is kept once."""
+        """Notifies the app of its own deletion. A repeat makes the same event, which is kept once."""
         if stone.app is None or not stone.app.webhook_url:
             return
         digest = hashlib.sha256(f"{APP_DELETED} {client_id} {stone.deleted_at}".encode()).digest()[:16]

@@ -1,9 +1,9 @@
-"""Domains that apps prove: the domains allowed, and the required content of the file.
+"""Verified domains of apps: the allowed domains, and the required content of the file.
 
-A proof says one thing: whoever answers at the domain names the app. So it counts only for redirect URIs at the domain
-or below it, and ends with a change of the app's name or redirect URIs. A domain can change hands, so the file is read
-again daily: a proof lasts 90 days from the last check that found the app, and ends when two checks in a row found a
-file without the app, or no file.
+A proof says only that the server at the domain names the app. So it counts only for redirect URIs at the domain or
+below it, and ends with a change of the app's name or redirect URIs. A domain can change hands, so the file is read
+again daily. A proof lasts 90 days from the last check that found the app, and ends after two checks in a row that found
+no file, or a file without the app.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ PATH = "/.well-known/latchkey-app-verification.txt"
 FILE_BYTES = 16_384
 """A larger file proves nothing: 16 KiB name some 700 apps."""
 MOST_MISSES = 2
-"""Checks in a row that did not find the app, of which the last ends the proof."""
+"""Failed checks in a row; the last of these ends the proof."""
 
 
 class File(Protocol):
-    """What a domain answered: the text of the file, or in words why there is none. `answered`: a server of the domain
-    said so, and had no trouble of its own."""
+    """The answer of a domain: the text of the file, or an error for people. `answered`: a server of the domain gave the
+    answer, without an error of its own."""
 
     @property
     def text(self) -> bytes:
@@ -33,21 +33,21 @@ class File(Protocol):
 
     @property
     def error(self) -> str:
-        """Why there is no file; empty where there is one."""
+        """Why there is no file; empty if there is one."""
 
     @property
     def answered(self) -> bool:
-        """Whether the answer says anything about the file."""
+        """Whether the answer shows if there is a file."""
 
 
 def provable(app: Registration) -> tuple[str, ...]:
-    """The hosts of the app's redirect URIs that may be proven, each once."""
+    """The hosts of the app's redirect URIs that can be verified, each once."""
     hosts = (web_host(uri) for uri in app.redirect_uris)
     return tuple(dict.fromkeys(host for host in hosts if host and is_domain(host)))
 
 
 def check_domain(app: Registration, typed: str) -> str:
-    """The domain that was typed, if the app may prove it: the host of one of its redirect URIs, or above one. Raises
+    """The typed domain, if the app may prove it: it is the host of a redirect URI of the app, or above one. Raises
     Refused("invalid_request")."""
     domain = typed.strip().lower()
     if not is_domain(domain):
@@ -70,8 +70,8 @@ def names_app(file: bytes, client_id: str) -> bool:
 
 
 def proven(app: Registration, domain: str, seen: Registration, now: int) -> Registration:
-    """The registration with a domain proven at `now` (epoch ms). Raises Refused("invalid_request") where the app is no
-    longer the one that was seen before the file was fetched."""
+    """The registration with a domain proven at `now` (epoch ms). Raises Refused("invalid_request") if the app differs
+    from `seen`, its state before the file was fetched."""
     if (app.name, app.redirect_uris) != (seen.name, seen.redirect_uris):
         raise Refused("invalid_request", "The app was changed while its domain was checked. Check again.")
     return app.with_domain(domain, now)
@@ -83,8 +83,8 @@ def is_due(app: Registration, now: int) -> bool:
 
 
 def rechecked(app: Registration, seen: Registration, file: File, now: int) -> Registration:
-    """The registration after a check of its domain at `now` (epoch ms); without the domain where the proof has ended.
-    Unchanged where somebody else proved or checked meanwhile, as compared with the app that was `seen`."""
+    """The registration after a check of its domain at `now` (epoch ms); without the domain if the proof has ended.
+    Unchanged if somebody else has proven or checked a domain since the app was `seen`."""
     if (app.domain, app.domain_checked) != (seen.domain, seen.domain_checked):
         return app
     if file.answered and not file.error and names_app(file.text, app.client_id):

@@ -1,7 +1,7 @@
-"""Names of apps that would deceive people, as data and three questions: scripts, the product's name, brands.
+"""Checks for deceptive names of apps: mixed scripts, the product's name, brands.
 
-A skeleton (after UTS 39 4) is a name as somebody in a hurry reads it: without case, accents, spaces and signs, with a
-Latin letter in the place of each that looks like it.
+A skeleton (after UTS 39 4) is a name as a hurried reader sees it: without case, accents, spaces and signs, with Latin
+letters in place of those that look like them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from store.apps.confusables import is_shape, letters_of
 from store.apps.signs import has_phone_number, strange_sign
 
 LONGEST = 100
-"""Characters of the name of an app; a longer one is not looked at."""
+"""The most characters of an app's name; a longer name is not analysed."""
 PRODUCT = "Latchkey"
 
 _PAIRS = (("rn", "m"), ("vv", "w"))
@@ -33,7 +33,7 @@ BRANDS = tuple(
     .strip()
     .split(", ")
 )
-# Brands that are words too, or parts of words and of other names: found as a word of their own, or with a lure.
+# Brands that are also words, or parts of words and of other names: found as a separate word, or next to a lure.
 _WORDS_TOO = frozenset(
     """
     Adobe, Amazon, Anthropic, Booking.com, Discord, GitHub, GitLab, iCloud, Intuit, LinkedIn, Notion, OpenAI, Outlook,
@@ -43,7 +43,7 @@ _WORDS_TOO = frozenset(
     .split(", ")
 )
 _LONG = 6
-"""Letters of a brand that is found inside of a word too."""
+"""From this number of letters on, a brand is also found inside a word."""
 _LURES = (
     """
     access, account, admin, api, app, apps, auth, bank, billing, bot, business, card, center, cloud, community,
@@ -57,7 +57,7 @@ _LURES = (
 )
 
 _JAPANESE, _KOREAN, _CHINESE = {"HIRAGANA", "KATAKANA", "HAN"}, {"HANGUL", "HAN"}, {"BOPOMOFO", "HAN"}
-# UTS 39 5.2: scripts that one language mixes, and those that go with Latin since few letters of theirs look like one.
+# UTS 39 5.2: scripts that one language mixes, and scripts allowed with Latin because few of their letters look Latin.
 _BESIDE_LATIN = (
     *("ARABIC", "BENGALI", "DEVANAGARI", "ETHIOPIC", "GUJARATI", "GURMUKHI", "HEBREW", "KANNADA", "KHMER", "LAO"),
     *("MALAYALAM", "MYANMAR", "ORIYA", "SINHALA", "TAMIL", "TELUGU", "THAANA", "THAI", "TIBETAN"),
@@ -66,7 +66,7 @@ _TOGETHER = tuple(
     frozenset({"LATIN", *some}) for some in (_JAPANESE, _KOREAN, _CHINESE, *([one] for one in _BESIDE_LATIN))
 )
 RECOMMENDED = frozenset({"ARMENIAN", "CYRILLIC", "GEORGIAN", "GREEK"}).union(*_TOGETHER)
-"""The scripts in everyday use (UAX 31, table 5). The others are of history, or of few people: "excluded", "limited"."""
+"""The scripts in everyday use (UAX 31, table 5). All others are historic or have few users: "excluded", "limited"."""
 _NAMED_OTHERWISE = {
     "CJK": "HAN",
     "IDEOGRAPHIC": "HAN",
@@ -75,9 +75,9 @@ _NAMED_OTHERWISE = {
     "MODIFIER": "",
     "ARABIC-INDIC": "ARABIC",
 }
-# Fillers, the grapheme joiner, vowels and selectors of Khmer and Mongolian, the blank of Braille: nobody sees them.
+# Invisible: fillers, the grapheme joiner, vowels and selectors of Khmer and Mongolian, the blank of Braille.
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0")
-# What the consent page says of an app beside its name (templates/app_mark.html).
+# Words that the consent page puts next to an app's name (templates/app_mark.html).
 _SAYS = "verified"
 _SAYS_TOO = ("it controls", "by the operator", "operator of this", "of this server", "nobody has checked")
 _TRADEMARKS = str.maketrans(dict.fromkeys("™℠®©℗🄬", " "))
@@ -86,8 +86,8 @@ _TRADEMARKS = str.maketrans(dict.fromkeys("™℠®©℗🄬", " "))
 def check_honest_name(name: str) -> None:
     """Raises ValueError for an app's name that would deceive people.
 
-    That is the product's own name, or one like it; what the consent page says of apps; scripts that no language mixes;
-    scripts out of everyday use; letters that cannot be seen; signs that are read as letters; telephone numbers.
+    Such a name has the product's own name, or one like it; words of the consent page about apps; scripts that no
+    language mixes; scripts out of everyday use; invisible letters; signs that read as letters; or a telephone number.
     """
     if len(name) > LONGEST:
         raise ValueError(f"An app's name has 1 to {LONGEST} characters.")
@@ -108,24 +108,24 @@ def check_honest_name(name: str) -> None:
 
 
 def mixes_scripts(name: str) -> bool:
-    """Whether letters of scripts meet that no language writes together, such as Latin and Cyrillic."""
+    """Whether a name mixes scripts that no language writes together, such as Latin and Cyrillic."""
     found = scripts_of(name)
     return len(found) > 1 and not any(found <= together for together in _TOGETHER)
 
 
 def scripts_of(name: str) -> frozenset[str]:
-    """The scripts of the letters of a name, of its first 100 characters. Digits, signs and accents are of every one."""
+    """The scripts of the letters in a name's first 100 characters. Digits, signs and accents belong to every script."""
     letters = (char for char in unicodedata.normalize("NFKC", name[:LONGEST]) if unicodedata.category(char)[0] == "L")
     return frozenset(script for char in letters if (script := _script(char)))
 
 
 def is_the_products(name: str) -> bool:
-    """Whether a name is, or has in it, that of the product, however it is written."""
+    """Whether a name is or contains the product's name, however it is written."""
     return len(name) <= LONGEST and _spells(skeleton(PRODUCT), _decomposed(name))
 
 
 def says_what_the_page_says(name: str) -> bool:
-    """Whether a name has words in it with which the consent page vouches for apps, however they are written."""
+    """Whether a name contains the consent page's own words about apps, however they are written."""
     if len(name) > LONGEST or _spells(skeleton(_SAYS), _decomposed(name)):
         return len(name) <= LONGEST
     said = f" {' '.join(_words(_parts(name)))} "
@@ -133,10 +133,10 @@ def says_what_the_page_says(name: str) -> bool:
 
 
 def looks_like_a_brand(name: str) -> str | None:
-    """The well-known brand that a name is, has in it, or looks like; None for any other name.
+    """The well-known brand that a name is, contains or looks like; None for any other name.
 
-    A brand that is a word too, or a short one, has to stand for itself: between spaces, signs, digits or a change of
-    case, or with a word that promises something, such as "login".
+    A short brand, or one that is also a word, must be separate: between spaces, signs, digits or a change of case, or
+    next to a word that promises something, such as "login".
     """
     if len(name) > LONGEST:
         return None
@@ -154,12 +154,12 @@ def looks_like_a_brand(name: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def skeleton(text: str) -> str:
-    """A text as an eye in a hurry reads it. Texts of one skeleton look alike. At most 100 characters are read."""
+    """A text as a hurried reader sees it. Texts with the same skeleton look alike. Reads at most 100 characters."""
     return _joined("".join(map(letters_of, _decomposed(text[:LONGEST]))))
 
 
 def _spells(word: str, text: str) -> bool:
-    """Whether the letters of a word follow each other in a text, where each sign may be a letter or none."""
+    """Whether a text spells a word; each sign in the text may count as a letter or not."""
     reached = {0}
     for char in text:
         for letter in letters_of(char) or " ":
@@ -171,10 +171,10 @@ def _spells(word: str, text: str) -> bool:
 
 
 def _parts(name: str) -> list[tuple[str, str]]:
-    """The pieces of a name, each with its kind, as Latin letters.
+    """The pieces of a name as Latin letters, each with its kind.
 
-    Kinds: upper, lower, other (a letter without case), foreign (one that looks like no Latin one), digit, sign (one
-    that looks like a letter), space, gap (all else).
+    Kinds: upper, lower, other (a letter without case), foreign (a letter that looks like no Latin one), digit, sign
+    (one that looks like a letter), space, gap (anything else).
     """
     parts: list[tuple[str, str]] = []
     capitals = 0
@@ -184,9 +184,9 @@ def _parts(name: str) -> list[tuple[str, str]]:
             continue
         kind = _kind(char, letters) if letters else "space" if char.isspace() else "gap"
         last = parts[-1][0] if parts else ""
-        if kind == "lower" and last == "upper" and capitals == 1:  # "Pay": a capital belongs to what follows
+        if kind == "lower" and last == "upper" and capitals == 1:  # "Pay": a capital belongs to the following letters
             parts[-1] = (kind, parts[-1][1] + letters)
-        elif kind == "lower" and last == "upper":  # "DHLsupport" and "PAYPALSupport": the last capital goes with either
+        elif kind == "lower" and last == "upper":  # "DHLsupport", "PAYPALSupport": the last capital fits both
             text = parts.pop()[1]
             parts += [(last, text[:-1]), (last, text[-1:]), (kind, letters)]
         elif kind == last:
@@ -198,7 +198,7 @@ def _parts(name: str) -> list[tuple[str, str]]:
 
 
 def _runs(parts: list[tuple[str, str]]) -> set[str]:
-    """What pieces that follow each other spell together, as far as the longest brand."""
+    """The texts that consecutive pieces spell together, up to the length of the longest brand."""
     pieces = [text for _, text in parts if text]
     runs = set()
     for start in range(len(pieces)):
@@ -212,19 +212,19 @@ def _runs(parts: list[tuple[str, str]]) -> set[str]:
 
 
 def _words(parts: list[tuple[str, str]]) -> list[str]:
-    """What is between spaces, without signs that are no letters."""
+    """The words between spaces, without signs that are not letters."""
     return [_joined(word) for word in "".join(" " if kind == "space" else text for kind, text in parts).split()]
 
 
 def _joined(letters: str) -> str:
-    """With the pairs of letters that look like one as that one."""
+    """Replaces pairs of letters that look like one letter with that letter."""
     for pair, letter in _PAIRS:
         letters = letters.replace(pair, letter)
     return letters
 
 
 def _decomposed(name: str) -> str:
-    """In NFKD, but for what has a shape of its own, which decomposing would lose, and for ligatures of whole words."""
+    """A name in NFKD, except for characters whose shape decomposing would lose, and for ligatures of whole words."""
     return "".join(map(_taken_apart, name))
 
 
@@ -246,7 +246,7 @@ def _kind(char: str, letters: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _script(letter: str) -> str:
-    """The script of a letter, which the first word of its name is; "" for one that several scripts share."""
+    """The script of a letter: the first word of its Unicode name; "" for a letter that several scripts share."""
     first = unicodedata.name(letter, "UNNAMED").partition(" ")[0]
     return _NAMED_OTHERWISE.get(first, first)
 

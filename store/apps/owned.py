@@ -1,8 +1,8 @@
-"""Apps in the hands of the people who registered them.
+"""Apps, as managed by the people who registered them.
 
-Registration and owner's list lie in two slots. The list is written first and taken off last: cut short anywhere, an
-app is never out of its owner's sight, and a name that stands for nothing is dropped when the list is read. A deleted
-app stays in the list as long as its tombstone.
+A registration and its owner's list are in two slots. An entry in the list is written first and removed last. So after
+any interruption the owner still sees the app, and reading the list drops an entry without an app. A deleted app stays
+in the list as long as its tombstone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from store.security_events import is_ordinary
 
 
 class Registered(NamedTuple):
-    """An app that was registered, with its secret; None for a public app, and when the same form had come before."""
+    """A registered app and its secret: None for a public app, and for a form that was sent before."""
 
     registration: Registration
     secret: str | None
@@ -41,7 +41,7 @@ class Registered(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """A deleted app, and until when documents of its people may be kept."""
+    """A deleted app, and the end of its people's documents at the latest."""
 
     client_id: str
     name: str
@@ -50,8 +50,8 @@ class Deleted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The apps of a person, oldest first, the ids of those whose deletion is not finished, and those that are deleted
-    while documents are kept for people. All of them count."""
+    """The apps of a person, oldest first, the ids of apps whose deletion is not finished, and the deleted apps whose
+    documents are still kept for people. All of them count."""
 
     profile: Profile
     apps: tuple[Registration, ...]
@@ -64,11 +64,11 @@ class Owned:
 
 
 class OwnedApps:
-    """What a person does with apps of their own. Apps of others are not there: Refused("not_found"). What changes an
-    app that could be turned against people who use it raises Unproved unless the person confirmed within 10 minutes;
-    a confirmation is good for several such changes. Each change takes a place in one window of the person's, or raises
-    Refused("rate_limited") and does nothing; to switch an app off, to end a secret and to delete an app take none, so
-    that a thief who fills the window keeps no owner from that. `idle` is the idle lifetime of a session in ms."""
+    """A person's operations on their own apps; other people's apps are Refused("not_found"). A change that could be
+    turned against an app's users raises Unproved unless the person re-authenticated within 10 minutes; that allows
+    several changes. Each change takes a place in one window of the person, or raises Refused("rate_limited") and does
+    nothing. Switching an app off, ending a secret and deleting an app take no place, so a thief who fills the window
+    cannot block the owner. `idle` is the idle lifetime of a session in ms."""
 
     def __init__(
         self, client: Redis, scripts: Scripts, apps: Apps, webhooks: Webhooks, idle: int, headroom: Headroom
@@ -81,7 +81,7 @@ class OwnedApps:
         self._headroom = headroom
 
     async def list(self, session: Session) -> Owned:
-        """The apps. Raises SignedOut."""
+        """The person's apps. Raises SignedOut."""
         reply = await self._scripts.run("list_owned", session.keys(), idle=self._idle)
         refuse_signed_out(reply)
         rows, now = reply.rows("rows"), reply.number("now")
@@ -104,7 +104,7 @@ class OwnedApps:
         return Owned(profile_of(session.user, reply), tuple(apps), tuple(deleting), tuple(deleted))
 
     async def find(self, session: Session, client_id: str) -> tuple[Profile, Registration]:
-        """One app as it stands in the store. Raises SignedOut, Refused("not_found")."""
+        """One app, read from the store. Raises SignedOut, Refused("not_found")."""
         reply = await self._scripts.run("read_session", session.keys(), idle=self._idle)
         refuse_signed_out(reply)
         registration, _ = await self._apps.fresh(client_id)
@@ -113,15 +113,15 @@ class OwnedApps:
         return profile_of(session.user, reply), registration
 
     async def register(self, session: Session, nonce: str, visitor: Visitor, *, most: int, **fields: Any) -> Registered:
-        """Registers an app of this person's, who may have `most`. The client id comes from person and `nonce`, so a
-        form that is sent again registers nothing more. Raises SignedOut, ValueError for what may not register,
-        Refused("access_denied") where there are as many already, Refused("rate_limited"), StoreFull."""
+        """Registers an app for this person, who may have `most`. The client id is derived from person and `nonce`, so a
+        repeated form registers nothing more. Raises SignedOut, ValueError for a forbidden value,
+        Refused("access_denied") if the person has `most` apps already, Refused("rate_limited"), StoreFull."""
         client_id = client_id_of(hashlib.sha256(f"{session.user}:{nonce}".encode()).digest())
         registration = Registration(client_id, **fields, owner=session.user)
         self._headroom.require()
         reply = await self._claim(session, client_id, most, visitor)
         if reply.word == "full" and len(await self.list(session)) < most:
-            reply = await self._claim(session, client_id, most, visitor)  # names of apps that are gone made room
+            reply = await self._claim(session, client_id, most, visitor)  # dropped entries have made room
         if reply.word == "full":
             said = f"You have {most} apps, which is as many as one person may have here. Deleted ones count while"
             raise Refused("access_denied", f"{said} documents of their people are kept.")
@@ -152,10 +152,9 @@ class OwnedApps:
     async def update(
         self, session: Session, client_id: str, event: str, visitor: Visitor, **changes: Any
     ) -> Registration:
-        """Changes fields of an app, and returns the app as it was before; to switch it off takes no confirmation. What
-        changes nothing is not noted. Raises SignedOut, Unproved, ValueError for what may not register,
-        Refused("not_found", "rate_limited", or "access_denied" for the status of one that the operator has
-        disabled)."""
+        """Changes fields of an app, and returns its previous state. Switching it off takes no confirmation. A change
+        without effect is not noted. Raises SignedOut, Unproved, ValueError for a forbidden value, Refused("not_found",
+        "rate_limited", or "access_denied" for the status of an app that the operator has disabled)."""
         _, before = await self.find(session, client_id)
         if changed_by_owner(before, **changes) == before:
             return before
@@ -164,16 +163,16 @@ class OwnedApps:
 
         def change(present: Registration) -> Registration:
             nonlocal before
-            before = present  # of requests that arrive at once, one alone finds the app unchanged
+            before = present  # of simultaneous requests, only one finds the app unchanged
             return changed_by_owner(present, **changes)
 
         await self._apps.change(client_id, change, session.user)
         return before
 
     async def prove_domain(self, session: Session, seen: Registration, domain: str, visitor: Visitor) -> None:
-        """Notes that a domain names the app, as it was when the domain was asked. That takes no confirmation: it shows
-        people what the domain says, which whoever stole the session cannot change. Raises SignedOut,
-        Refused("not_found", "rate_limited", or "invalid_request" where the app was changed meanwhile)."""
+        """Notes that a domain names the app, in its state when the domain was asked. This takes no confirmation: a
+        thief with the session cannot change what the domain says. Raises SignedOut, Refused("not_found",
+        "rate_limited", or "invalid_request" if the app has changed meanwhile)."""
         _, present = await self.find(session, seen.client_id)
         now = await self._apps.now()
         proven(present, domain, seen, now)
@@ -181,8 +180,8 @@ class OwnedApps:
         await self._apps.change(seen.client_id, lambda app: proven(app, domain, seen, now), session.user)
 
     async def rotate(self, session: Session, client_id: str, visitor: Visitor) -> tuple[Registration, str]:
-        """Gives an app a second secret beside the one it has. Raises SignedOut, Unproved, Refused("not_found",
-        "rate_limited", or "invalid_request" where it has two, or is public)."""
+        """Gives an app a second secret. Raises SignedOut, Unproved, Refused("not_found", "rate_limited", or
+        "invalid_request" if the app has two already, or is public)."""
         _, present = await self.find(session, client_id)
         rotated(present, "", spare=True)
         await self._note(session, client_id, "app_secret_made", visitor)
@@ -197,8 +196,8 @@ class OwnedApps:
         await self._apps.drop_secret(client_id, mark, by=session.user)
 
     async def set_webhook(self, session: Session, client_id: str, url: str, visitor: Visitor) -> WebhookChange:
-        """Names the URL that events of an app are posted to, or none with an empty one. Raises SignedOut, Unproved,
-        ValueError for a URL that may not be, Refused("not_found" or "rate_limited")."""
+        """Sets the URL for webhooks of an app; an empty one turns them off. Raises SignedOut, Unproved, ValueError for
+        a forbidden URL, Refused("not_found" or "rate_limited")."""
         _, present = await self.find(session, client_id)
         replace(present, webhook_url=url)
         await self._note(session, client_id, "app_webhook_changed", visitor)
@@ -207,8 +206,8 @@ class OwnedApps:
     async def rotate_webhook(
         self, session: Session, client_id: str, visitor: Visitor, *, mark: str, ends: str | None
     ) -> WebhookChange:
-        """Gives the webhook of an app a new signing secret, if the newest still has this mark; of two that sign one
-        `ends` ("newer" or "older"). Raises SignedOut, Unproved, Refused("not_found", "rate_limited",
+        """Gives the webhook of an app a new signing secret, if the newest secret still has this mark. If two secrets
+        sign, one of them `ends` ("newer" or "older"). Raises SignedOut, Unproved, Refused("not_found", "rate_limited",
         or "invalid_request" as `Webhooks.rotated`)."""
         _, present = await self.find(session, client_id)
         self._webhooks.rotated(present, await self._apps.now(), mark, ends)
@@ -216,19 +215,19 @@ class OwnedApps:
         return await self._webhooks.rotate(client_id, by=session.user, mark=mark, ends=ends)
 
     async def delete(self, session: Session, client_id: str, visitor: Visitor) -> None:
-        """Ends an app: every token of it is dead. `Apps.finish_deletion` does the rest. Raises SignedOut, Unproved,
-        Refused("not_found")."""
+        """Begins an app's deletion, which kills all its tokens. `Apps.finish_deletion` does the rest. Raises SignedOut,
+        Unproved, Refused("not_found")."""
         registration, left_by = await self._apps.fresh(client_id)
         if session.user not in (registration.owner if registration else None, left_by):
             raise Refused("not_found", "You have no such app.")
-        # Of a deletion that broke off and goes on, the confirmation was given when it began.
+        # An interrupted deletion that continues here was confirmed when it began.
         reauthenticated = registration is not None
         await self._note(session, client_id, "app_deleted", visitor, reauthenticated=reauthenticated, counted=False)
         await self._apps.begin_deletion(client_id, by=session.user)
 
     async def take_back(self, user: str, since: int) -> dict[str, str]:
-        """What `Registration.taken_back` does to each app of a person who takes back the account, in which somebody
-        else was from `since` on (epoch ms); what was done, by client id. Raises StoreUnavailable."""
+        """Applies `Registration.taken_back` to each app of a person who takes back an account that somebody else had
+        from `since` on (epoch ms). Returns what was done, by client id. Raises StoreUnavailable."""
         with wrapped():
             listed: list[Any] = await self._client.zrange(keys.person(user)["apps"], 0, -1)
         done = {}
@@ -249,7 +248,7 @@ class OwnedApps:
         return done
 
     async def give(self, user: str, client_id: str) -> None:
-        """Enters an app in the list of the person who is about to become its owner. Who owned it before loses it with
+        """Adds an app to the list of the person who is about to become its owner. The previous owner loses the app with
         the change of the registration. Raises Refused("not_found")."""
         reply = await self._scripts.run("give_app", keys.person(user), client=client_id)
         if reply.word == "not_found":
@@ -265,9 +264,9 @@ class OwnedApps:
         reauthenticated: bool = True,
         counted: bool = True,
     ) -> None:
-        """Before it is done, so that nothing is done unseen. `reauthenticated`: only where the person did so within 10
-        minutes; `counted`: only where the window has a place. What ends something needs none: it ends at most what was
-        begun with a place. Raises SignedOut, Unproved, Refused("rate_limited")."""
+        """Notes a change before it is made, so that no change goes unseen. `reauthenticated`: requires
+        re-authentication within 10 minutes; `counted`: requires a place in the window. Ending something needs no place,
+        because beginning it took one. Raises SignedOut, Unproved, Refused("rate_limited")."""
         known = session.keys()
         known["audit"] = known["activity" if is_ordinary(event) else "audit"]
         reply = await self._scripts.run(

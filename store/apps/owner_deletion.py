@@ -1,4 +1,4 @@
-"""An owner deletes an app, after a confirmation as for the end of an account."""
+"""Deletion of an app by its owner, who re-authenticates as for the deletion of an account."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from store.results import Visitor
 
 
 class AppDeletionForm(NamedTuple):
-    """What was typed: the app's name, which says that the deletion is meant; `code` may be empty."""
+    """The typed fields: the app's name confirms the deletion; `code` may be empty."""
 
     name: str
     password: str
@@ -31,7 +31,7 @@ class Ended(NamedTuple):
 
 
 class AppEnding:
-    """Each method raises SignedOut, and Refused("not_found") for an app of somebody else."""
+    """Deletes apps of a signed-in owner. Each method raises SignedOut, and Refused("not_found") for others' apps."""
 
     def __init__(self, owned: OwnedApps, sessions: Sessions, factors: OwnFactors, reauth: Reauth) -> None:
         self._owned = owned
@@ -40,13 +40,13 @@ class AppEnding:
         self._reauth = reauth
 
     async def challenge(self, session: Session, client_id: str) -> tuple[str, list[str]]:
-        """A challenge for a passkey that deletes this app, and the passkeys of the person that may answer it."""
+        """A passkey challenge for the deletion of this app, and the person's passkeys that may answer it."""
         await self._owned.find(session, client_id)
         return await self._reauth.challenge(session, _purpose(client_id))
 
     async def with_password(self, session: Session, client_id: str, typed: AppDeletionForm, visitor: Visitor) -> Ended:
-        """Deletes the app for the password and, where the person has a second step, a code. Raises ReauthFailed,
-        Refused("rate_limited"), HasherBusy."""
+        """Deletes the app after a check of the password and, if the person has a second step, a code. Raises
+        ReauthFailed, Refused("rate_limited"), HasherBusy."""
         app = await self._meant(session, client_id, typed.name)
         cookie = await self._reauth.with_password(session, typed.password, typed.code, visitor)
         return await self._end(app, cookie, visitor)
@@ -61,7 +61,7 @@ class AppEnding:
         answer: PasskeyResponse,
         visitor: Visitor,
     ) -> Ended:
-        """Deletes the app for the answer of a passkey, which checked who holds it. Raises ReauthFailed."""
+        """Deletes the app after the answer of a passkey that verified its holder. Raises ReauthFailed."""
         app = await self._meant(session, client_id, typed)
         purpose = _purpose(client_id)
         cookie = await self._reauth.with_passkey(session, relying_party, challenge, answer, visitor, purpose=purpose)
@@ -75,7 +75,7 @@ class AppEnding:
         return app
 
     async def _end(self, app: Registration, cookie: str, visitor: Visitor) -> Ended:
-        # The session has another id now, by which the rest is done.
+        # The session has a new id now, which the rest uses.
         session = self._sessions.open(cookie)
         assert session is not None
         await self._owned.delete(session, app.client_id, visitor)

@@ -1,7 +1,7 @@
-"""Redirect URIs: which may be registered, which presented one matches, and what is built from one.
+"""Redirect URIs: rules for registration, matching, and addresses built from them.
 
-A registered URI is matched as a string (RFC 9700 4.1.3), so what may be registered is narrow: one way to write each
-address, and nothing that a browser, a proxy and an application could read differently.
+A registered URI is matched as a string (RFC 9700 4.1.3), so the rules are narrow: there is one way to write each
+address, and browsers, proxies and applications cannot read it differently.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MAX_QUERY_FIELDS = 50
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK_HOSTS = frozenset({"127.0.0.1", "[::1]", "localhost"})
-# The parameters of the authorization response (RFC 6749 4.1.2, RFC 9207): a client would find them twice.
+# The parameters of the authorization response (RFC 6749 4.1.2, RFC 9207): a client would receive them twice.
 _RESPONSE_PARAMETERS = frozenset({"code", "state", "iss", "error", "error_description", "error_uri"})
 
-# One class of characters, since an alternative costs a long address 0.3 ms.
+# One character class: an alternation costs 0.3 ms for a long address.
 _FORBIDDEN_CHARACTER = re.compile(r"[^!$-)+-;=?-\[\]_a-z~]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%[01][0-9A-Fa-f]|%7[Ff]")
 # A segment's parameters do not count: some servers resolve "..;x" as "..".
@@ -44,7 +44,7 @@ class InvalidRedirectURI(ValueError):
 class _Parts:
     scheme: str
     host: str
-    """With the brackets of an IPv6 address; for a private-use scheme whatever stands in its place."""
+    """The host, with the brackets of an IPv6 address; for a private-use scheme the text in its place."""
     port: str
     path: str
     query: str
@@ -59,8 +59,8 @@ class _Parts:
 
 
 def check_redirect_uri(uri: str, public: bool, base_url: str = "") -> None:
-    """Raise InvalidRedirectURI unless an app may register the URI; `public` tells whether the app has no secret,
-    `base_url` is the origin of this server where it is known.
+    """Raise InvalidRedirectURI unless an app may register the URI. `public`: the app has no secret; `base_url`: the
+    origin of this server, if known.
 
     RFC 6749 3.1.2 (absolute, no fragment), RFC 8252 7 (loopback and private-use schemes), RFC 9700 4.1.
     """
@@ -91,24 +91,25 @@ def match_redirect_uri(registered: Iterable[str], presented: str) -> bool:
 
 
 def remembered_form(uri: str) -> str:
-    """The form of a redirect URI in which consent is remembered: a loopback IP without its port (RFC 8252 7.3)."""
+    """The form of a redirect URI for remembered consent: a loopback IP without its port (RFC 8252 7.3)."""
     return _without_loopback_port(uri) or uri
 
 
 def form_action_source(uri: str) -> str | None:
-    """Return the CSP source that lets a form's answer redirect to the URI (CSP3 form-action): the scheme of a native
-    app, or None where no source suffices, since a page on the web may redirect on to any address and any scheme.
+    """Return the CSP source that allows a form's answer to redirect to the URI (CSP3 form-action).
 
-    Raises InvalidRedirectURI for what could not have been registered, so the result is safe in a header.
+    It is the scheme of a native app, or None if no source suffices: a web page may redirect to any address and scheme.
+    Raises InvalidRedirectURI for a URI that could not be registered, so the result is safe in a header.
     """
     parts = _parse(uri)
     return None if parts.is_web else f"{parts.scheme}:"
 
 
 def is_interceptable(uri: str) -> bool:
-    """Whether another program on the person's device could receive what is sent there (RFC 8252 8.3, 8.6).
+    """Whether another program on the person's device could receive the response (RFC 8252 8.3, 8.6).
 
-    So for loopback addresses and private-use schemes. Raises InvalidRedirectURI for what could not be registered.
+    True for loopback addresses and private-use schemes. Raises InvalidRedirectURI for a URI that could not be
+    registered.
     """
     parts = _parse(uri)
     if not parts.is_web:
@@ -119,17 +120,17 @@ def is_interceptable(uri: str) -> bool:
 def web_host(uri: str) -> str | None:
     """The host of an https redirect URI at the default port; None for every other URI.
 
-    Raises InvalidRedirectURI for what could not be registered.
+    Raises InvalidRedirectURI for a URI that could not be registered.
     """
     parts = _parse(uri)
     return parts.host if parts.scheme == "https" and parts.port in ("", "443") else None
 
 
 def is_own_origin(uri: str, base_url: str) -> bool:
-    """Whether a redirect URI leads to this server, whose origin is `base_url`; the scheme does not count, and all names
-    of loopback are one.
+    """Whether a redirect URI leads to this server, whose origin is `base_url`.
 
-    Raises InvalidRedirectURI for what could not be registered.
+    Ignores the scheme, and treats all names of loopback as one. Raises InvalidRedirectURI for a URI that could not be
+    registered.
     """
     parts, base = _parse(uri), urlsplit(base_url)
     if not parts.is_web:
@@ -142,7 +143,7 @@ def is_own_origin(uri: str, base_url: str) -> bool:
 
 
 def with_params(uri: str, params: Mapping[str, str]) -> str:
-    """Return the URI with the parameters added to its query, whose own ones stay as they are (RFC 6749 3.1.2, 4.1.2).
+    """Return the URI with parameters added to its query; its own ones stay unchanged (RFC 6749 3.1.2, 4.1.2).
 
     Raises ValueError for a parameter that holds a lone surrogate.
     """
@@ -153,10 +154,10 @@ def with_params(uri: str, params: Mapping[str, str]) -> str:
 
 
 def display_origin(uri: str) -> str:
-    """Return what a person should see as the app's own address: host and port, or the scheme of a native app.
+    """Return the app's address as people see it: host and port, or the scheme of a native app.
 
-    Always ASCII: an international domain shows as registered, in its `xn--` form, which imitates nothing.
-    Raises InvalidRedirectURI for what could not have been registered.
+    It is always ASCII: an international domain shows in its registered `xn--` form, which imitates nothing.
+    Raises InvalidRedirectURI for a URI that could not be registered.
     """
     parts = _parse(uri)
     return parts.origin if parts.is_web else parts.scheme
@@ -239,7 +240,7 @@ def _check_host(host: str) -> None:
     labels = host.split(".")
     if len(host) > 253 or not all(_HOST_LABEL.fullmatch(label) for label in labels):
         raise InvalidRedirectURI("The host is not a valid domain name; write it in lower case, without a trailing dot.")
-    # Browsers read a name whose last label is a number as an IPv4 address, however it is written.
+    # Browsers read a name whose last label is a number as an IPv4 address, in any notation.
     if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]) and _ip_address(host) is None:
         raise InvalidRedirectURI("The host is not a valid IPv4 address.")
 
@@ -257,7 +258,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _without_loopback_port(uri: str) -> str | None:
-    """A loopback-IP http URI without its port; None for every other URI and for a port that is none."""
+    """A loopback-IP http URI without its port; None for every other URI and for an invalid port."""
     matched = _LOOPBACK_IP.fullmatch(uri)
     if matched is None:
         return None

@@ -1,4 +1,4 @@
-"""The registration record of an app, SPEC 2.1, and the rules it must keep."""
+"""The registration record of an app (SPEC 2.1) and its rules."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})+")
 LIVE_SECRETS = 2
 _APART = ("secrets", "secrets_at", "verified", "domain", "domain_until", "domain_checked", "domain_misses")
-"""Fields that have a time of their own, or none."""
+"""Fields that have their own time, or none."""
 MOST_RETRY = 60
-"""Seconds within which an app may at most repeat its latest refresh."""
+"""The longest refresh retry window of an app, in seconds."""
 MOST_LIFETIME = 3650
-"""Days after which refresh tokens may end at the latest, where they end at all."""
+"""The longest lifetime of refresh tokens in days, if it is limited at all."""
 
 
 class InvalidRegistration(ValueError):
@@ -40,11 +40,11 @@ class InvalidRegistration(ValueError):
 class Registration:
     """An app. `secrets` holds SHA-256 digests, newest first; `created_at` is in epoch milliseconds; `status` is
     active, off (by its owner) or disabled (by the operator). `webhook_secrets` are sealed, newest first; of two, the
-    older signs for a day after `webhook_rotated_at` (epoch ms). `verified`: an operator says so; `domain` is one that
-    the app has proven, until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
-    `domain_misses` the number of checks since the last good one that found a file without the app, or none.
-    `secrets_at`: when the owner made each secret, 0 where it was not them; `changed_at`: when the owner last changed or
-    did anything else but end something (both epoch ms)."""
+    older signs for a day after `webhook_rotated_at` (epoch ms). `verified`: the operator has verified the app. `domain`
+    is proven until `domain_until` (epoch ms); `domain_checked` is the time of the last check (epoch ms),
+    `domain_misses` the number of checks since the last good one that found no file, or a file without the app.
+    `secrets_at`: when the owner made each secret, 0 if somebody else did; `changed_at`: the owner's last act on the
+    app, other than ending something (both epoch ms)."""
 
     client_id: str
     name: str
@@ -97,18 +97,18 @@ class Registration:
         if self.domain and not is_domain(self.domain):
             raise InvalidRegistration("a proven domain is a name such as example.com")
         if self.webhook_url:
-            check_webhook_url(self.webhook_url, loopback=True)  # whether loopback may be is the server's to say
+            check_webhook_url(self.webhook_url, loopback=True)  # the server decides whether loopback is allowed
 
     def check_redirect_uris(self, before: Registration | None = None) -> None:
-        """Raises InvalidRedirectURI unless all of them may register. Asked where a registration is written, unless the
-        one `before` has the same. Nobody else asks: 20 long ones take 2 to 10 ms, and lists of apps read hundreds."""
+        """Raises InvalidRedirectURI unless all of them may register. Called only when a registration is written, and
+        skipped if `before` has the same: 20 long ones take 2 to 10 ms, and lists of apps read hundreds."""
         if before is None or (before.redirect_uris, before.public) != (self.redirect_uris, self.public):
             for uri in self.redirect_uris:
                 check_redirect_uri(uri, self.public)
 
     @staticmethod
     def data_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-        """Those of the scopes that concern hosted documents."""
+        """The scopes for hosted documents among these."""
         return tuple(scope for scope in scopes if scope.startswith("data:"))
 
     @property
@@ -118,39 +118,39 @@ class Registration:
 
     @property
     def needs_pkce(self) -> bool:
-        """SPEC 5.2: mandatory for a public app and where `pkceRequired` is set."""
+        """Whether PKCE is mandatory (SPEC 5.2): for a public app, and with `pkceRequired`."""
         return self.public or self.pkce_required
 
     def refresh_days(self, most: int) -> int:
-        """Days after which the refresh tokens of a sign-in end, the fewer of the app's own and the server's `most`; 0
-        stands for no end."""
+        """The lifetime in days of the refresh tokens of a sign-in: the shorter of the app's own and the server's
+        `most`; 0 means unlimited."""
         return min(filter(None, (self.refresh_lifetime_days, most)), default=0)
 
     @property
     def from_operator(self) -> bool:
-        """Whether an operator registered the app, so that no owner can change it, or marked it as verified."""
+        """Whether an operator registered the app, so no owner can change it, or marked it as verified."""
         return self.verified or not self.owner
 
     def proven_for(self, redirect_uri: str) -> str:
-        """The proven domain where the redirect URI is at it or below it, else an empty text."""
+        """The proven domain if the redirect URI is at it or below it, otherwise an empty text."""
         host = web_host(redirect_uri) if self.domain else None
         return self.domain if host and (host == self.domain or host.endswith(f".{self.domain}")) else ""
 
     def with_domain(self, domain: str, now: int) -> Registration:
-        """The registration with this domain as the proven one, found to name the app at `now` (epoch ms)."""
+        """The registration with this domain as the proven one, whose file named the app at `now` (epoch ms)."""
         until = now + DOMAIN_PROOF
         return replace(self, domain=domain, domain_until=until, domain_checked=now, domain_misses=0)
 
     def after(self, present: Registration, *, by_owner: bool) -> Registration:
-        """This registration in the place of the present one: a change of name or redirect URIs ends a proven domain,
-        and an owner's change the operator's mark too."""
+        """This registration as a replacement of the present one: a change of name or redirect URIs ends a proven
+        domain, and an owner's change also ends the operator's mark."""
         if (self.name, self.redirect_uris) == (present.name, present.redirect_uris):
             return self
         return replace(self, domain="", verified=self.verified and not by_owner)
 
     def stamped(self, present: Registration, now: int) -> Registration:
-        """This registration of its owner's in the place of the present one, with the time (epoch ms) of what is new in
-        it. To end a secret, to switch the app off and to prove a domain is nothing that would have to be taken back."""
+        """This registration as its owner's replacement of the present one, with the time (epoch ms) of new parts.
+        Ending a secret, switching the app off and proving a domain get no time: nobody needs to take them back."""
         ended = self.status if self.status != "active" else present.status
         apart = {name: getattr(self, name) for name in _APART}
         same = replace(present, **apart, status=ended) == self
@@ -159,13 +159,13 @@ class Registration:
         return replace(self, secrets_at=_told(secrets_at), changed_at=self.changed_at if same else now)
 
     def made_at(self) -> dict[bytes, int]:
-        """When the owner made each secret (epoch ms); 0 for one that they did not make."""
+        """When the owner made each secret (epoch ms); 0 if somebody else did."""
         return dict(zip(self.secrets, self.secrets_at or (0,) * len(self.secrets), strict=False))
 
     def taken_back(self, since: int) -> Registration:
-        """This registration once its owner has taken back the account, in which somebody else was from `since` on
-        (epoch ms): secrets made from then on have ended; an app registered or changed from then on, or without a secret
-        left, is switched off."""
+        """This registration after its owner takes back an account that somebody else had from `since` on (epoch ms).
+        Secrets made from then on have ended. An app registered or changed from then on, or without a secret left, is
+        switched off."""
         doubtful = max(self.created_at, self.changed_at) >= since
         kept = [(one, at) for one, at in self.made_at().items() if max(at, self.created_at) < since]
         if len(kept) == len(self.secrets) and not doubtful:
@@ -176,26 +176,26 @@ class Registration:
 
     @property
     def terms(self) -> str:
-        """A digest of what an authorization request is checked against. What was checked against other terms than the
-        present ones counts for nothing: a withdrawn redirect URI gets no code, whatever was pending."""
+        """A digest of the fields that an authorization request is checked against. A check against other terms than the
+        present ones is void: a withdrawn redirect URI gets no code, even for a pending request."""
         checked = (self.redirect_uris, self.scopes, self.public, self.pkce_required, self.hosted_storage)
         return hashlib.sha256(repr(checked).encode()).hexdigest()[:16]
 
     def place(self, redirect_uri: str) -> str:
-        """The field of a grant that remembers consent to a redirect URI: a digest of the URI and of what the page shows
-        of the app. A change of any of them ends remembered consent."""
-        # An owner chooses all of this but the client id. Of 192 bits nobody finds two registrations of one digest, and
-        # what was found for one app would be of use at no other.
+        """The field of a grant that remembers consent to a redirect URI: a digest of the URI and of the app's details
+        on the page. A change of any of them ends remembered consent."""
+        # An owner chooses all of this except the client id. With 192 bits nobody finds two registrations with the same
+        # digest, and a collision found for one app would be useless for another.
         shown = (self.client_id, self.name, self.redirect_uris, self.verified, self.domain)
         digest = hashlib.sha256(repr((*shown, remembered_form(redirect_uri))).encode()).digest()
         return "to:" + base64.urlsafe_b64encode(digest[:24]).decode()
 
     def secret_matches(self, secret: str) -> bool:
-        """As the function of this name."""
+        """Whether this is one of the app's secrets, as the function of this name."""
         return secret_matches(secret, self.secrets)
 
     def record(self) -> dict[str, Any]:
-        """As the HTTP interface names the fields; secrets are left out."""
+        """The registration with the field names of the HTTP interface; without secrets."""
         return {
             "client_id": self.client_id,
             "name": self.name,
@@ -219,7 +219,7 @@ class Registration:
         }
 
     def pack(self) -> bytes:
-        """The bytes that are stored."""
+        """The stored bytes."""
         row = {**self.record(), "secrets": list(self.secrets)}
         if self.webhook_secrets:
             row |= {"webhookSecrets": list(self.webhook_secrets), "webhookRotatedAt": self.webhook_rotated_at}
@@ -250,7 +250,7 @@ class Registration:
             status=row["status"],
             owner=row["owner"],
             created_at=row["createdAt"],
-            # Earlier releases have written none of these.
+            # Earlier releases did not write these fields.
             refresh_lifetime_days=row.get("refreshLifetimeDays", 0),
             verified=row.get("verified", False),
             domain=row.get("verifiedDomain", ""),
@@ -266,15 +266,15 @@ class Registration:
 
 
 def changed_by_owner(app: Registration, /, **changes: Any) -> Registration:
-    """The registration with changes of its owner's. Raises Refused("access_denied") where that would let an app act
-    which the operator has disabled."""
+    """The registration with its owner's changes. Raises Refused("access_denied") if they would enable an app that the
+    operator has disabled."""
     if "status" in changes and app.status == "disabled":
         raise Refused("access_denied", "The operator of this server has disabled this app.")
     return replace(app, **changes)
 
 
 def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool = False) -> Registration:
-    """The registration with a new secret in front; of two the older goes, unless it is spared: then Refused."""
+    """The registration with a new secret in front. The older of two secrets ends; with `spare`, raises Refused."""
     if app.public:
         raise Refused("invalid_request", "A public app has no secret.")
     if spare and len(app.secrets) >= LIVE_SECRETS:
@@ -284,7 +284,7 @@ def rotated(app: Registration, secret: str, drop_old: bool = False, spare: bool 
 
 
 def _told(times: Sequence[int]) -> tuple[int, ...]:
-    # One form for a registration of which no time is known, since registrations are compared.
+    # A registration without known times has one form, because registrations are compared.
     return tuple(times) if any(times) else ()
 
 
@@ -294,8 +294,8 @@ def _with_secrets(app: Registration, secrets: tuple[bytes, ...]) -> Registration
 
 
 def without_secret(app: Registration, mark: str) -> Registration:
-    """The registration without the secret of this mark. Raises Refused("not_found", or "invalid_request" for
-    the last one)."""
+    """The registration without the secret with this mark. Raises Refused("not_found", or "invalid_request" for the last
+    one)."""
     kept = tuple(digest for digest in app.secrets if secret_mark(digest) != mark)
     if len(kept) == len(app.secrets):
         raise Refused("not_found", "This app has no such secret any more.")
@@ -305,7 +305,7 @@ def without_secret(app: Registration, mark: str) -> Registration:
 
 
 def is_domain(text: str) -> bool:
-    """Whether a text is the name of a domain in lower-case ASCII, of two labels at least: no address, no loopback."""
+    """Whether a text is a domain name in lower-case ASCII with at least two labels: no IP address, no loopback."""
     if len(text) > 253 or not _DOMAIN.fullmatch(text) or text.endswith(".localhost"):
         return False
     return not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", text.rpartition(".")[2])
@@ -318,7 +318,7 @@ def check_homepage(address: str) -> None:
 
 
 def secret_mark(digest: bytes) -> str:
-    """By what a live secret is named on pages: the beginning of its digest, which tells nothing of the secret."""
+    """The name of a live secret on pages: the beginning of its digest, which reveals nothing about the secret."""
     return digest.hex()[:8]
 
 
@@ -326,18 +326,18 @@ _NO_DIGEST = bytes(32)
 
 
 def new_secret() -> str:
-    """A client secret of 256 random bits, behind the prefix that secret scanners look for."""
+    """A new client secret: the prefix that secret scanners look for, and 256 random bits."""
     return "lk_cs_" + random.token_urlsafe(32)
 
 
 def secret_matches(secret: str, digests: Sequence[bytes]) -> bool:
-    """Whether this is one of the secrets with these digests, in a time that does not tell how far it was right, nor
-    that there is none."""
+    """Whether this is one of the secrets with these digests. The time reveals neither how much of it was right nor that
+    there are no secrets."""
     digest = secret_digest(secret)
     matches = [hmac.compare_digest(digest, known) for known in digests or (_NO_DIGEST,)]
     return any(matches) and bool(digests)
 
 
 def secret_digest(secret: str) -> bytes:
-    """What is stored of a secret: SHA-256, since 256 random bits need no slow hash."""
+    """The stored digest of a secret: SHA-256, because 256 random bits need no slow hash."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

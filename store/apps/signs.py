@@ -1,6 +1,6 @@
-"""Which signs the name of an app may have, as data and two questions.
+"""Checks for the signs and telephone numbers in an app's name.
 
-Python has no property "emoji", so the blocks that emoji come from stand in for it.
+Python does not know the property "emoji", so this module uses the Unicode blocks of emoji instead.
 """
 # ruff: noqa: RUF001 - signs that look like others are the data
 
@@ -24,16 +24,16 @@ _BLOCKS = (
 )
 _NUMBER = re.compile(r"\+?[0-9](?:[-–—.,/()\s]*[0-9])*")
 _PHONE, _PHONE_ABROAD = 9, 7
-"""Digits of a telephone number, and of one with a plus; two years have eight."""
+"""The fewest digits of a telephone number, without and with a plus; two years together have eight."""
 
 
 def strange_sign(name: str) -> str:
-    """The first check mark, or sign of mathematics or technology that is no emoji; "" where there is none."""
+    """The first check mark, or the first mathematical or technical sign that is no emoji; "" without one."""
     return next((char for char in name if _is_strange(char)), "")
 
 
 def has_phone_number(name: str) -> bool:
-    """Whether a name has so many digits in a row as a telephone number, whatever stands between them."""
+    """Whether a name has enough digits in a row for a telephone number, whatever separates them."""
     digits = "".join(str(unicodedata.digit(char, char)) for char in name)
     return any(
         sum(char.isdigit() for char in run) >= (_PHONE_ABROAD if run[0] == "+" else _PHONE)

@@ -1,6 +1,6 @@
-"""What is left open about apps: deletions that broke off, names of apps that are gone, domains to check again.
+"""The sweep of apps: interrupted deletions, names of apps that are gone, domains to check again.
 
-One process looks for them every ten minutes.
+One process sweeps every ten minutes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ log = logging.getLogger("latchkey.apps")
 Fetch = Callable[[str, int], Awaitable[File]]
 
 ASK_SECONDS = 60.0
-"""How often a process asks whether it is time for a sweep."""
+"""The pause before a process checks again whether a sweep is due."""
 MOST_DOMAINS, DOMAINS_AT_ONCE = 200, 4
-"""Domains that a sweep checks, at most, and at once: at 10 seconds each they take less time than there is between two
-sweeps, and leave places of the fetcher to owners who press the button."""
+"""The most domains that a sweep checks, in all and at once. At 10 seconds each they take less time than the interval of
+sweeps, and they leave places of the fetcher to owners who press the button."""
 
 
 class AppSweep:
-    """The background task of a server that ends what others left open. `fetch` gets a file by its URL, of at most so
-    many bytes; without it no domain is checked."""
+    """The background task of a server that sweeps. `fetch` takes a URL and the most bytes, and returns the file;
+    without `fetch` no domain is checked."""
 
     def __init__(self, client: Redis, apps: Apps) -> None:
         self.fetch: Fetch | None = None
@@ -48,7 +48,7 @@ class AppSweep:
         with wrapped():
             first = await self._client.set(keys.APPS_SWEPT, "1", nx=True, px=APPS_SWEEP)
         if first:
-            # A younger one may be under way in another process.
+            # A younger deletion may be in progress in another process.
             await self._apps.finish_deletions(APP_BEGUN)
             if self.fetch:
                 await self._check_domains(self.fetch)
@@ -71,7 +71,7 @@ class AppSweep:
             log.info("app %s no longer proves %s: %s", app.client_id, app.domain, file.error or "another file")
 
     def sweeping(self) -> AbstractAsyncContextManager[None]:
-        """Finishes every deletion that is open at the start, then sweeps beside the block."""
+        """Finishes every interrupted deletion first, and sweeps in the background of the block."""
         return background(self._keep_sweeping())
 
     async def _keep_sweeping(self) -> None:
@@ -81,7 +81,7 @@ class AppSweep:
                 await work()
                 work = self.sweep
             except StoreError as error:
-                log.warning("the sweep of deleted apps waits: %s", error)
-            except Exception:  # whatever is wrong with one app, the process serves on
-                log.exception("the sweep of deleted apps waits")
+                log.warning("sweep of deleted apps postponed: %s", error)
+            except Exception:  # an error with one app must not stop the process
+                log.exception("sweep of deleted apps postponed")
             await asyncio.sleep(self.asks)

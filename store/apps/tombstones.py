@@ -1,6 +1,7 @@
 """Tombstones: rows that replace the registration of a deleted app until its people's documents have ended.
 
-While it is there nobody registers the client id, people see the app's name, and its webhook hears how the data ends.
+While the tombstone exists, nobody can register the client id, people see the app's name, and the app's webhook gets
+the events about the end of the data.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from store.apps.registration import Registration
 from store.lifetimes import DAY, GRACE
 
 LASTS = GRACE + DAY
-"""ms that it lasts after the last grant was ended: the clocks of two nodes may differ."""
+"""The lifetime of a tombstone after the last grant ended, in ms; the extra day allows for clocks that differ."""
 BY_OWNER, BY_OPERATOR = "by_owner", "by_operator"
 
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """The remains of a deleted app: some hundred bytes, whatever it had registered. The webhook is kept of an app that
-    was active; of two sealed secrets, newest first, the older signs for a day after `webhook_rotated_at` (epoch ms).
-    `row` leaves out the `owner`, which the tombstone has."""
+    """The remains of a deleted app: some hundred bytes, whatever it had registered. The webhook stays only if the app
+    was active. Sealed secrets are newest first; of two, the older signs for a day after `webhook_rotated_at` (epoch
+    ms). `row` leaves out the `owner`, because the tombstone has it."""
 
     client_id: str
     name: str
@@ -33,13 +34,13 @@ class Remains:
 
     @classmethod
     def of(cls, app: Registration) -> Remains:
-        """Of an app that is deleted now."""
+        """The remains of an app that is deleted now."""
         if not (app.active and app.webhook_url):
             return cls(app.client_id, app.name, owner=app.owner)
         return cls(app.client_id, app.name, app.webhook_url, app.webhook_secrets, app.webhook_rotated_at, app.owner)
 
     def row(self) -> dict[str, Any]:
-        """As it is stored."""
+        """The stored form."""
         return {
             "client_id": self.client_id,
             "name": self.name,
@@ -57,8 +58,8 @@ class Remains:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A deleted app. `app` is None for one that the release before deleted and for one that was never written.
-    `deleted_at` and `until` are epoch ms; `until` is 0 while the deletion goes on."""
+    """A deleted app. `app` is None for an app that the previous release deleted or that was never written. `deleted_at`
+    and `until` are epoch ms; `until` is 0 while the deletion is in progress."""
 
     owner: str
     app: Remains | None = None
@@ -68,18 +69,18 @@ class Tombstone:
 
     @classmethod
     def of(cls, app: Registration, deleted_at: int, by: str) -> Tombstone:
-        """Of an app that is deleted now."""
+        """The tombstone of an app that is deleted now."""
         return cls(app.owner, Remains.of(app), deleted_at, by)
 
     def pack(self) -> bytes:
-        """The bytes that are stored."""
+        """The stored bytes."""
         row = {"owner": self.owner, "deletedAt": self.deleted_at, "by": self.by, "until": self.until}
         packed: bytes = msgpack.packb({"tombstone": {**row, "app": self.app.row() if self.app else None}})
         return packed
 
     @classmethod
     def unpack(cls, packed: bytes) -> Tombstone | None:
-        """The inverse of `pack`; None for anything but a tombstone. Releases before this one kept the owner alone."""
+        """The inverse of `pack`; None for anything but a tombstone. Earlier releases kept only the owner."""
         row = msgpack.unpackb(packed) if packed else None
         if isinstance(row, str):
             return cls(row)

@@ -1,7 +1,7 @@
-"""Where apps have events posted, and the secrets that these are signed with.
+"""Webhook URLs of apps, and the signing secrets of webhooks.
 
-A secret is kept sealed, since it must be read again to sign. It is shown once, when it is made; of two, which there are
-for a day after a rotation, both sign.
+A secret is sealed, not hashed, because signing needs it again. It is shown once, when it is made. For a day after a
+rotation there are two secrets, and both sign.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LENGTH = 44  # base64 of 33 bytes
 
 
 class WebhookChange(NamedTuple):
-    """A registration that was changed, with the signing secret that was made for it, if one was."""
+    """A changed registration, and the new signing secret if one was made."""
 
     registration: Registration
     secret: str | None
@@ -38,8 +38,8 @@ class WebhookChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Target:
-    """Where events of an app go, and the secrets that sign them, newest first. `payer` is whose share of the places
-    they take: the owner's, or the app's own where it has no owner."""
+    """The URL for events of an app, and the secrets that sign them, newest first. `payer`: whose share of the relay's
+    places the events use, the owner's or, without an owner, the app's own."""
 
     url: str
     secrets: tuple[str, ...]
@@ -58,15 +58,15 @@ class WebhookSecrets(SealedSecrets):
 
 
 class Webhooks:
-    """What owners and operators change, and what whoever posts events asks."""
+    """Webhook settings: owners and operators change them, and the relay reads them."""
 
     def __init__(self, apps: Apps, secrets: WebhookSecrets) -> None:
         self._apps = apps
         self._secrets = secrets
 
     def begun(self, app: Registration, secret: str | None = None) -> WebhookChange:
-        """A registration that is about to be created, with a signing secret where it names a URL: the one that is
-        given, or a new one, which is returned."""
+        """A registration before its creation, with a signing secret if it has a URL: the given secret, or a new one,
+        which is returned."""
         if not app.webhook_url or app.webhook_secrets:
             return WebhookChange(app, None)
         secret = secret or new_webhook_secret()
@@ -74,16 +74,16 @@ class Webhooks:
         return WebhookChange(replace(app, webhook_secrets=(sealed,)), secret)
 
     async def set_url(self, client_id: str, url: str, *, by: str | None = None) -> WebhookChange:
-        """Names the URL, or none with an empty one; an app that had no secret gets one. Where `by` is given, only for
-        an app that this person owns. Raises Refused("not_found"), ValueError for a URL that may not be."""
+        """Sets the URL; an empty one turns webhooks off. An app without a secret gets one. With `by`, only for an app
+        that this person owns. Raises Refused("not_found"), ValueError for a forbidden URL."""
         return await self._change(client_id, lambda app, _: self.begun(replace(app, webhook_url=url)), by)
 
     async def rotate(
         self, client_id: str, *, by: str | None = None, mark: str | None = None, ends: str | None = "older"
     ) -> WebhookChange:
-        """Gives the app a new signing secret; the one before it signs too for a day. Where two sign already, one of
-        them `ends` at once: the "older" or the "newer". With a `mark` only if the newest still has it, so that what is
-        sent twice is done once. Raises Refused("not_found", or as `rotated`)."""
+        """Gives the app a new signing secret; the previous one also signs for a day. If two sign already, one of them
+        `ends` at once: the "older" or the "newer". With a `mark`, only if the newest secret still has it, so that a
+        form sent twice works once. Raises Refused("not_found", or as `rotated`)."""
         return await self._change(client_id, lambda app, now: self.rotated(app, now, mark, ends), by)
 
     def live_secrets(self, app: Registration | Remains, now: int) -> tuple[bytes, ...]:
@@ -91,12 +91,12 @@ class Webhooks:
         return app.webhook_secrets[: 2 if now < app.webhook_rotated_at + WEBHOOK_OVERLAP else 1]
 
     async def wants(self, client_id: str) -> bool:
-        """Whether this app is told of anything. Raises StoreUnavailable."""
+        """Whether this app receives webhooks. Raises StoreUnavailable."""
         app = await self._heard(client_id)
         return app is not None and bool(app.webhook_url)
 
     async def target(self, client_id: str) -> Target | None:
-        """Where events of this app go; None for one that is not there, not active, or names no URL. Raises StoreError,
+        """The target for events of this app; None if the app is missing, inactive or without a URL. Raises StoreError,
         StoreUnavailable."""
         app = await self._heard(client_id)
         if app is None or not app.webhook_url:
@@ -108,13 +108,13 @@ class Webhooks:
         return Target(app.webhook_url, secrets, app.owner or client_id)
 
     async def _heard(self, client_id: str) -> Registration | Remains | None:
-        """An app that was active when it was deleted is told how the data of its people ends."""
+        """The app whose webhook receives events: an active app, or one that was active when it was deleted."""
         app = await self._apps.remembered(client_id)
         return app if isinstance(app, Remains) or (app and app.active) else None
 
     def rotated(self, app: Registration, now: int, mark: str | None, ends: str | None) -> WebhookChange:
-        """The registration with a new secret in front, at a time (epoch ms). Raises Refused("invalid_request") where
-        there is no URL, the newest secret has another mark, or two sign and it is not said which of them ends."""
+        """The registration with a new secret in front, at a time (epoch ms). Raises Refused("invalid_request") if there
+        is no URL, the newest secret has another mark, or two sign and `ends` names neither."""
         if not app.webhook_url:
             raise Refused("invalid_request", "This app has no webhook URL.")
         if mark not in (None, newest_mark(app)):
@@ -143,19 +143,19 @@ class Webhooks:
 
 
 def newest_mark(app: Registration) -> str:
-    """By what the newest signing secret is named on pages: of its sealed form, it tells nothing of the secret."""
+    """The name of the newest signing secret on pages: a digest of the sealed form reveals nothing about the secret."""
     return hashlib.sha256(b"".join(app.webhook_secrets[:1])).hexdigest()[:8]
 
 
 def new_webhook_secret() -> str:
-    """A signing secret of 262 random bits: `whsec_` and base64, as Standard Webhooks has it, of letters and digits
-    alone, so that a double click takes the whole."""
+    """A new signing secret of 262 random bits: `whsec_` and base64, as in Standard Webhooks. It has only letters and
+    digits, so a double click selects all of it."""
     return PREFIX + "".join(random.choice(_LETTERS) for _ in range(_LENGTH))
 
 
 def check_webhook_secret(secret: str) -> None:
-    """Raises ValueError unless somebody may bring this signing secret along: as Standard Webhooks has it, `whsec_` and
-    the base64 of 24 to 64 bytes. The message says nothing of the secret."""
+    """Raises ValueError unless an imported signing secret is valid: `whsec_` and the base64 of 24 to 64 bytes, as in
+    Standard Webhooks. The message reveals nothing about the secret."""
     try:
         length = len(base64.b64decode(secret.removeprefix(PREFIX).encode("ascii"), validate=True))
     except (UnicodeEncodeError, binascii.Error):
