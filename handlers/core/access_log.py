@@ -1,4 +1,4 @@
-"""What the log says of each request."""
+"""The log line of each request."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from observability.logs import LogMessage
 from observability.tracing import put_known, request_id
 
 _READ = 1000
-"""Characters of a path, up to the end of a segment, that are looked at: 200 of them are shown."""
+"""Characters of a path, up to the end of a segment, that are read; 200 of them are shown."""
 
 
 def shown(path: str) -> str:
-    """A path as a log may hold it: bounded, on one line, and without a segment that may be an e-mail address, as an app
-    may have called a document."""
+    """A path that is safe to log: short, on one line, and without segments that may be e-mail addresses. An app may
+    have put an address into the name of a document."""
     end = path.find("/", _READ)
     if end > 0:
         path = path[:end]
@@ -26,13 +26,13 @@ def shown(path: str) -> str:
 
 
 def method_of(request: HTTPServerRequest) -> str:
-    """The method as a log may hold it: a client can make up one that fills the head of a request."""
+    """The method, safe to log: a client can send one that fills the whole head."""
     return (request.method or "")[:20]
 
 
 class Access(LogMessage):
-    """One line a request: method, path without its query, status, time in ms, id; in JSON the route too, the app and
-    the bytes of the answer's body, where they are known. Nothing in it is secret."""
+    """One line a request: method, path without the query, status, time in ms, id. JSON also has the route, the app and
+    the bytes of the answer's body, where known. Contains no secrets."""
 
     __slots__ = ("_handler", "_ms", "_status")
 
@@ -46,12 +46,12 @@ class Access(LogMessage):
         return f"{self.words()} {self._ms:.1f}ms [{request_id(request)}]"
 
     def words(self) -> str:
-        """The message: the fields have the rest."""
+        """The message. The fields have the rest."""
         request = self._handler.request
         return f"{method_of(request)} {shown(request.path)} {self._status}"
 
     def put_fields(self, line: dict[str, Any]) -> None:
-        """As the class says."""
+        """See the class."""
         handler: Any = self._handler
         request = handler.request
         put_known(line, request)
@@ -69,7 +69,7 @@ class Access(LogMessage):
 
 
 def _body_bytes(handler: Any) -> int | None:
-    """Of the answer, as far as it is known: of a stream, what was handed on."""
+    """Bytes of the answer's body, if known; of a stream, the bytes sent so far."""
     if handler.request.method == "HEAD":
         return 0
     length = handler._headers.get_list("Content-Length")

@@ -1,4 +1,4 @@
-"""Amounts of money as people and programs send them, in whole micro-dollars. No float touches money."""
+"""Amounts of money that people and programs send, in whole micro-dollars. Money is never a float."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from store.credits.credits import MAX_AMOUNT, SCALE
 from store.refused import Refused
 
 SpendLimit = int | Literal["none", ""]
-"""Micro-dollars a month; "none" takes a limit off, "" leaves it as it is."""
+"""Micro-dollars a month; "none" removes the limit, "" keeps it unchanged."""
 
 DEFAULT_SPEND_LIMIT = 5_000_000
-"""What the consent page offers to a person who never let the app spend."""
+"""The consent page's default for a person who has never let the app spend."""
 
-# For the field's own check in the browser, which spares the person a round trip; `dollars` below decides.
+# The browser checks the field with it, which saves a round trip. `dollars` below decides.
 DOLLARS_PATTERN = r"\s*\$?\s*[0-9]{0,7}(\.[0-9]{0,6})?\s*"
 _DOLLARS = re.compile(r"\$?\s*(?=\.?[0-9])([0-9]{0,9})(?:\.([0-9]{0,6}))?")
 _WHOLE = re.compile(r"[0-9]{1,16}")
 
 
 def dollars(text: str) -> int:
-    """Micro-dollars of an amount in dollars that a person typed: "5", "5.00", "$0.5". Raises
-    Refused("invalid_request") for anything else, a comma, a seventh decimal and more than a million dollars."""
+    """Converts a typed amount in dollars to micro-dollars: "5", "5.00", "$0.5". Raises Refused("invalid_request") for
+    anything else, a comma, a seventh decimal and more than a million dollars."""
     found = _DOLLARS.fullmatch(text.strip())
     micro = int(found[1] or 0) * 10**SCALE + int((found[2] or "").ljust(SCALE, "0")) if found else MAX_AMOUNT + 1
     if micro > MAX_AMOUNT:
@@ -35,8 +35,8 @@ def dollars(text: str) -> int:
 
 
 def typed_limit(params: Params, name: str) -> int | None:
-    """The limit in a field of dollars, in micro-dollars; None for a field that was left empty. Raises
-    Refused("invalid_request"), also for a field that is missing: nobody asked for no limit then."""
+    """The limit in a field of dollars, in micro-dollars; None if the field is empty. Raises Refused("invalid_request"),
+    also if the field is missing: that is not a request for no limit."""
     if name not in params.names():
         raise Refused("invalid_request", f"{name} is missing.")
     text = (params.get(name) or "").strip()
@@ -44,8 +44,8 @@ def typed_limit(params: Params, name: str) -> int | None:
 
 
 def spend_limit(params: Params) -> SpendLimit:
-    """The parameter `spend_limit` of a program: micro-dollars a month as a number or its digits, null for no limit.
-    Raises Refused("invalid_request")."""
+    """A program's parameter `spend_limit`: micro-dollars a month as a number or its digits, null for no limit. Raises
+    Refused("invalid_request")."""
     if "spend_limit" not in params.names():
         return ""
     value = params.value("spend_limit")

@@ -1,4 +1,4 @@
-"""The base of what apps call: JSON, CORS without credentials, bearer tokens, client authentication."""
+"""The base class of the API's endpoints: JSON, CORS without credentials, bearer tokens, client authentication."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ApiHandler(BaseHandler):
 
     allowed_headers = ALLOWED_HEADERS
 
-    # CORS on every response, errors too; the origin is never reflected and no cookie counts here.
+    # CORS on every response, errors too. The origin is never reflected, and cookies mean nothing here.
     constant_headers = (
         *BaseHandler.constant_headers,
         ("Access-Control-Allow-Origin", "*"),
@@ -40,7 +40,7 @@ class ApiHandler(BaseHandler):
     gone = False
 
     def __init__(self, application: ServerState, request: HTTPServerRequest, *, policy: Policy) -> None:
-        # What Tornado's own comes to for a handler that renders no template and takes no stream.
+        # What Tornado's initializer does for a handler without templates or streams.
         self.application, self.request = application, request
         self.path_args: list[str] = []
         self._transforms: list[Any] = []
@@ -51,12 +51,12 @@ class ApiHandler(BaseHandler):
         self.initialize(policy)
 
     def on_connection_close(self) -> None:
-        """The client closed the connection before it had an answer."""
+        """Called when the client closes the connection before it has an answer."""
         self.gone = True
 
     async def answer(self, args: list[str | bytes]) -> None:
-        """Answers the request; `args` are the parts of its path. What Tornado's `_execute` comes to here: whatever is
-        raised becomes an answer, also where what is waited for was cancelled."""
+        """Answers the request; `args` are the parts of its path. Replaces Tornado's `_execute`. Every exception becomes
+        an answer, also if the awaited task was cancelled."""
         CURRENT.set(self.request)
         try:
             if self.request.method not in self.SUPPORTED_METHODS:
@@ -71,11 +71,11 @@ class ApiHandler(BaseHandler):
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise  # the process ends
+                raise  # the process is ending
             self._handle_request_exception(error)
 
     def options(self, *args: str) -> None:
-        """A preflight. The wildcard does not cover Authorization, so the headers are listed."""
+        """Answers a preflight. The wildcard does not cover Authorization, so the headers are listed."""
         self.set_header("Access-Control-Allow-Methods", ALLOWED_METHODS)
         self.set_header("Access-Control-Allow-Headers", self.allowed_headers)
         self.set_header("Access-Control-Max-Age", "86400")
@@ -83,8 +83,8 @@ class ApiHandler(BaseHandler):
         self.finish()
 
     async def caller(self) -> Caller:
-        """Whom the request acts for. A forged token is refused without a store call; a live one is checked by the
-        script of the call. Raises Refused("invalid_token")."""
+        """The person and app that the request acts for. A forged token is refused without a store call; the script of
+        the call checks a real one. Raises Refused("invalid_token")."""
         header = self.request.headers.get_list("Authorization")
         scheme, _, presented = (header[0] if len(header) == 1 else "").partition(" ")
         token = self.store.tokens.open_access(presented.strip()) if scheme.lower() == "bearer" else None
@@ -97,12 +97,12 @@ class ApiHandler(BaseHandler):
     async def read_body(
         self, person: str, read: Callable[[], T], check: Callable[[], Awaitable[Window]], window: Window | None = None
     ) -> tuple[T, Window | None]:
-        """What `read` makes of the body, and the figures of the window where it has counted the request already.
+        """The result of `read` for the body, and the window's figures if the request was already counted.
 
-        What a body says is refused only to who has a live token and an open window, or bodies that are refused would
-        cost nothing however many there are. So `check` asks for both before a long body is read, and where a short one
-        is refused; a short one that is in order costs no round trip. `window`: they were asked for before. Raises
-        Refused, with the window.
+        Only a caller with a live token and room in the window learns what is wrong with a body. Otherwise refused
+        bodies would be free of charge, however many there are. So `check` looks up both before a long body is read, and
+        before a short one is refused. A correct short body costs no extra round trip. `window`: both were already
+        looked up. Raises Refused, with the window.
         """
         long = len(self.request.body) > LONG_BODY
         if long and window is None:
@@ -117,15 +117,15 @@ class ApiHandler(BaseHandler):
             raise
 
     async def refuse_unknown(self, refusal: Refused) -> NoReturn:
-        """Refuses a request whose user cannot be known: it counts against its address, and takes nothing from any
-        user's window. Raises the refusal, or Refused("rate_limited")."""
+        """Refuses a request whose user is unknown. It counts against the client's address and no user's window. Raises
+        the refusal, or Refused("rate_limited")."""
         await self.store.limits.unknown_user(self.counted_address)
         raise refusal
 
     async def authenticate(self, params: Params, *, optional: bool = False) -> Registration | None:
-        """The app that sends the request: HTTP Basic or credentials in the body, never both (SPEC 5.1, RFC 6749
-        2.3.1). Where it is optional, a secret may be left out, and None stands for no client at all. Raises
-        Refused("invalid_client" or "invalid_request")."""
+        """The app that sends the request: HTTP Basic or credentials in the body, never both (SPEC 5.1, RFC 6749 2.3.1).
+        If `optional`, the secret may be missing; without any client the result is None. Raises Refused("invalid_client"
+        or "invalid_request")."""
         client_id, secret = self._credentials(params)
         if client_id is None:
             if optional and secret is None:
@@ -136,7 +136,7 @@ class ApiHandler(BaseHandler):
         if app is None or not (authentic or (optional and secret is None)):
             self.store.security.note("client_refused", client=app.client_id if app else "")
             await self.refuse_unknown(Refused("invalid_client"))
-        elif authentic:  # anybody may name another one's app
+        elif authentic:  # without a secret, anybody may send any app's client_id
             self.counted_app = app.client_id
         return app
 
@@ -158,15 +158,15 @@ class ApiHandler(BaseHandler):
 
 
 def _is_authentic(app: Registration | None, secret: str | None) -> bool:
-    """SPEC 5.1: the secret of a confidential app; a public app has none and is known by its client_id. For an app that
-    does not exist the work is that of a wrong secret."""
+    """SPEC 5.1: a confidential app proves itself with its secret; a public app has none, only its client_id. An unknown
+    app costs as much work as a wrong secret."""
     if app is not None and app.public:
         return secret is None
     return secret is not None and secret_matches(secret, app.secrets if app is not None else ())
 
 
 def _decode_basic(encoded: str) -> tuple[str, str]:
-    """RFC 6749 2.3.1: both halves are form-encoded before they are joined."""
+    """Decodes both halves: they are form-encoded before they are joined (RFC 6749 2.3.1)."""
     try:
         joined = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):

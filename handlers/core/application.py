@@ -1,8 +1,8 @@
-"""The Tornado application, and how a request reaches its handler: those of the API without what Tornado does for pages
-and none of them uses.
+"""The Tornado application, and the path of a request to its handler.
 
-Arguments of queries and forms, uploads that stream, templates, XSRF tokens: of a small request all that is a quarter of
-what it costs. Pages and static files go Tornado's own way.
+Tornado parses queries, forms and uploads, prepares templates and sets XSRF tokens. The API uses none of these, and for
+a small request they are a quarter of the cost. So requests of the API skip them. Pages and static files take Tornado's
+own path.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from store.refused import Refused
 
 access_log = logging.getLogger("latchkey.access")
 
-# RFC 9110 7.2: uri-host [ ":" port ], as far as it goes without taking names apart. Tornado reads the port as a number.
+# RFC 9110 7.2: uri-host [ ":" port ], without parsing names. Tornado reads the port as a number.
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]{1,64}\]|[A-Za-z0-9\-._~%!$&'()*+;=]{0,255})(?::[0-9]{0,5})?")
 
 
 class Latchkey(ServerState):
-    """The Tornado application, and the way of a request to its handler."""
+    """The Tornado application. Routes each request to its handler."""
 
     def turn_away(self, head: bytes) -> bytes | None:
-        """The answer to a request that is sent away before its head was read; mostly None, at the cost of this
+        """The answer to a request that is refused before its head is parsed; usually None, for the price of one
         comparison."""
         return quick_answer(self, head) if self.in_flight >= self.bound else None
 
     def refusal_fields(self) -> bytes:
-        """The fields of an answer to what is no request that can be read."""
+        """The header fields of the answer to a request that cannot be read."""
         hsts = self.site.hsts
         return f"Strict-Transport-Security: {hsts}\r\n".encode() if hsts else b""
 
     def log_request(self, handler: RequestHandler) -> None:
-        """One line a request, which is counted, too."""
-        seen: Any = handler  # ours all have what is read here
+        """Logs and counts a request."""
+        seen: Any = handler  # all handlers of ours have these attributes
         status, request = seen._status_code, seen.request
         level = logging.WARNING if status >= 500 else logging.INFO
         measures, logged = self.measures, access_log.isEnabledFor(level)
@@ -64,18 +64,18 @@ class Latchkey(ServerState):
             access_log.log(level, Access(handler, seconds))
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
-        """What receives a request."""
+        """Returns the delegate that receives a request."""
         return Dispatch(self, server_conn, request_conn)
 
     start_page = Application.start_request
 
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
-        """The handler of a page. Tornado's own way there, through a router for hosts and one for paths, costs more than
-        many a handler; it is left to static files and to what is not found."""
+        """The handler of a page. Tornado's routers for hosts and for paths cost more than many handlers, so only static
+        files and unknown paths use them."""
         target, args = self.target(request.path)
         if request.headers.get("Content-Type", "").startswith("multipart/"):
-            # Before Tornado takes the parts apart, which takes 40 ms for 64 KiB and comes before the XSRF check. What
-            # reads its body piece by piece is never asked for it.
+            # This replaces Tornado's multipart parser, which takes 40 ms for 64 KiB and runs before the XSRF check. A
+            # handler that streams its body never calls the parser.
             request._parse_body = _refuse_parts if target else _pass_over  # type: ignore[method-assign]
         if len(request.path) > MOST_PATH:
             fallback = self.settings["default_handler_class"], self.settings["default_handler_args"]
@@ -86,7 +86,7 @@ class Latchkey(ServerState):
 
 
 class ApiRequest(HTTPServerRequest):
-    """A request whose query and body nobody but its handler reads."""
+    """A request whose query and body only its handler reads."""
 
     def __init__(
         self, start_line: RequestStartLine, headers: HTTPHeaders, connection: HTTPConnection, server_connection: object
@@ -97,7 +97,7 @@ class ApiRequest(HTTPServerRequest):
         self.body = b""
         self.host = headers.get("Host", "127.0.0.1" if self.version == "HTTP/1.0" else "-/")
         _check_host(self.host)
-        context: Any = connection.context  # type: ignore[attr-defined]  # of all connections of servers
+        context: Any = connection.context  # type: ignore[attr-defined]  # all connections of servers have one
         self.remote_ip, self.protocol = context.remote_ip, context.protocol
         self.connection, self.server_connection = connection, server_connection
         self.arguments, self.query_arguments, self.body_arguments, self.files = {}, {}, {}, {}
@@ -106,15 +106,15 @@ class ApiRequest(HTTPServerRequest):
 
 
 class Dispatch(HTTPMessageDelegate):
-    """One request, on its way to the handler of its address."""
+    """Brings one request to the handler of its path."""
 
     def __init__(self, application: Latchkey, server_connection: object, connection: HTTPConnection) -> None:
         self._application = application
         self._server_connection, self._connection = server_connection, connection
         self._pieces: list[bytes] = []
-        # Where the address is none of the API.
+        # The delegate of Tornado's own path, for a page.
         self._page: HTTPMessageDelegate | None = None
-        # What was asked; whether it goes away, when it is complete; whether it is at work before.
+        # The method and headers; whether the request is refused once complete; whether it is in progress before that.
         self._asked: tuple[str, HTTPHeaders]
         self._refused = self._begun = False
 
@@ -132,7 +132,7 @@ class Dispatch(HTTPMessageDelegate):
                 self._send_away()
             return None
         if target is None or not target[0].lean:
-            # What takes its body piece by piece is at work from here on.
+            # A handler that streams its body is in progress from here on.
             _check_host(headers.get("Host", ""))
             self._begun = target is not None and _has_stream_request_body(target[0])
             self._page = application.start_page(self._server_connection, self._connection)
@@ -141,7 +141,7 @@ class Dispatch(HTTPMessageDelegate):
         return None
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """A piece of the body."""
+        """Receives a part of the body."""
         if self._page is not None:
             return self._page.data_received(chunk)
         if not self._refused:
@@ -149,15 +149,15 @@ class Dispatch(HTTPMessageDelegate):
         return None
 
     def on_connection_close(self) -> None:
-        """The client is gone before the request was complete."""
+        """Called when the client leaves before the request is complete."""
         if self._page is not None:
             self._page.on_connection_close()
         self._pieces.clear()
 
     def finish(self) -> None:
-        """The request is complete."""
+        """Called when the request is complete."""
         application = self._application
-        # Once more: while the body was on its way, others may have come.
+        # Check again: other requests may have arrived during the body.
         full = not self._begun and application.in_flight >= application.bound and no_room(application, self._target)
         if self._refused or full:
             return self._send_away()
@@ -176,12 +176,12 @@ class Dispatch(HTTPMessageDelegate):
 
 
 def _refuse_parts() -> None:
-    """Raises Refused: the one form with a file is read by its handler."""
+    """Raises Refused: only the handler of the picture form reads files, and it does so itself."""
     raise Refused("unsupported_media_type")
 
 
 def _pass_over() -> None:
-    """Where there is no route nobody wants a body."""
+    """Does nothing: without a route, nobody reads the body."""
 
 
 def _check_host(host: str) -> None:

@@ -1,4 +1,4 @@
-"""The base of all handlers: request ids, errors in one form, limit headers, no ETag and no 304 (SPEC 9)."""
+"""The base class of all handlers: request ids, one form for errors, limit headers, no ETag, no 304 (SPEC 9)."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ XSRF_WRONG = (
 
 
 class BaseHandler(RequestHandler):
-    """One request. `policy` is the route's."""
+    """One request. `policy` is the policy of its route."""
 
     application: ServerState
     policy: Policy
 
     def initialize(self, policy: Policy) -> None:
-        """Takes the route's policy."""
+        """Keeps the route's policy."""
         self.policy = policy
         self.window: Window | None = None
         self.application.in_flight += 1
         self.aside = False
-        # Set where HTTP Basic was tried, so that a 401 names the scheme (RFC 6749 5.2).
+        # Set if the client tried HTTP Basic, so that a 401 names the scheme (RFC 6749 5.2).
         self.basic_tried = False
 
     @property
     def site(self) -> Site:
-        """The server's facts."""
+        """The server's settings and services."""
         return self.application.site
 
     @property
@@ -70,22 +70,23 @@ class BaseHandler(RequestHandler):
 
     @property
     def request_id(self) -> str:
-        """The id under which this request stands in the log and in its response."""
+        """The id of this request in the log and in the response."""
         return request_id(self.request)
 
     lean = False
-    """Whether a request comes here as `Call` of handlers/core/application.py brings it."""
+    """Whether requests reach this handler without Tornado's parsing: see `ApiRequest` in
+    handlers/core/application.py."""
     vital = False
-    """Whether it is answered however much there is to do."""
+    """Whether the request is answered even under overload."""
     too_large = "payload_too_large"
     counted_app = ""
-    """The client id of the app whose call this turns out to be, for its numbers."""
+    """The client id of the app that made the call, for the app's figures."""
     streamed = 0
-    """Bytes of a body that went out piece by piece."""
+    """Bytes of a streamed body that were sent."""
 
     @property
     def needed(self) -> str:
-        """The scopes of which the token must carry one, for the method of this request."""
+        """The scopes that this method needs; the token must carry one of them."""
         writes = self.request.method not in ("GET", "HEAD")
         return (writes and self.policy.write_scope) or self.policy.scope
 
@@ -96,13 +97,13 @@ class BaseHandler(RequestHandler):
 
     @property
     def visitor(self) -> Visitor:
-        """Where the request comes from, for the audit trail."""
+        """The origin of the request, for the audit trail."""
         known = self.get_cookie(self.site.cookie(DEVICE_COOKIE)) or ""
         return Visitor(self.address, device_words(self.request.headers.get("User-Agent", "")), known)
 
     @property
     def address(self) -> str:
-        """The client's address, through trusted proxies only."""
+        """The client's address. Only trusted proxies can change it."""
         request, site = self.request, self.site
         if "X-Forwarded-For" in request.headers and not site.trusts(request.remote_ip):
             self.application.warn_of_proxy()
@@ -110,12 +111,12 @@ class BaseHandler(RequestHandler):
 
     @property
     def counted_address(self) -> str:
-        """The client's address as windows count it."""
+        """The client's address in the form that rate limits count."""
         return window_address(self.address)
 
     def clear(self) -> None:
-        """Tornado's, which formats the date anew for each response and checks values that never change: a seventh of
-        what a request costs."""
+        """Resets the response. Tornado's method formats the date for each response and checks values that never change,
+        which is a seventh of a request's cost."""
         lines = {"Date": [http_date(int(time()))]}
         for name, value in self.constant_headers:
             lines[name] = [value]
@@ -135,54 +136,54 @@ class BaseHandler(RequestHandler):
         ("Content-Type", "text/html; charset=UTF-8"),
         ("X-Content-Type-Options", "nosniff"),
         ("Cache-Control", "no-store"),
-        # Of what is no page: nothing in it runs, and nobody frames it.
+        # For responses that are not pages: nothing in them runs, and nothing frames them.
         ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     )
-    """Of every response, errors included, beside its date and the id of its request. Names are spelt `Header-Case`."""
+    """Sent with every response, errors included, in addition to the date and the request id. Spelled `Header-Case`."""
 
     async def _execute(self, *args: Any, **kwargs: Any) -> None:
-        """Tornado's, in a task of its own."""
+        """Runs Tornado's method, in a task of its own."""
         CURRENT.set(self.request)
         await super()._execute(*args, **kwargs)
 
     def prepare(self) -> None:
-        """Bounds the body. Raises Refused of `too_large`."""
+        """Checks the size of the body. Raises Refused with the code `too_large`."""
         if len(self.request.body) > self.max_body:
             raise Refused(self.too_large)
 
     def on_finish(self) -> None:
-        """The drain waits for what is in flight."""
+        """Ends the request for the drain, which waits for requests in progress."""
         self.application.in_flight -= 1
         if self.aside:
             self.application.bound -= 1
         if self.counted_app:
             self.application.site.store.app_stats.called(self.counted_app, self._status_code == 429)
         over(self.request)
-        # Tornado's templates leave a cycle, which holds the request until the next garbage collection.
+        # Tornado's templates leave a reference cycle that keeps the request until the next garbage collection.
         self.request.body, self.request.arguments, self.request.body_arguments = b"", {}, {}
 
     def get_cookie(self, name: str, default: Any = None) -> Any:
-        """The cookie of this name, the last where there are several. Tornado's makes an object of each, which takes 30
-        ms for those that fit into a request. No value of ours needs quotes, so none is unquoted."""
+        """The cookie of this name, the last if there are several. Tornado makes an object of each cookie, which can
+        take 30 ms a request. None of our values needs quotes, so none is unquoted."""
         found = getattr(self.request, "latchkey_cookies", None)
         if found is None:
             pairs = (crumb.partition("=") for crumb in self.request.headers.get("Cookie", "").split(";"))
             found = {name.strip(): value.strip() for name, _, value in pairs}
-            self.request.latchkey_cookies = found  # type: ignore[attr-defined]  # as latchkey_id
+            self.request.latchkey_cookies = found  # type: ignore[attr-defined]  # set like latchkey_id
         return found.get(name, default)
 
     def step_aside(self) -> None:
-        """From here on this request takes long and does little: it leaves its room to others, until it is finished."""
+        """Frees the place of a request that now waits long and works little, until it finishes."""
         if not self.aside and not self._finished:
             self.aside = True
             self.application.bound += 1
 
     def check_etag_header(self) -> bool:
-        """False: no conditional GET in v1, where a handler sets an ETag too (SPEC 9)."""
+        """False: there is no conditional GET in v1, even if a handler sets an ETag (SPEC 9)."""
         return False
 
     def compute_etag(self) -> None:
-        """None: Tornado's own ETag and its 304 are off (SPEC 9)."""
+        """None: Tornado's own ETag and 304 are off (SPEC 9)."""
         return None
 
     def check_xsrf_cookie(self) -> None:
@@ -195,7 +196,7 @@ class BaseHandler(RequestHandler):
                 raise Refused("access_denied", XSRF_WRONG) from None
 
     async def head(self, *args: str, **kwargs: str) -> None:
-        """As GET, without the body."""
+        """Like GET, without the body."""
         answered = cast(Any, self.get(*args, **kwargs))
         if answered is not None:
             await answered
@@ -205,7 +206,7 @@ class BaseHandler(RequestHandler):
         return parse_body(self.request)
 
     def write_window(self, window: Window) -> None:
-        """SPEC 8.2: the figures of the window that counted this request."""
+        """Writes the figures of the window that counted this request (SPEC 8.2)."""
         self.window = window
         put_fields(
             self._headers,
@@ -223,18 +224,18 @@ class BaseHandler(RequestHandler):
         self.write_whole(orjson.dumps(value), {})
 
     def write_whole(self, body: bytes, headers: Mapping[str, str]) -> None:
-        """Writes the body, JSON unless the headers say otherwise. Their names are spelt `Header-Case`, and nothing in
-        them comes from outside: neither is checked."""
+        """Writes the body, JSON unless the headers say otherwise. Header names must be spelled `Header-Case` and values
+        must not come from outside: neither is checked."""
         put_fields(self._headers, {"Content-Type": JSON, **headers, "Content-Length": str(len(body))})
         if hasattr(self, "_new_cookie"):
             self.finish(body)
             return
-        # What Tornado's `finish` and `flush` come to where nothing was written yet, no cookie is set and no ETag made.
+        # What Tornado's `finish` and `flush` do if nothing was written yet, no cookie is set and no ETag is computed.
         request = self.request
         connection = request.connection
         assert connection is not None and not self._headers_written
         self._headers_written = True
-        connection.set_close_callback(None)  # type: ignore[attr-defined]  # of all connections of servers
+        connection.set_close_callback(None)  # type: ignore[attr-defined]  # all connections of servers have it
         start_line = ResponseStartLine("", self._status_code, self._reason)
         connection.write_headers(start_line, self._headers, b"" if request.method == "HEAD" else body)
         connection.finish()
@@ -244,7 +245,7 @@ class BaseHandler(RequestHandler):
         self._break_cycles()
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
-        """Sends the catalogue's error for whatever was raised."""
+        """Sends the catalogue's error for any exception."""
         error = kwargs.get("exc_info", (None, None, None))[1]
         refusal = refusal_of(status_code, error)
         super().send_error(CATALOGUE[refusal.code].status, **kwargs)
@@ -265,7 +266,7 @@ class BaseHandler(RequestHandler):
         self.write_refusal(refusal)
 
     def methods(self) -> list[str]:
-        """The methods this address answers."""
+        """The methods that this address answers."""
         own = [name for name in self.SUPPORTED_METHODS if not _is_inherited(type(self), name.lower())]
         return [name for name in own if name != "HEAD" or "GET" in own]
 
@@ -281,7 +282,7 @@ class BaseHandler(RequestHandler):
         return body
 
     def write_refusal(self, refusal: Refused) -> None:
-        """The error as JSON, with the challenge that belongs to it."""
+        """Writes the error as JSON, with the challenge that belongs to it."""
         if refusal.code == "invalid_client" and self.basic_tried:
             self.set_header("WWW-Authenticate", 'Basic realm="latchkey", charset="UTF-8"')
         if refusal.code in ("invalid_token", "insufficient_scope"):
@@ -292,7 +293,7 @@ class BaseHandler(RequestHandler):
     def _bearer_challenge(self, refusal: Refused) -> str:
         """RFC 6750 3."""
         challenge = 'Bearer realm="latchkey"'
-        # RFC 6750 3.1: a request without a bearer token, or with another scheme, is told no error.
+        # RFC 6750 3.1: no error code for a request without a bearer token, or with another scheme.
         if self.request.headers.get("Authorization", "").partition(" ")[0].lower() == "bearer":
             challenge += f', error="{refusal.code}"'
         if refusal.code == "insufficient_scope":
@@ -300,21 +301,21 @@ class BaseHandler(RequestHandler):
         return challenge
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
-        """As `log_failure`."""
+        """See `log_failure`."""
         log_failure(self.request, (typ, value, tb))
 
 
 def log_failure(request: HTTPServerRequest, raised: Any) -> None:
-    """Tracebacks for defects only, a line where the store or the hasher was away, and never the address with its
-    query, which may hold what is secret."""
+    """Logs a traceback for defects only, and one line if the store or the hasher is unavailable. Never logs the query
+    of the address: it may contain secrets."""
     error: BaseException | None = raised[1]
     if is_defect(error):
         log.error("%s %s failed [%s]", method_of(request), shown(request.path), request_id(request), exc_info=raised)
     elif not isinstance(error, (Refused, SignedOut, Unproved, HTTPError)):
         reason = str(error) or type(error).__name__
         log.warning("%s %s: %s [%s]", method_of(request), shown(request.path), reason, request_id(request))
-    # A frame on the way often knows the error that went through it. The two would keep the request, with its body,
-    # until the next garbage collection, and those are rare.
+    # A frame of the call often refers to the error that went through it. This cycle would keep the request and its body
+    # until the next garbage collection, which is rare.
     while error is not None:
         error.__traceback__ = None
         error = error.__context__
@@ -322,7 +323,7 @@ def log_failure(request: HTTPServerRequest, raised: Any) -> None:
 
 @lru_cache(maxsize=1024)
 def http_date(seconds: int) -> str:
-    """A time of the epoch as the headers Date and Last-Modified have it. What is asked for is mostly the present."""
+    """A Unix time in the format of the headers Date and Last-Modified. Most callers ask for the present."""
     return format_timestamp(seconds)
 
 

@@ -1,4 +1,4 @@
-"""Where a request comes from, through trusted proxies, and what that counts as."""
+"""The client's address, through trusted proxies, and its form for rate limits."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Network = IPv4Network | IPv6Network
 
 MOST_HOPS = 20
-"""Addresses of `X-Forwarded-For` that are read, from its end: no chain of proxies is longer."""
-# Characters of an address, with the name of an interface behind it.
+"""Addresses read from the end of `X-Forwarded-For`. No chain of proxies is longer."""
+# Characters of an address, with an interface name after it.
 _LONGEST = 64
 
 
 def client_address(peer: str, forwarded_for: str, trusted: tuple[Network, ...]) -> str:
-    """The address a request comes from: the socket's, or the last one in `X-Forwarded-For` that no trusted proxy
-    wrote. The header of anybody else counts for nothing, and so does what stands before its last MOST_HOPS addresses:
-    where trusted proxies wrote all of those, it is the first of them."""
+    """The client's address: the socket's peer, or the last address in `X-Forwarded-For` that is no trusted proxy. The
+    header counts only from a trusted proxy, and only its last MOST_HOPS addresses. If all of these are trusted proxies,
+    the result is the first of them."""
     address = parse_address(peer)
     hops = forwarded_for.rsplit(",", MOST_HOPS)[-MOST_HOPS:] if forwarded_for else []
     while address is not None and hops and any(address in network for network in trusted):
@@ -27,7 +27,7 @@ def client_address(peer: str, forwarded_for: str, trusted: tuple[Network, ...]) 
 
 
 def window_address(address: str) -> str:
-    """What an address is counted as: itself, or its /64, of which one person has them all."""
+    """The address that rate limits count: an IPv6 address counts as its /64, which one person has to themselves."""
     parsed = parse_address(address)
     if isinstance(parsed, IPv6Address):
         return str(ip_network((parsed, 64), strict=False))
@@ -35,7 +35,7 @@ def window_address(address: str) -> str:
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """The address that the text is, without its zone; one of IPv4 in the form of IPv6 as what it is."""
+    """The parsed address, without its zone. An IPv4 address in IPv6 form becomes IPv4."""
     if len(text) > _LONGEST:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Places for what takes long: so many at once, and so many for one person."""
+"""Concurrency limits for slow requests: one for the process, one for each person."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from store.refused import Refused
 from store.results import Window
 
 SPREAD_SECONDS = 3
-"""Over so many seconds those who are sent away are told to come back, or they would all come back at once."""
+"""Retries of refused requests are spread over this many seconds, so that they don't all arrive at once."""
 OVERLOADED = Refused("temporarily_unavailable", "The server is overloaded. Nothing was done: try again.")
 
 
 def later() -> int:
-    """Seconds after which somebody who is sent away may come back."""
+    """A random time in seconds after which a refused client may retry."""
     return 1 + random.getrandbits(8) % SPREAD_SECONDS
 
 
 class ConcurrencyLimit:
-    """`most` places, at most `each` of them for one person. `shrinks`: that becomes a quarter of the free places where
-    it is less, so it takes many people to fill them all."""
+    """`most` places in all, at most `each` for one person. `shrinks`: `each` is also limited to a quarter of the free
+    places, so that it takes many people to fill them all."""
 
     def __init__(self, most: int, each: int | None = None, *, shrinks: bool = False) -> None:
         self._most = most
@@ -30,17 +30,17 @@ class ConcurrencyLimit:
         self._shrinks = shrinks
         self._people: Counter[str] = Counter()
         self.taken = 0
-        """How many are taken."""
+        """The number of places in use."""
 
     def resize(self, most: int, each: int | None = None) -> None:
-        """From now on there are that many. Whoever has a place keeps it."""
+        """Changes the limits. Requests that have a place keep it."""
         self._most, self._each = most, each
 
     @contextmanager
     def place(self, person: str = "", *, window: Window | None = None) -> Iterator[None]:
-        """A place as long as the block goes on; without a `person` it is nobody's. Raises Refused:
-        "temporarily_unavailable" where all are taken, "rate_limited" with the `window` where the person has as many as
-        one person may."""
+        """Holds a place during the block; without a `person`, it counts for nobody. Raises Refused:
+        "temporarily_unavailable" if all places are taken, "rate_limited" with the `window` if the person has the
+        maximum."""
         if self.taken >= self._most:
             raise Refused(OVERLOADED.code, OVERLOADED.description, retry_after=later())
         each = self._each

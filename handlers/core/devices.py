@@ -1,11 +1,11 @@
-"""The device behind a User-Agent, in words, which are all that is kept of it. It is what the browser says of itself:
-good to recognise, no proof."""
+"""The name of a device, from its User-Agent; nothing else of the User-Agent is kept. The browser can send anything: the
+name helps people recognize a device, and proves nothing."""
 
 from __future__ import annotations
 
 import re
 
-# The first that is found counts: most browsers also name those whose engine they share.
+# The first match counts: most browsers also name those whose engine they share.
 _BROWSERS = (
     (r"\bEdg(?:e|A|iOS)?/", "Edge"),
     (r"\b(?:OPR|Opera|OPiOS)/", "Opera"),
@@ -19,9 +19,9 @@ _BROWSERS = (
     (r"^curl/", "curl"),
 )
 _READ = 1024
-"""Characters of a User-Agent that are read: real ones have about 150."""
+"""Characters of a User-Agent that are read. Real ones have about 150."""
 _MOST = 60
-"""Characters kept of what is not known: a session of short texts takes half the memory."""
+"""Characters kept of an unknown User-Agent, because a session with short texts takes half the memory."""
 _SYSTEMS = (
     (r"\biPhone\b", "iPhone"),
     (r"\biPad\b", "iPad"),
@@ -34,7 +34,7 @@ _SYSTEMS = (
 
 
 def device_words(agent: str) -> str:
-    """Browser and system of a User-Agent: "Firefox on Linux"; of what says neither, the beginning of what it says."""
+    """Browser and system of a User-Agent: "Firefox on Linux". If neither is known, the beginning of the User-Agent."""
     agent = agent[:_READ]
     browser, system = _first(_BROWSERS, agent), _first(_SYSTEMS, agent)
     if browser and system:

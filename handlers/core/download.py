@@ -1,4 +1,4 @@
-"""What is downloaded piece by piece, in memory that does not grow with it."""
+"""Streamed downloads, whose size does not affect memory use."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class DownloadPage(PageHandler):
     """A page that may answer with a file."""
 
     async def send_file(self, name: str, media_type: str, pieces: AsyncGenerator[bytes, None]) -> None:
-        """Sends the pieces as a file of this name; a piece is made when the one before is on its way. What goes wrong
-        before the first one is answered as on any page; afterwards the connection is cut, so that half a download is
-        not taken for a whole one. Raises SignedOut, Refused where as many are under way as may be."""
+        """Sends the pieces as a file of this name. Each piece is made once the previous one is on its way. An error
+        before the first piece gets an error page. After that the connection is cut, so that nobody takes half a
+        download for a whole one. Raises SignedOut, and Refused if too many downloads are in progress."""
         try:
             with self.site.downloads.place(self.require_session().user):
                 await self.send_pieces(name, media_type, pieces)
@@ -30,7 +30,7 @@ class DownloadPage(PageHandler):
             raise
 
     async def send_pieces(self, name: str, media_type: str, pieces: AsyncGenerator[bytes, None]) -> None:
-        """All but the end of the answer."""
+        """Sends all pieces, but does not end the answer."""
         async with aclosing(pieces):
             async for piece in pieces:
                 if not self._headers_written:

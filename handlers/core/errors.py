@@ -1,4 +1,4 @@
-"""The one error catalogue: every code that leaves this server, its HTTP status and what it says by default. SPEC 7."""
+"""The error catalogue: every code that leaves this server, its HTTP status and default text. SPEC 7."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REAUTH_FIRST = "Confirm it's you first."
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """An error as the outside sees it."""
+    """An error, as clients see it."""
 
     status: int
     description: str
@@ -59,16 +59,16 @@ CATALOGUE: dict[str, CatalogueEntry] = {
 
 UNAVAILABLE = "temporarily_unavailable"
 FULL = 30
-"""Seconds to wait before a retry when the store is full: an operator must make room first."""
+"""Seconds before a retry if the store is full: an operator must make room first."""
 
-# These codes go out under another name: the interface knows one code for every malformed request.
+# These codes are renamed on the way out: the interface has one code for every malformed request.
 PUBLIC_NAME = {"payload_too_large": "invalid_request", "unsupported_media_type": "invalid_request"}
 
 _BY_STATUS = {400: "invalid_request", 403: "access_denied", 404: "not_found", 405: "method_not_allowed"}
 
 
 def refusal_of(status: int, error: BaseException | None) -> Refused:
-    """The catalogue's refusal for whatever a handler raised."""
+    """The catalogue's refusal for any exception of a handler."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, SignedOut):
@@ -85,12 +85,12 @@ def refusal_of(status: int, error: BaseException | None) -> Refused:
 
 
 def cause_of(error: BaseException | None) -> str:
-    """Why it is `UNAVAILABLE`, in a word for the metrics."""
+    """The cause of an `UNAVAILABLE`, in one word for the metrics."""
     if isinstance(error, StoreUnavailable):
         return "replicas" if isinstance(error, Unacknowledged) else "full" if isinstance(error, StoreFull) else "store"
     return "passwords" if isinstance(error, HasherBusy) else "places"
 
 
 def is_defect(error: BaseException | None) -> bool:
-    """Whether the log needs the traceback: everything that is not an answer to be expected."""
+    """Whether the log needs a traceback: everything except expected errors."""
     return not isinstance(error, (Refused, SignedOut, Unproved, StoreUnavailable, HasherBusy, HTTPError))

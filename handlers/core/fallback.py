@@ -1,4 +1,4 @@
-"""What answers where no route does, and static files."""
+"""Answers for unknown paths, and static files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from store.refused import Refused
 
 
 class FallbackHandler(PageHandler):
-    """404: as JSON with CORS below /api/, else as a page."""
+    """Answers 404: JSON with CORS below /api/, a page elsewhere."""
 
     def set_default_headers(self) -> None:
-        """CORS on errors of the API too."""
+        """Adds CORS to errors of the API too."""
         super().set_default_headers()
         if self.request.path.startswith("/api/"):
             self.set_header("Access-Control-Allow-Origin", "*")
@@ -33,25 +33,25 @@ class FallbackHandler(PageHandler):
         raise Refused("not_found")
 
     def wants_json(self) -> bool:
-        """Below /api/ always."""
+        """Always, below /api/."""
         return self.request.path.startswith("/api/") or super().wants_json()
 
 
 class StaticHandler(StaticFileHandler):
-    """Stylesheets, scripts and icons: cached by their versioned address, never a 304. A file that lies here with `.gz`
-    behind its name has an address without it, and is sent as it lies, to everybody: what asks for it is browsers.
+    """Stylesheets, scripts and icons: cached by versioned address, never a 304. A file stored with the ending `.gz` has
+    an address without it and is always sent compressed: only browsers ask for these files.
 
-    A file is found by its name in `files_in`, so the address of a stranger never reaches the file system."""
+    A file is looked up by its name in `files_in`, so a path from outside never reaches the file system."""
 
-    # What is counted of a request.
+    # Attributes that logging and metrics read.
     policy = Policy(route="static")
     aside, counted_app = False, ""
 
     def set_default_headers(self) -> None:
-        """Nothing sniffs at them."""
+        """Forbids content sniffing."""
         self.set_header("Server", "Latchkey")
         self.set_header("X-Content-Type-Options", "nosniff")
-        # For whoever opens the file itself; a page that loads it has a policy of its own.
+        # For people who open the file directly. A page that loads it has its own policy.
         self.set_header(
             "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
         )
@@ -61,31 +61,30 @@ class StaticHandler(StaticFileHandler):
             self.set_header("Strict-Transport-Security", site.hsts)
 
     async def _execute(self, *args: Any, **kwargs: Any) -> None:
-        """Tornado's, in a task of its own."""
+        """Runs Tornado's method, in a task of its own."""
         CURRENT.set(self.request)
         await super()._execute(*args, **kwargs)
 
     def on_finish(self) -> None:
-        """It is answered."""
+        """Ends the request for the drain."""
         over(self.request)
 
     def parse_url_path(self, url_path: str) -> str:
-        """The name, if it is that of a file. Taking apart a path of 32,000 segments would take a quarter of a
-        second."""
+        """The name, if it is a file's. Splitting a path of 32,000 segments would take a quarter of a second."""
         if url_path not in cast(ServerState, self.application).files:
             raise HTTPError(404)
         return url_path
 
     @classmethod
     def get_absolute_path(cls, root: str, path: str) -> str:
-        """Where a file lies: under its name, or compressed."""
+        """The file's path: its name, or the name of its compressed form."""
         plain = super().get_absolute_path(root, path)
-        # Of a name that is too long for the file system, `Path.exists` would raise.
+        # `Path.exists` would raise for a name that is too long for the file system.
         return f"{plain}.gz" if not os.path.exists(plain) and os.path.isfile(f"{plain}.gz") else plain
 
     @classmethod
     def make_static_url(cls, settings: dict[str, Any], path: str, include_version: bool = True) -> str:
-        """Tornado's, made once: every page names the same few files, and none changes while the server runs."""
+        """Caches Tornado's result: every page names the same few files, and none changes while the server runs."""
         known: dict[tuple[str, bool], str] = settings.setdefault("static_urls", {})
         named = path, include_version
         if named not in known:
@@ -94,24 +93,24 @@ class StaticHandler(StaticFileHandler):
 
     @property
     def packed(self) -> bool:
-        """Whether the file lies here compressed."""
+        """Whether the file is stored compressed."""
         return str(self.absolute_path).endswith(".gz") and not self.path.endswith(".gz")
 
     def get_content_type(self) -> str:
-        """By the name in the address."""
+        """The type that belongs to the name in the address."""
         kind = guess_type(self.path)[0] if self.packed else None
         return kind or super().get_content_type()
 
     def set_extra_headers(self, path: str) -> None:
-        """How the content is packed."""
+        """Names the content's compression."""
         if self.packed:
             self.set_header("Content-Encoding", "gzip")
 
     def check_xsrf_cookie(self) -> None:
-        """Nothing here changes anything."""
+        """Does nothing: these requests change nothing."""
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
-        """As `log_failure`."""
+        """See `log_failure`."""
         log_failure(self.request, (typ, value, tb))
 
     def should_return_304(self) -> bool:
@@ -119,7 +118,7 @@ class StaticHandler(StaticFileHandler):
         return False
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Plain text: nobody reads these but a browser."""
+        """Plain text: only browsers read these errors."""
         self.set_header("Content-Type", "text/plain")
         if status_code == 405:
             self.set_header("Allow", "GET, HEAD")
@@ -127,13 +126,13 @@ class StaticHandler(StaticFileHandler):
 
 
 def files_in(folder: Path) -> frozenset[str]:
-    """The names under which files in a folder are served, with `/` between their parts."""
+    """The names of the files in the folder, with `/` between their parts."""
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     return frozenset(found | {name.removesuffix(".gz") for name in found})
 
 
 def quote_nothing(record: logging.LogRecord) -> bool:
-    """A filter for Tornado's log, which quotes what is malformed in a request: that may be a token."""
+    """Filters Tornado's log, which quotes malformed parts of a request: they may be tokens."""
     if str(record.msg).startswith("Malformed HTTP message") and isinstance(record.args, tuple):
         record.msg, record.args = "Malformed HTTP message from %s", record.args[:1]
     return True

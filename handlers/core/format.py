@@ -1,4 +1,4 @@
-"""Times, money and addresses in the words of the pages. The templates import these."""
+"""Formats times, money and addresses for pages. The templates import these functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEPS = (
 
 
 def _utc(at: datetime) -> datetime:
-    """`at` in UTC; a naive time is refused, since it would be read in the host's zone."""
+    """`at` in UTC. A naive time is refused, because it would be read in the host's time zone."""
     if at.tzinfo is None:
         raise ValueError("a time shown on a page needs a time zone")
     return at.astimezone(UTC)
@@ -70,7 +70,7 @@ def iso(at: datetime) -> str:
 
 
 def web_link(address: str | None) -> str | None:
-    """`address` if it is safe as the target of a link on our pages (http or https, with a host), else None."""
+    """`address` if it is safe as a link on our pages (http or https, with a host), else None."""
     if not address:
         return None
     try:
@@ -81,7 +81,7 @@ def web_link(address: str | None) -> str | None:
 
 
 def initial(name: str) -> str:
-    """The letter that stands for `name` on its badge; a dot when it has none to show."""
+    """The letter on the badge of `name`; a dot if it has no letter to show."""
     return next((letter.upper() for letter in name if letter.isalnum()), "·")[:1]
 
 
@@ -98,18 +98,18 @@ def size(number: int) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """How many there are of something: "1 document", "12,000 documents"."""
+    """A number and its noun: "1 document", "12,000 documents"."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def money(micro: int) -> str:
-    """An amount of micro-dollars, exact: "$4.99", "$0.00015", "$1,250.00", a minus in front where it is negative."""
+    """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative."""
     whole, _, part = money_field(abs(micro)).partition(".")
     return f"{MINUS if micro < 0 else ''}${int(whole):,}.{part}"
 
 
 def money_field(micro: int | None) -> str:
-    """An amount of micro-dollars, not negative, as a field of a form has it: "4.99", "1250.00"; empty for None."""
+    """A non-negative amount of micro-dollars for a form field: "4.99", "1250.00"; empty for None."""
     if micro is None:
         return ""
     whole, part = divmod(micro, 1_000_000)

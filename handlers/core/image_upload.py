@@ -1,7 +1,7 @@
-"""Pictures that people upload: decoded and made anew, small and square, so that nothing of the file goes on.
+"""Uploaded pictures: decoded, cropped and re-encoded, so that no byte of the file is published.
 
-Hostile files are the rule here. Their size in pixels is read before anything is decoded, one is decoded at a time, in a
-thread, and whatever goes wrong in that means that the file is no picture.
+Every file may be hostile. The size in pixels is read before anything is decoded. A thread decodes one file at a time,
+and every error in it means that the file is no picture.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from PIL import Image, ImageOps, PngImagePlugin, WebPImagePlugin  # noqa: F401  
 from store.refused import Refused
 
 SIDE = 256
-"""Pixels of a finished picture, in width and height."""
+"""Width and height of a finished picture, in pixels."""
 MOST_BYTES = 64 * 1024
 MOST_UPLOAD = 5 * 2**20
 ROOM = 4
-"""Uploads that a process takes at a time, from the first byte to the finished picture."""
+"""Uploads in progress in one process, from the first byte to the finished picture."""
 
-# As much as takes about 150 MB to decode: a JPEG is decoded at a fraction of its size, and may be as large as phones
-# make them. 9 million is a screenshot of a 4K display.
+# Decoding these takes up to about 150 MB. A JPEG is decoded at a fraction of its size, so it may be as large as phones
+# make them. 9 million pixels are a screenshot of a 4K display.
 MOST_PIXELS = {"JPEG": 50_000_000, "PNG": 9_000_000, "WEBP": 9_000_000, "GIF": 9_000_000}
 MOST_SIDE = 20_000
-"""Pixels in width or height, as a panorama has. Decoding rows of one pixel takes longer than their number says."""
-# Time to decode grows with the bytes that are inflated and those that they become, some 5 ns for each. A file of few
-# colours has thousands of them for each of its own, so a small file may have few: a logo of 2000 by 2000 pixels with
-# transparency fits, and 64 KiB are decoded in less than 200 ms. Screenshots and photographs have 4 to 120 a byte.
+"""Pixels in width or height, enough for a panorama. Rows of one pixel take more time than their number suggests."""
+# Decoding time grows with the inflated and the decoded bytes, some 5 ns for each. A file of few colours inflates to
+# thousands of times its size, so only a small inflated size is allowed for any file. A logo of 2000 by 2000 pixels with
+# transparency fits, and 64 KiB are decoded in less than 200 ms. Screenshots and photographs inflate 4 to 120 times.
 WORK_IN_ANY = 2**25
 WORK_PER_BYTE = 128
-# Pillow reads the parts of a file one by one, in Python. Cameras write some 30 segments before a JPEG's first scan, and
-# encoders 8 KiB and more of pixels into each chunk of a PNG.
+# Pillow reads the parts of a file one by one, in Python. Cameras write some 30 segments before the first scan of a
+# JPEG, and encoders put at least 8 KiB of pixels into each chunk of a PNG.
 MOST_SEGMENTS = 1000
 MOST_CHUNKS = 2000
 MOST_EXIF = 2**16
-"""Bytes of what a camera noted, as a JPEG can hold; of more nothing is read."""
-# A JPEG that is very wide or very high is decoded at a larger part of its size.
+"""Bytes of the camera's metadata, the most that a JPEG can hold. Larger metadata is ignored."""
+# A very wide or very high JPEG is decoded at a larger fraction of its size.
 MOST_DRAFTED = 9_000_000
-# A JPEG of several scans is kept whole in memory at its full size, two bytes for each coefficient: as many for a pixel
-# as there are colours, fewer where those are sampled more coarsely. Each scan is a pass over the picture; programs that
-# make such files use about ten.
+# A JPEG with several scans is held in memory at full size, two bytes for each coefficient. There are as many
+# coefficients for a pixel as colours, or fewer if colours are sampled more coarsely. Each scan is a pass over the
+# picture. Programs that make such files use about ten.
 MOST_COEFFICIENTS = 48_000_000
 MOST_SCANS = 100
 MOST_PASSED = 500_000_000
 PASSED_IN_ANY = 40_000_000
 PASSED_PER_BYTE = 256
-"""Pixels times scans: at most, in a file of any size, and for each byte of a larger one."""
+"""The limits on pixels times scans: in all, for any file, and for each byte of a larger file."""
 _START_OF_SCAN = b"\xff\xda"
 _FRAMES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 _PROGRESSIVE = {0xC2, 0xC6, 0xCA, 0xCE}
@@ -63,23 +63,23 @@ _TURNS = {
     8: (Image.Transpose.ROTATE_90,),
 }
 
-# What is odd about a file is no news for our log.
+# Odd files must not fill our log with warnings.
 warnings.filterwarnings("ignore", module=r"PIL\b")
-# Pillow's own bound warns, and refuses at twice as many; ours is held before it decodes.
+# Pillow's own limit warns, and refuses at twice that size. Ours applies before Pillow decodes.
 Image.MAX_IMAGE_PIXELS = None
-# Compressed text in a PNG, which nobody reads: Pillow inflates 64 MiB of it by default.
+# Compressed text in a PNG, which nobody reads. By default Pillow inflates 64 MiB of it.
 PngImagePlugin.MAX_TEXT_MEMORY = 2 * 2**20
 
 
 class ImageUpload:
-    """Makes pictures of what is uploaded, in one thread."""
+    """Makes pictures from uploads, in one thread."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, "latchkey-picture")
         self._inside: set[str] = set()
 
     def enter(self, user: str) -> None:
-        """Takes a place for a person, who may have one. Raises Refused("temporarily_unavailable")."""
+        """Takes a place for a person; each person may have one. Raises Refused("temporarily_unavailable")."""
         if user in self._inside:
             raise Refused("temporarily_unavailable", "Your picture before this one is still on its way.", retry_after=5)
         if len(self._inside) >= ROOM:
@@ -87,7 +87,7 @@ class ImageUpload:
         self._inside.add(user)
 
     def leave(self, user: str) -> None:
-        """Gives the person's place back."""
+        """Frees the person's place."""
         self._inside.remove(user)
 
     async def make(self, file: bytes) -> bytes:
@@ -96,25 +96,25 @@ class ImageUpload:
 
 
 def picture_of(file: bytes) -> bytes:
-    """As `ImageUpload.make`, at once."""
+    """Does the work of `ImageUpload.make`, in this thread."""
     try:
         return _encoded(_decoded(file))
     except Refused:
         raise
-    except Exception:  # decoders raise whatever they like at what is broken
+    except Exception:  # decoders raise any exception for a broken file
         raise Refused(
             "invalid_request", "That file is not a picture we can read. Send a JPEG, PNG, WebP or GIF."
         ) from None
 
 
 def _decoded(file: bytes) -> Image.Image:
-    """The middle of the first frame, of SIDE by SIDE pixels, as it is meant to be seen."""
-    if file[8:12] == b"WEBP" and _canvas(file) > MOST_PIXELS["WEBP"]:  # Pillow allocates when it opens one
+    """The middle of the first frame, SIDE by SIDE pixels, right way up."""
+    if file[8:12] == b"WEBP" and _canvas(file) > MOST_PIXELS["WEBP"]:  # Pillow allocates memory when it opens one
         raise Refused("invalid_request", _TOO_LARGE)
     if _parts(file):
         raise Refused("invalid_request", _STRANGE)
     with Image.open(BytesIO(file), formats=tuple(MOST_PIXELS)) as image:
-        # Many telephones put a second picture behind the first one, which Pillow calls MPO.
+        # Many phones append a second picture to the first, which Pillow calls MPO.
         form = "JPEG" if image.format == "MPO" else image.format or ""
         if max(image.size) > MOST_SIDE or image.width * image.height > MOST_PIXELS[form]:
             raise Refused("invalid_request", _TOO_LARGE)
@@ -127,18 +127,18 @@ def _decoded(file: bytes) -> Image.Image:
         if form == "JPEG" and image.width * image.height > MOST_DRAFTED:
             raise Refused("invalid_request", _TOO_LARGE)
         mode = "RGBA" if _transparent(image) else "RGB"
-        pixels = image if image.mode == mode else image.convert(mode)  # which copies in any case
-        # In whole steps first, which takes a tenth of the time.
+        pixels = image if image.mode == mode else image.convert(mode)  # convert() always copies
+        # Reduce by whole steps first, which takes a tenth of the time.
         pixels = pixels.reduce(max(1, min(pixels.size) // (2 * SIDE)))
         square = ImageOps.fit(pixels, (SIDE, SIDE), Image.Resampling.LANCZOS)
     for turn in turns:
         square = square.transpose(turn)
-    # From the pixels alone: no profile, comment or place where it was taken goes on.
+    # Save only the pixels: no profile, comment or location is kept.
     return Image.frombytes(square.mode, square.size, square.tobytes())
 
 
 def _parts(file: bytes) -> bool:
-    """Whether a JPEG or PNG has too many parts, or a profile of colours more than twice, each of which is inflated."""
+    """Whether a JPEG or PNG has too many parts, or more than two colour profiles, because each is inflated."""
     parts, profiles = 0, 0
     if file[:2] == b"\xff\xd8":
         at = 2
@@ -161,9 +161,9 @@ def _transparent(image: Image.Image) -> bool:
 
 
 def _work(file: bytes, form: str, image: Image.Image) -> int:
-    """The bytes that are inflated for a picture that is no JPEG, and those that they become."""
+    """The inflated and the decoded bytes of a picture that is no JPEG."""
     bits = {"GIF": 8, "WEBP": 32}.get(form, 0)
-    if form == "PNG":  # PNG, third edition, 11.2.1: bits for each channel, and the channels of a type of colour
+    if form == "PNG":  # PNG, third edition, 11.2.1: bits a channel, and channels of a colour type
         bits = file[24] * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[file[25]]
     return image.width * image.height * (bits + 8 * (4 if _transparent(image) else 3)) // 8
 
@@ -180,12 +180,12 @@ def _check_scans(file: bytes, pixels: int) -> None:
 
 
 def _frame(file: bytes, pixels: int) -> tuple[int, bool]:
-    """The coefficients of a JPEG, and whether they come in several scans: it is progressive, or the first scan has not
-    all colours."""
+    """The coefficients of a JPEG, and whether it has several scans: it is progressive, or the first scan lacks a
+    colour."""
     at, coefficients, colours, progressive = 2, 0, 0, False
     while at + 4 <= len(file):
         marker, length = file[at + 1], int.from_bytes(file[at + 2 : at + 4], "big")
-        if file[at] != 0xFF or marker == 0xFF:  # bytes between segments are passed over, as decoders do
+        if file[at] != 0xFF or marker == 0xFF:  # skips bytes between segments, as decoders do
             at += 1
         elif marker == 0xDA:
             return coefficients, progressive or file[at + 4] < colours
@@ -204,7 +204,7 @@ def _frame(file: bytes, pixels: int) -> tuple[int, bool]:
 
 
 def _orientation(image: Image.Image) -> int:
-    """How the picture lies (Exif 2.3, 4.6.4); 1, as it should, where that cannot be read."""
+    """How the picture is rotated (Exif 2.3, 4.6.4); 1, upright, if that cannot be read."""
     try:
         return 1 if len(image.info.get("exif", b"")) > MOST_EXIF else int(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # as above
@@ -212,7 +212,7 @@ def _orientation(image: Image.Image) -> int:
 
 
 def _canvas(file: bytes) -> int:
-    """The pixels of a WebP, by its first chunk; 0 where that says nothing. RFC 9649 2.5 to 2.7."""
+    """The pixels of a WebP, from its first chunk; 0 if that has no size. RFC 9649 2.5 to 2.7."""
     kind, head = file[12:16], file[20:30]
     if len(head) < 10:
         return 0
@@ -225,7 +225,7 @@ def _canvas(file: bytes) -> int:
 
 
 def _encoded(image: Image.Image) -> bytes:
-    """WebP, at the best quality that is small enough."""
+    """The picture as WebP, at the best quality that is small enough."""
     for quality in (82, 60, 30, 5):
         out = BytesIO()
         image.save(out, "WEBP", quality=quality, alpha_quality=quality)
