@@ -1,4 +1,4 @@
-"""The route map. Each folder of handlers has a table of rows, `routes.py`; here they are joined, and served."""
+"""The route map: joins the tables of the folders, `routes.py` in each, and makes the application."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from handlers.ops.routes import ROUTES as HEALTH
 HERE = Path(__file__).resolve().parent.parent
 _LITERAL = re.compile(r"[/a-z0-9_-]+")
 
-# Patterns are tried in this order: those that are asked for most stand first.
+# Patterns are tried in this order: the most requested come first.
 ROUTES: tuple[Route, ...] = (
     *DOCUMENTS,
     *OAUTH,
@@ -41,7 +41,7 @@ ROUTES: tuple[Route, ...] = (
 )
 POLICIES = {route.name: route.policy for route in ROUTES}
 POSTS = {route.name: route.post for route in ROUTES if route.post is not None}
-"""What the rows demand, by the names of their routes."""
+"""The rules of forms, by the name of the route."""
 
 
 def make_application(site: Site) -> Latchkey:

@@ -1,7 +1,7 @@
-"""The mails that people get: which, when, and with what in them; their words stand in `templates/mail/`.
+"""The mails to people: when each is sent, and with which values. The texts are in `templates/mail/`.
 
-Nothing that a stranger chose stands in a mail to somebody else: whoever types an address that is not theirs has no
-words of their own sent to it.
+A mail never contains text that a stranger chose. Otherwise anybody could type another person's address and have their
+own words sent to it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from store.results import Allowance, Profile, Visitor
 _TOP = Path(__file__).resolve().parent.parent.parent
 _WORDS = Loader(str(_TOP / "templates" / "mail"), autoescape=None, whitespace="all")
 TAKES_BACK = ("address_changed", "second_step")
-"""Mails whose link, where they have one, takes a change back."""
+"""Mails that may have a link that undoes a change."""
 MAX_TARGET = 8000
-"""Characters of an address to go on to that are kept with a link; a longer one is left out. An authorization with the
-longest `state`, all of it escaped, is shorter."""
+"""Characters of a target that are kept with a link. A longer target is dropped. An authorization with the longest
+`state`, fully escaped, is shorter."""
 
 
 MOST_LINES, LONGEST_LINE = 30, 200
-"""Lines of a list in a mail, and characters of one. An app's new name and all of its new redirect URIs fit."""
+"""Lines of a list in a mail, and characters of a line. Enough for an app's new name and all its new redirect URIs."""
 
 
 def write(site: Site, what: str, to: str, payer: str, asker: str = "", **values: str) -> None:
-    """Posts the mail of `templates/mail/<what>.txt`, whose first line is its subject. `payer`: the user whose account
-    causes it, empty where there is none; `asker`: the counted address of whoever asked for it, if anybody could."""
+    """Posts the mail of `templates/mail/<what>.txt`, whose first line is the subject. `payer`: the user whose account
+    causes the mail, or empty; `asker`: the counted address of the client that asked for it, if strangers can ask."""
     text = _WORDS.load(f"{what}.txt").generate(site=site.base_url, **values).decode()
     subject, _, body = text.partition("\n")
     link, network = bool(values.get("link")), network_of(asker) if asker else ""
@@ -53,14 +53,14 @@ def write(site: Site, what: str, to: str, payer: str, asker: str = "", **values:
 
 
 def warn(site: Site, what: str, user: str, warned: Sequence[str], **values: str) -> None:
-    """Posts a mail about security to the person, and to each address they had before that an open link brings back:
-    whoever took the account by a change of address would else get all that warns of it."""
+    """Posts a security mail to the person, and to each earlier address that an open link can restore. Otherwise
+    somebody who took the account by changing its address would get all the warnings."""
     for number, to in enumerate(warned):
         write(site, what, to, user, earlier="yes" if number else "", **values)
 
 
 def listed(lines: Sequence[str]) -> str:
-    """Lines as a list, cut to what a mail may hold: a thousand mails may wait in memory."""
+    """A list of lines, cut to the size of a mail, because a thousand mails may wait in memory."""
     shown = [line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in lines[:MOST_LINES]]
     if more := len(lines) - len(shown):
         shown.append(f"and {more:,} more")
@@ -77,9 +77,9 @@ def _address(site: Site, path: str, link: Link) -> str:
 
 @contextmanager
 def asking(site: Site, asker: str, what: str) -> Iterator[ExitStack]:
-    """Keeps a place for a mail that is asked for, before windows count the request for whom it goes to: whoever asks
-    while there is no place would use these windows up, and their owner would get neither that mail nor the next. Yields
-    the place, for who posts the mail later. Raises Refused("rate_limited")."""
+    """Reserves room for a requested mail before windows count the request for its recipient. Otherwise requests without
+    room would use up the windows, and the recipient would get neither this mail nor the next. Yields the room, for the
+    caller that posts the mail later. Raises Refused("rate_limited")."""
     with ExitStack() as held:
         try:
             held.enter_context(site.mail.room.hold(network_of(asker), what))
@@ -90,8 +90,8 @@ def asking(site: Site, asker: str, what: str) -> Iterator[ExitStack]:
 
 
 async def confirmation(site: Site, user: str, email: str, asker: str, target: str = "", *, again: bool = True) -> None:
-    """The link that confirms an address and leads on to `target`. With `again` off none is sent while an earlier one
-    works, and one too many is no error; else Refused("rate_limited")."""
+    """Mails the link that confirms an address and leads on to `target`. With `again` off, no mail is sent while an
+    earlier link works, and a rate limit is no error; otherwise raises Refused("rate_limited")."""
     try:
         with asking(site, asker, "confirm"):
             link = await site.store.links.to_confirm(user, email, _kept(target), again=again, mailed=site.mail.confirms)
@@ -103,7 +103,8 @@ async def confirmation(site: Site, user: str, email: str, asker: str, target: st
 
 
 async def invitation(site: Site, email: str, asker: str, target: str) -> None:
-    """The link by which somebody signs up and goes on to `target`, or to who has an account that there is one."""
+    """Mails the link to sign up, which leads on to `target`. If the address has an account, the mail says so
+    instead."""
     if known := await site.store.people.credentials(email):
         return write(site, "signup_again", email, known.user, asker)
     invite = await site.store.people.invite(email, _kept(target))
@@ -111,8 +112,8 @@ async def invitation(site: Site, email: str, asker: str, target: str) -> None:
 
 
 async def forgotten(site: Site, email: str, asker: str, target: str) -> None:
-    """The link that sets a new password and leads on to `target`, where there is an account. `asker` is empty after a
-    link that took the account back, which only its person has."""
+    """Mails the link that sets a new password and leads on to `target`, if there is an account. `asker` is empty after
+    a link that took the account back: only its person has that link."""
     user = await site.store.people.find(email)
     link = None
     if user:
@@ -123,14 +124,15 @@ async def forgotten(site: Site, email: str, asker: str, target: str) -> None:
 
 
 async def change(site: Site, user: str, link: Link, asker: str) -> None:
-    """The link that changes the user's address, to the new one; or, where that has an account, that it was tried."""
+    """Mails the link that changes the user's address. If the new address has an account, its owner learns of the
+    attempt."""
     if await site.store.people.credentials(link.email):
         return write(site, "address_taken", link.email, user, asker)
     write(site, "change", link.email, user, asker, link=_address(site, "/account/email/change", link))
 
 
 def address_changed(site: Site, user: str, change: AddressChange, visitor: Visitor) -> None:
-    """To the old address, with the link that brings it back where there is one, and to those before it."""
+    """Tells the old address, with an undo link if there is one, and the addresses before it."""
     link = _address(site, "/account/email/undo", change.undo) if change.undo else ""
     said = {"new": change.new, **_circumstances(visitor)}
     write(site, "address_changed", change.old, user, link=link, earlier="", **said)
@@ -140,9 +142,9 @@ def address_changed(site: Site, user: str, change: AddressChange, visitor: Visit
 
 
 def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
-    """That a link took the account back: to the address that it had until then, and of a first second step to the one
-    that it has; to those before it too. What ended with that is listed for the person, by the ids of apps: their
-    names are what their owners chose."""
+    """Tells the person that a link took the account back: at the address until then, or at the present one if it
+    removed a first second step, and at earlier addresses. Lists the apps that were disconnected by id, because owners
+    choose the names."""
     user = undo.user
     said = {"old": undo.old, "new": undo.new, **_circumstances(visitor)}
     if undo.new != undo.old:
@@ -158,8 +160,8 @@ def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
 
 
 def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, undo: Link | None = None) -> None:
-    """That something about the second step is different; `what` says so as a subject does, and `factors` are those of
-    before. With the link that takes a first second step back where there is one, to the address that it is for."""
+    """Tells the person that the second step changed. `what` is the subject of the sentence, and `factors` are the ones
+    before the change. An undo link for a first second step goes only to the address that it is for."""
     link = _address(site, "/account/email/undo", undo) if undo else ""
     user, (first, *others) = factors.user, factors.warned
     said = {"said": what, **_circumstances(visitor)}
@@ -169,25 +171,25 @@ def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, u
 
 
 def app_changed(site: Site, owner: Profile, app: Registration, lines: list[str], visitor: Visitor) -> None:
-    """To the owner: what changed of an app, in lines; nothing is sent without any."""
+    """Tells the owner what changed in an app, in lines. Without lines, sends nothing."""
     if lines:
         said = {"name": app.name, "client": app.client_id, "lines": listed(lines), **_circumstances(visitor)}
         warn(site, "app_changed", owner.user, owner.warned, **said)
 
 
 def app_deleted(site: Site, user: str, warned: Sequence[str], name: str, client: str, visitor: Visitor) -> None:
-    """To the owner of an app, who gave it its name."""
+    """Tells the owner that the app is deleted. The name is safe to show: the owner chose it."""
     warn(site, "app_deleted", user, warned, name=name, client=client, **_circumstances(visitor))
 
 
 def account_deleted(site: Site, user: str, warned: Sequence[str], visitor: Visitor) -> None:
-    """That the account is gone."""
+    """Tells the person that the account is deleted."""
     warn(site, "account_deleted", user, warned, **_circumstances(visitor))
 
 
 def allowance_grew(site: Site, user: str, client: str, allowance: Allowance | None, visitor: Visitor) -> None:
-    """That an app may spend more than before, where that is to be told. Its id stands for it: its name, home page and
-    domains are what its owner chose."""
+    """Tells the person that an app may spend more than before, if it must be told. Names the app by its id, because its
+    owner chooses its name, home page and domains."""
     if allowance:
         what = "app_spends" if allowance.growth == "connected" else "limit_raised"
         limit = "" if allowance.limit is None else money(allowance.limit)
@@ -196,20 +198,20 @@ def allowance_grew(site: Site, user: str, client: str, allowance: Allowance | No
 
 
 def password_changed(site: Site, user: str, warned: Sequence[str], visitor: Visitor, *, claimed: bool = False) -> None:
-    """That the password is another one; `claimed`: with it went whatever else let anybody in."""
+    """Tells the person that the password changed. `claimed`: all other ways to sign in ended too."""
     warn(site, "password_claimed" if claimed else "password_changed", user, warned, **_circumstances(visitor))
 
 
 def codes_guessed(site: Site, user: str, notice: GuessNotice | None, visitor: Visitor) -> None:
-    """That somebody types wrong codes after the right password, where that is due."""
+    """Tells the person that somebody with the right password enters wrong codes, if a notice is due."""
     if notice:
         stopped = "yes" if notice.stopped else ""
         warn(site, "codes_guessed", user, notice.warned, stopped=stopped, **_circumstances(visitor))
 
 
 def new_sign_in(site: Site, found: SignedIn, visitor: Visitor) -> None:
-    """That somebody signed in, unless the activity had another sign-in, or the sign-up, from this address by this
-    browser, whatever its version."""
+    """Tells the person of a sign-in, unless the activity has an earlier sign-in or sign-up from this address with this
+    browser, in any version."""
     here = _place(visitor)
     if all(_place(Visitor(entry.address, entry.agent)) != here for entry in found.before):
         warn(site, "new_sign_in", found.user, found.warned, **_circumstances(visitor))

@@ -1,5 +1,5 @@
-"""What is sent away when there is more than the process can do: at once, with next to no work, and before anything is
-changed. So what is taken on is answered in time, however much is asked for."""
+"""Refuses requests under overload: at once, at almost no cost, and before anything changes. So the requests that are
+accepted are answered in time, however many arrive."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from observability.tracing import new_id, sent_id
 from runtime.http.fields import headers_of
 
 SHORT_BODY = 16_384
-"""Bytes of a body that is passed over, so that its connection can be kept."""
+"""Bytes of a body that are discarded to keep the connection."""
 
-# It loads nothing: that would be sent away, too.
+# The page loads nothing, because further requests would be refused too.
 _PAGE = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -48,8 +48,8 @@ _PAGE_HEADERS = (
 
 
 def no_room(application: ServerState, target: RouteTarget | None) -> bool:
-    """Whether a request goes away, where as many are at work as may be. Health is always told; and what finishes
-    something has a reserve, since all that led up to it would be lost."""
+    """Whether a request must be refused when the limit is reached. Health checks are always answered. The last step of
+    a flow has a reserve, because a refusal would waste all steps before it."""
     if target is None:
         return True
     handler, facts = target
@@ -59,7 +59,7 @@ def no_room(application: ServerState, target: RouteTarget | None) -> bool:
 
 
 def has_long_body(headers: HTTPHeaders) -> bool:
-    """Whether a body is on the way that nobody wants to wait for."""
+    """Whether a body is arriving that is too long to wait for."""
     length = headers.get("Content-Length", "0")
     return "Transfer-Encoding" in headers or not length.isdecimal() or int(length) > SHORT_BODY
 
@@ -67,7 +67,7 @@ def has_long_body(headers: HTTPHeaders) -> bool:
 def send_away(
     application: ServerState, target: RouteTarget | None, method: str, asked: HTTPHeaders, connection: HTTPConnection
 ) -> None:
-    """Answers 503 with Retry-After, in the form that the address has for errors."""
+    """Answers 503 with Retry-After, in the error format of the address."""
     application.sent_away.count(application, target)
     handler: type[BaseHandler] = target[0] if target else BaseHandler
     request_id = _id_of(application, asked, connection)
@@ -85,20 +85,20 @@ def send_away(
 
 
 def _id_of(application: ServerState, asked: HTTPHeaders, connection: HTTPConnection) -> str:
-    """As a request that is taken on has it."""
+    """The request id, chosen the same way as for accepted requests."""
     sent = asked.get_list("X-Request-Id")
     context: Any = connection.context  # type: ignore[attr-defined]  # of all connections of servers
     return (sent and application.site.trusts(context.remote_ip) and sent_id(sent)) or new_id()
 
 
-# A GET whose line and headers are in order as far as lines go, on a connection that is kept, without a body.
+# A GET without a body on a connection that stays open, whose lines are well-formed.
 _PLAIN = re.compile(rb"GET (/[!\"$-~]*) HTTP/1\.1\r\n(?:[!-9;-~]+:[\t !-~]*\r\n)+\r\n")
 _NOT_PLAIN = re.compile(rb"\n(?:content-length|transfer-encoding|connection|expect|upgrade):", re.IGNORECASE)
 
 
 def quick_answer(application: ServerState, head: bytes) -> bytes | None:
-    """What `send_away` answers, without a request being made of the head: half of what one that is sent away costs is
-    its reading. None for whatever is not plain: that goes the usual way, where it may be refused as malformed."""
+    """The answer of `send_away`, but without parsing the head, which is half of the cost of a refusal. None for any
+    head that is not plain: it takes the usual path, where it may be refused as malformed."""
     plain = _PLAIN.fullmatch(head)
     if plain is None or _NOT_PLAIN.search(head):
         return None
@@ -110,7 +110,7 @@ def quick_answer(application: ServerState, head: bytes) -> bytes | None:
     made = _QUICK.get((handler, as_page))
     if made is None:
         if handler.lean and handler.error_body(OVERLOADED, "") != BaseHandler.error_body(OVERLOADED, ""):
-            return None  # its body is another for each request
+            return None  # its body differs for each request
         made = _QUICK[handler, as_page] = _rendered(handler, as_page)
     application.sent_away.count(application, target)
     before, after = made
@@ -125,14 +125,14 @@ _QUICK: dict[tuple[type[BaseHandler], bool], tuple[bytes, bytes]] = {}
 
 
 def _rendered(handler: type[BaseHandler], as_page: bool) -> tuple[bytes, bytes]:
-    """The answer, without the lines that differ each time: what stands before them, and behind."""
+    """The answer without the lines that differ each time: the part before them, and the part after them."""
     given, body = _form(handler, as_page, "")
     lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
     return f"HTTP/1.1 {CATALOGUE[OVERLOADED.code].status} Service Unavailable\r\n{lines}".encode(), b"\r\n" + body
 
 
 def _form(handler: type[BaseHandler], as_page: bool, request_id: str) -> tuple[dict[str, str], bytes]:
-    """The headers that do not differ each time, and the body."""
+    """The headers that are always the same, and the body."""
     given = dict(handler.constant_headers)
     if as_page:
         given |= _PAGE_HEADERS

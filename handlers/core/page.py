@@ -1,4 +1,4 @@
-"""The base of what people see: templates, sessions, security headers, errors as pages."""
+"""The base class of pages: templates, sessions, security headers, error pages."""
 
 from __future__ import annotations
 
@@ -28,38 +28,39 @@ _PLAIN_PATH = re.compile(r"/(?!/)[!-\[\]-~]*")  # printable ASCII but the backsl
 
 
 class Onward(NamedTuple):
-    """Where a page leads on to, and what the link there says."""
+    """A link to the next page, with its text."""
 
     href: str
     label: str
 
 
 def safe_next(target: str | None) -> str:
-    """A path of this origin to go on to, or "/" for anything that could lead elsewhere."""
+    """A path of this origin to go on to, or "/" if the target could lead elsewhere."""
     if target and len(target) <= 16_000 and _PLAIN_PATH.fullmatch(target) and not urlsplit(target).netloc:
         return target
     return "/"
 
 
 def next_query(target: str) -> str:
-    """What takes a target along in the address of another page; nothing for the front page."""
+    """The query that takes a target along to another page; empty for the front page."""
     return f"?next={quote(target, safe='')}" if target != "/" else ""
 
 
 class PageHandler(BaseHandler):
-    """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere. `uses_scripts`: it has a script of
-    this server, without which it works as well."""
+    """A page. Its forms carry an XSRF token, and it loads nothing from elsewhere. `uses_scripts`: it has scripts of
+    this server, but also works without them."""
 
     uses_scripts = False
     came_from = "/account"
-    """Where the sender of a form goes on to who has to sign in first."""
+    """The target after sign-in of a person who sent a form while signed out."""
     onward: Onward | None = None
-    """Where the page of what went wrong leads on to, where that is not the account."""
+    """The next step on this page's error page, if that is not the account."""
     sign_out_to = ""
-    """The address that is for somebody else than who is signed in; the page of what went wrong leads there."""
+    """A target that another account must open. The error page offers to sign out and go there."""
 
     def set_default_headers(self) -> None:
-        """RFC 9700 4.16 and what browsers offer beside: no framing, no foreign content, no referrer to others."""
+        """RFC 9700 4.16 and the browsers' own protections: no framing, no foreign content, no referrer to other
+        sites."""
         super().set_default_headers()
         self.set_header("X-Frame-Options", "DENY")
         self.set_header("Referrer-Policy", "same-origin")
@@ -67,9 +68,9 @@ class PageHandler(BaseHandler):
         self.allow_form_to()
 
     def allow_form_to(self, redirect_uri: str | None = None) -> None:
-        """The Content-Security-Policy. Chromium holds every redirect that follows a form against `form-action`, those
-        that the app's own server answers with too. So the scheme of a native app, once validated, is named there; for
-        an app on the web, which may redirect on to anywhere, there is no `form-action`."""
+        """Sets the Content-Security-Policy. Chromium checks every redirect after a form against `form-action`, even
+        redirects of the app's own server. So the policy names the validated scheme of a native app. A web app may
+        redirect anywhere, so its policy has no `form-action`."""
         source = form_action_source(redirect_uri) if redirect_uri else ""
         forms = "" if source is None else f"form-action 'self' {source}".rstrip() + "; "
         scripts = "script-src 'self'; connect-src 'self'; " if self.uses_scripts else ""
@@ -80,33 +81,33 @@ class PageHandler(BaseHandler):
         )
 
     def get_template_namespace(self) -> dict[str, Any]:
-        """What every template may use."""
+        """The names that every template can use."""
         known = {"signed_in": None, "session_here": False, "onward": None, "sign_out_to": ""}
         return {**super().get_template_namespace(), **known, "product": PRODUCT, "title": PRODUCT}
 
     async def check_new_password(self, password: str, email: str, name: str) -> None:
-        """Raises ValueError, with a reason for people, for a password that this person may not set."""
+        """Raises ValueError, with a reason for people, if this person may not set the password."""
         check_password(password, email, name)
         await self.site.breaches.check(password)
 
     def get_browser_locale(self, default: str = "en_US") -> Locale:
-        """English: Tornado's would read whatever is in Accept-Language."""
+        """English. Tornado's method would parse any Accept-Language header."""
         return Locale.get(default)
 
     def session(self) -> Session | None:
-        """The session the cookie names, unread: whether it is alive only the store can say."""
+        """The session in the cookie, unchecked: only the store knows whether it is live."""
         cookie = self.get_cookie(self.site.cookie("session"))
         return self.store.sessions.open(cookie) if cookie else None
 
     def require_session(self) -> Session:
-        """The session the cookie names. Raises SignedOut."""
+        """The session in the cookie. Raises SignedOut."""
         session = self.session()
         if session is None:
             raise SignedOut
         return session
 
     async def profile(self) -> Profile | None:
-        """Who is signed in, where that may be nobody."""
+        """The person who is signed in, or None."""
         session = self.session()
         try:
             return await self.store.sessions.profile(session) if session else None
@@ -114,13 +115,13 @@ class PageHandler(BaseHandler):
             return None
 
     async def profile_if_known(self) -> Profile | None:
-        """As `profile`, for pages that are shown while the store is away, too."""
+        """Like `profile`, for pages that also work while the store is away."""
         with suppress(StoreUnavailable):
             return await self.profile()
         return None
 
     def write_session(self, cookie: str | None) -> None:
-        """Sets the session cookie, or clears it. The XSRF token of before does not outlive the change."""
+        """Sets or clears the session cookie, and replaces the XSRF token."""
         flags: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
         if cookie is None:
             self.clear_cookie(self.site.cookie("session"), **flags)
@@ -131,12 +132,12 @@ class PageHandler(BaseHandler):
         self.clear_cookie(self.site.cookie("xsrf"), **flags)
 
     def read_cookie(self, name: str) -> str | None:
-        """One of our cookies, by its short name."""
+        """The value of our cookie with this short name."""
         value: str | None = self.get_cookie(self.site.cookie(name))
         return value
 
     def write_cookie(self, name: str, value: str | None, lasts: int = 0) -> None:
-        """Sets a cookie of ours for `lasts` ms, or clears it."""
+        """Sets our cookie for `lasts` ms, or clears it."""
         flags: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
         if value is None:
             self.clear_cookie(self.site.cookie(name), **flags)
@@ -144,12 +145,13 @@ class PageHandler(BaseHandler):
             self.set_cookie(self.site.cookie(name), value, max_age=lasts // 1000, **flags)
 
     def device(self) -> Device | None:
-        """The person's device that this browser is, unread: whether it is known still only the store can say."""
+        """The known device that this browser claims to be, unchecked: only the store knows whether it is still
+        known."""
         return self.store.devices.open(self.read_cookie(DEVICE_COOKIE))
 
     async def keep_device(self, user: str) -> None:
-        """Keeps this browser a known one of the person, where what they did made all others unknown."""
-        with suppress(StoreUnavailable, SignedOut):  # what they did is done
+        """Keeps this browser known after a change that made all the person's devices unknown."""
+        with suppress(StoreUnavailable, SignedOut):  # the change itself is done
             self.write_cookie(DEVICE_COOKIE, await self.store.devices.renew(self.device(), user), DEVICE)
 
     def see_other(self, url: str) -> None:
@@ -157,13 +159,13 @@ class PageHandler(BaseHandler):
         self.redirect(url, status=303)
 
     def see_done(self, path: str) -> None:
-        """As `see_other`, to a page of ours that says what was done; the query of `path` is the word for it."""
+        """Like `see_other`, to a page of ours that says what was done. The query of `path` is the key of the notice."""
         self.write_cookie(DONE_COOKIE, path.partition("?")[2], MINUTE)
         self.see_other(path)
 
     def notice(self, words: Mapping[str, str]) -> str | None:
-        """What the page says was done, once and where it was done just now: an address alone, which anybody can have
-        somebody open, says nothing."""
+        """The text of what was just done, shown once. An address alone shows nothing, because anybody can send people a
+        link."""
         word = self.read_cookie(DONE_COOKIE)
         if word is None or word != self.request.query:
             return None
@@ -171,11 +173,11 @@ class PageHandler(BaseHandler):
         return words.get(word)
 
     def to_sign_in(self, target: str) -> None:
-        """Sends the browser to the sign-in page, and on to `target` from there."""
+        """Redirects to the sign-in page, which leads on to `target`."""
         self.see_other(f"/signin?next={quote(target, safe='')}")
 
     def check_same_origin(self) -> None:
-        """Refuses a form that a page of another origin sent. Raises Refused("access_denied")."""
+        """Refuses a form that another origin's page sent. Raises Refused("access_denied")."""
         origin = self.request.headers.get("Origin")
         if origin is not None and origin not in (self.site.base_url, f"{self.request.protocol}://{self.request.host}"):
             self.store.security.note("form_refused", detail=f"{self.policy.route} origin")
@@ -188,7 +190,7 @@ class PageHandler(BaseHandler):
         return "text/html" not in accept and ("application/json" in accept or sent)
 
     def write_refusal(self, refusal: Refused) -> None:
-        """The error as a page, or as JSON where that was asked for. Who is signed out is sent to sign in."""
+        """Writes the error as a page, or as JSON if requested. Sends people who are signed out to sign in."""
         if self.wants_json():
             super().write_refusal(refusal)
         elif refusal.code == "login_required":
@@ -197,7 +199,7 @@ class PageHandler(BaseHandler):
         else:
             entry = CATALOGUE[refusal.code]
             heading = _HEADINGS.get(entry.status, "That did not work")
-            # The session is not looked up: this is written while the store is away, too.
+            # Don't look the session up: this page must work while the store is away.
             here = self.session() is not None
             self.render(
                 "message.html",
@@ -211,7 +213,7 @@ class PageHandler(BaseHandler):
             )
 
     def words_for(self, refusal: Refused) -> str:
-        """What a page says of it."""
+        """The text of an error page."""
         if refusal.code == "rate_limited" and refusal.retry_after:
             seconds = refusal.retry_after
             wait = counted(seconds, "second") if seconds <= 90 else counted(-(-seconds // 60), "minute")
@@ -219,7 +221,7 @@ class PageHandler(BaseHandler):
         return refusal.description or CATALOGUE[refusal.code].description
 
     def way_on(self, refusal: Refused, here: bool) -> Onward:
-        """Where a page of what went wrong leads on to; `here`: somebody is signed in."""
+        """The next step that an error page offers. `here`: somebody is signed in."""
         if refusal.code in ("rate_limited", "temporarily_unavailable") and self.request.method == "GET":
             return Onward(safe_next(self.request.uri), "Try again")
         return Onward("/account", "Go to your account") if here else Onward("/", "Go to the front page")

@@ -1,4 +1,4 @@
-"""Parameters of requests, read strictly: nothing repeated, nothing of the wrong type, no broken text."""
+"""Parameters of requests, read strictly: nothing repeated, nothing of the wrong type, no invalid text."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from store.refused import Refused
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 MOST_VALUES = 30_000
-"""Values in a body, about: each takes some two microseconds to read, check and write again."""
+"""The approximate limit of values in a body. Reading, checking and writing a value takes some two microseconds."""
 MOST_FIELDS = 200
-"""Fields of a form or a query. Programs send a dozen, and each takes some ten microseconds to decode."""
+"""The limit of fields in a form or query. Programs send a dozen, and each takes some ten microseconds to decode."""
 _MANY = f"The body has more than {MOST_VALUES:,} values."
 _NUL = "A NUL has no place in a parameter."
 _ENCODED = re.compile(rb"[^ -$&-*,-~]")
-# urllib.parse.unquote_to_bytes takes the same, and ten times as long for a percent sign without its digits.
+# Does the work of urllib.parse.unquote_to_bytes, which takes ten times as long for a percent sign without digits.
 _ESCAPES = re.compile(rb"(?:%[0-9A-Fa-f]{2})+")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 class Params:
-    """The parameters of one request. A parameter without a value counts as left out (RFC 6749 3.1). `typed`: they come
-    from JSON, where a number is no text."""
+    """The parameters of one request. A parameter without a value counts as missing (RFC 6749 3.1). `typed`: they come
+    from JSON, where a number is not text."""
 
     def __init__(self, values: Mapping[str, Any], *, typed: bool = False) -> None:
         self._values = values
@@ -45,26 +45,26 @@ class Params:
         return value
 
     def require(self, name: str) -> str:
-        """The parameter as text. Raises Refused("invalid_request") where it is missing."""
+        """The parameter as text. Raises Refused("invalid_request") if it is missing."""
         value = self.get(name)
         if value is None:
             raise Refused("invalid_request", f"{name} is missing.")
         return value
 
     def whole(self, name: str) -> int:
-        """The parameter as a whole number: a JSON number without fraction or exponent, in a form its digits. Raises
-        Refused("invalid_request"), also where it is missing."""
+        """The parameter as a whole number: in JSON a number without fraction or exponent, in a form its digits. Raises
+        Refused("invalid_request"), also if it is missing."""
         value = self._values.get(name)
         if value is None or value == "":
             raise Refused("invalid_request", f"{name} is missing.")
         if not self._typed and isinstance(value, str) and _WHOLE.fullmatch(value):
             value = int(value)
-        if type(value) is not int:  # a boolean is one for isinstance
+        if type(value) is not int:  # isinstance would take a boolean
             raise Refused("invalid_request", f"{name} must be a whole number.")
         return value
 
     def texts(self, name: str) -> list[str] | None:
-        """A list of strings: a JSON array, or JSON text of one in a form. None where it is missing."""
+        """A list of strings: a JSON array, or in a form its JSON text. None if it is missing."""
         value = self._values.get(name)
         if isinstance(value, str) and value:
             value = decode_json(value.encode("utf-8", "surrogatepass"))
@@ -75,11 +75,11 @@ class Params:
         return value
 
     def value(self, name: str) -> Any:
-        """The parameter as it came: of any type in JSON, text in a form. None where it is missing or null."""
+        """The parameter as sent: of any type in JSON, text in a form. None if it is missing or null."""
         return self._values.get(name)
 
     def structured(self, name: str) -> Any:
-        """The parameter where a form carries it as JSON text. Raises Refused("invalid_request")."""
+        """The parameter; in a form it is decoded from JSON text. Raises Refused("invalid_request")."""
         value = self._values.get(name)
         if not isinstance(value, str) or not value:
             return value
@@ -95,13 +95,13 @@ class Params:
 
 
 def parse_pairs(encoded: str | bytes) -> list[tuple[str, str]]:
-    """The pairs of a query or a form, in order. Raises Refused("invalid_request") for bad UTF-8, for a NUL, and for
-    more than MOST_FIELDS."""
+    """The pairs of a query or a form, in order. Raises Refused("invalid_request") for bad UTF-8, a NUL, or more than
+    MOST_FIELDS."""
     raw = encoded.encode("latin-1") if isinstance(encoded, str) else encoded
     if raw.count(b"&") >= MOST_FIELDS:
         raise Refused("invalid_request", f"There are more than {MOST_FIELDS} parameters.")
     if not _ENCODED.search(raw):
-        # What programs send has nothing to decode, mostly.
+        # Most programs send nothing that needs decoding.
         split = (field.partition("=") for field in raw.decode().split("&") if field)
         return [(name, value) for name, _, value in split]
     pairs = []
@@ -130,7 +130,7 @@ def _unescaped(escapes: re.Match[bytes]) -> bytes:
 
 
 def once(pairs: Sequence[tuple[str, str]]) -> Params:
-    """The pairs as parameters. Raises Refused("invalid_request") for a repeated one (RFC 6749 3.1)."""
+    """The pairs as parameters. Raises Refused("invalid_request") if one is repeated (RFC 6749 3.1)."""
     values: dict[str, str] = {}
     for name, value in pairs:
         if name in values:
@@ -140,7 +140,7 @@ def once(pairs: Sequence[tuple[str, str]]) -> Params:
 
 
 def media_type(request: HTTPServerRequest) -> str:
-    """The type of the body, without parameters."""
+    """The media type of the body, without its parameters."""
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
@@ -159,11 +159,12 @@ def parse_body(request: HTTPServerRequest) -> Params:
 
 
 def decode_json(body: bytes) -> Any:
-    """A JSON value without repeated keys, nested as deep as a document may be. Raises Refused("invalid_request")."""
+    """A JSON value without repeated keys, nested no deeper than a document may be. Raises
+    Refused("invalid_request")."""
     if len(body) > MOST_VALUES and values_in(body) > MOST_VALUES:
         raise Refused("invalid_request", _MANY)
     try:
-        # How deep the parser itself goes is another with each release of Python.
+        # The parser's own limit on depth differs between releases of Python.
         check_nesting(body)
         text = body.decode("utf-8")
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)

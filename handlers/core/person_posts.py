@@ -1,5 +1,5 @@
-"""The rules of each form for people: its confirmation, its notices and how to undo it. A row of the route map names
-them, the server refuses to start while the row of a form has none, and tests send each form with a stolen cookie."""
+"""The rules of each form for people: confirmation, notices and undo. Each row of the route map with a form names its
+rules. The server refuses to start if a form has none, and tests send each form with a stolen cookie."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from store.lifetimes import (
 
 
 class ReauthRule(Enum):
-    """How a form makes sure of the person, beyond the session."""
+    """How a form makes sure of the person's identity, in addition to the session."""
 
     NONE = "none"
     RECENT = "recent"
-    """The person typed the password again within 10 minutes, or confirmed with the second step where they have one."""
+    """The person entered the password within the last 10 minutes, or confirmed with the second step if they have
+    one."""
     CURRENT = "current password"
-    """The form carries the current password; a person with a second step also confirmed with it, as for RECENT."""
+    """The form has the current password. A person with a second step also confirmed with it, as for RECENT."""
     THERE = "then and there"
-    """The form itself carries everything that a sign-in takes."""
+    """The form itself has everything that a sign-in needs."""
 
 
 ACTIVITY, PERSON, OWNER = "activity", "mail to the person", "mail to the owner"
@@ -34,12 +35,12 @@ ACTIVITY, PERSON, OWNER = "activity", "mail to the person", "mail to the owner"
 
 @dataclass(frozen=True, slots=True)
 class PersonPost:
-    """`does` says what the form does, as in "you asked to …". `session`: False where it works signed out, by what is in
-    the form. `tells`: where the person, or the owner of the app, learns of it. `undo`: how it is undone, empty where
-    nobody can. `excused`: a field and the value with which no confirmation is needed. `keeps`: the fields that stay
-    while the person confirms, a star for every ending; never a secret. `once`: with a second step, a confirmation is
-    good for one such change. `windows`: each mail about the form took a place in one of these, so they bound the
-    mails; a form that tells by mail has some."""
+    """`does` says what the form does, as in "you asked to …". `session`: False if the form works signed out, with what
+    it contains. `tells`: where the person, or the owner of the app, learns of it. `undo`: how to undo it, empty if
+    nobody can. `excused`: a field and the value that makes a confirmation unnecessary. `keeps`: the fields that are
+    kept while the person confirms, a star for any ending; never a secret. `once`: with a second step, a confirmation is
+    good for one such change. `windows`: each mail about the form took a place in one of these, so they limit the mails;
+    a form that tells by mail has at least one."""
 
     does: str
     reauth: ReauthRule = ReauthRule.NONE
@@ -53,22 +54,22 @@ class PersonPost:
 
     @property
     def mailed(self) -> bool:
-        """Whether the form has a mail sent."""
+        """Whether the form causes a mail."""
         return bool({PERSON, OWNER} & set(self.tells))
 
     def excuses(self, get: Callable[[str], str | None]) -> bool:
-        """Whether a form needs no confirmation; `get` reads its fields."""
+        """Whether the form needs no confirmation. `get` reads its fields."""
         return self.excused is not None and get(self.excused[0]) == self.excused[1]
 
     def kept(self, name: str) -> bool:
-        """Whether a field stays while the person confirms."""
+        """Whether a field is kept while the person confirms."""
         return any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in self.keeps)
 
 
 SIGN_INS = (SIGN_IN_ACCOUNT, SIGN_IN_DEVICES)
 REAUTH_WINDOWS = (OWN_PASSWORDS, OWN_PASSKEY)
 CHANGES = (CHANGE_APP,)
-"""Of an app. To switch one off and to end a secret take no place: what they end took one."""
+"""The window of changes to an app. To disable an app or to end a secret takes no place: what they end took one."""
 NOTHING_LASTS = "nothing lasts"
 AGAIN = "change it back"
 FIRST_UNDO = "remove it; a first second step also by the mailed link, for 7 days"
@@ -87,7 +88,7 @@ APP_FORM = (
 
 
 BY_PASSKEY = PersonPost("use a passkey", undo=NOTHING_LASTS)
-"""The challenge for a passkey, which a script on the page asks for."""
+"""The challenge for a passkey, which a script on the page requests."""
 
 
 def factor(does: str, undo: str, tells: tuple[str, ...] = (ACTIVITY, PERSON)) -> PersonPost:

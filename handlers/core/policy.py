@@ -1,4 +1,4 @@
-"""What each route demands, as data. Each row of the route map has one of these."""
+"""What each route requires, as data. Each row of the route map has a policy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from handlers.core.person_posts import PersonPost
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`scope`: the token must carry one of these (space-separated); empty where no token is asked for. `window`: the
-    group of SPEC 8.1 that counts the request. `write_scope`, `write_window`: the same for methods that write, where
-    they differ. `xsrf`: a browser with cookies is on the other side. `operator`: an operator key is asked for.
-    `finishes`: it is the last step of something, and has a reserve when there is more to do than can be done.
-    `route` and `post`: the name of the route and the rules of its form, which its row sets."""
+    """`scope`: scopes, separated by spaces, of which the token must have one; empty if the route needs no token.
+    `window`: the group of SPEC 8.1 that counts the request. `write_scope`, `write_window`: the same for methods that
+    write, if different. `xsrf`: the client is a browser with cookies. `operator`: the route needs an operator key.
+    `finishes`: the last step of a flow, which has a reserve under overload. `route` and `post`: the name of the route
+    and the rules of its form, set by the row."""
 
     scope: str = ""
     window: str = ""
@@ -29,5 +29,5 @@ class Policy:
 PAGE = Policy(xsrf=True)
 OPEN = Policy()
 NOWHERE = Policy(route="unmatched")
-"""Of what no route answers."""
+"""The policy of requests that match no route."""
 LAST_PAGE = Policy(xsrf=True, finishes=True)

@@ -1,4 +1,4 @@
-"""A row of the route map: all that the server has to know of a route before its handler runs.
+"""A row of the route map: all that the server needs to know of a route before its handler runs.
 
 Each folder of handlers has its rows in its `routes.py`; `handlers/routes.py` joins them.
 """
@@ -19,9 +19,9 @@ CLIENT, DELIVERY = "([A-Za-z0-9_-]{1,64})", "([A-Za-z0-9_-]{22})"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`pattern`: a regular expression that the whole path matches. `name`: the route in logs, metrics and documents.
-    `policy` has no default: no route is open because nobody thought of it. `post`: the rules of the form of a page;
-    `check_posts` of `handlers/account/reauth_forms.py` refuses a form without them."""
+    """`pattern`: a regular expression that matches the whole path. `name`: the route in logs, metrics and documents.
+    `policy` has no default, so that no route is open by oversight. `post`: the rules of a page's form; `check_posts` of
+    `handlers/account/reauth_forms.py` refuses a form without them."""
 
     pattern: str
     handler: type[BaseHandler]
@@ -31,12 +31,11 @@ class Route:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The arguments of the handler's `initialize`: the policy, with the name of the route and the rules of its
-        form."""
+        """The arguments of the handler's `initialize`: the policy, with the route's name and the rules of its form."""
         return {"policy": replace(self.policy, route=self.name, post=self.post)}
 
     def spec(self) -> URLSpec:
-        """The row as Tornado reads it."""
+        """The row in Tornado's form."""
         return URLSpec(self.pattern, self.handler, self.facts, self.name)
 
 

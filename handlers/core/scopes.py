@@ -1,4 +1,4 @@
-"""What each scope means for the person who grants it, in words of consequence. SPEC 2.4."""
+"""What each scope means for the person who grants it: the consequences. SPEC 2.4."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from handlers.core.format import money
 
 
 class ScopeWords(NamedTuple):
-    """A scope as the consent page says it; `dangerous` marks what can cost the person something."""
+    """A scope on the consent page. `dangerous` marks scopes that can cost the person something."""
 
     title: str
     detail: str

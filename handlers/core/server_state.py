@@ -1,4 +1,4 @@
-"""What handlers know of the process that serves them, and the routes by which a path is looked up."""
+"""The state that handlers share with the server process, and the look-up of routes."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ log = logging.getLogger("latchkey.http")
 overload_log = logging.getLogger("latchkey.overload")
 
 MOST_PATH = 4096
-"""Characters of a path, at most. The longest of ours has some 1,200, with every character as an escape."""
+"""The longest path that is looked up, in characters. The longest of ours has some 1,200, fully escaped."""
 
 
 RESERVE = 4
-"""The reserve is one in so many."""
+"""The reserve is the limit divided by this."""
 
 RouteTarget = tuple[Any, dict[str, Any]]
-"""A handler, and what it is initialized with."""
+"""A handler and its arguments of `initialize`."""
 
 
 class ServerState(Application):
-    """The Tornado application, as handlers see it. `site` is what they know of the server, `in_flight` the requests at
-    work, of which there may be `bound`: `most`, and as many as stepped aside. What finishes something that was begun
-    has `reserve` more. `literal` and `patterns` are its routes, those without and those with a pattern in them;
-    `openapi` is the document that describes them. `draining`: the process is about to stop."""
+    """The Tornado application, as handlers see it. `site` has the server's settings and services. `in_flight` counts
+    requests in progress, and `bound` limits them: `most` plus those that have stepped aside. Requests that finish a
+    flow have `reserve` more. `literal` and `patterns` are the routes without and with a pattern; `openapi` is the
+    document that describes them. `draining`: the process is stopping."""
 
     site: Site
     openapi: bytes = b""
@@ -44,7 +44,7 @@ class ServerState(Application):
     most: int = sys.maxsize
     reserve: int = 0
     measures: Measures | None = None
-    """Counts what is answered, where somebody reads it."""
+    """Counts answers, if metrics are on."""
     literal: Mapping[str, RouteTarget] = {}
     patterns: Sequence[tuple[re.Pattern[str], RouteTarget]] = ()
     files: frozenset[str] = frozenset()
@@ -53,8 +53,9 @@ class ServerState(Application):
     proxy_warned: bool = False
 
     def warn_of_proxy(self) -> None:
-        """Says once in a process that X-Forwarded-For came from a peer that is no trusted proxy: behind a proxy that is
-        not named, all clients share the limits of one address. Whose address is said is not, as anybody can send it."""
+        """Warns once in a process that X-Forwarded-For came from a peer that is no trusted proxy: behind an unnamed
+        proxy, all clients share the limits of one address. The warning omits the address, because anybody can send the
+        header."""
         if not self.proxy_warned:
             self.proxy_warned = True
             log.warning(
@@ -63,23 +64,23 @@ class ServerState(Application):
             )
 
     def admit(self, most: int) -> None:
-        """From now on at most so many requests are at work at once; more are sent away."""
-        # What has stepped aside made room, and takes it back when it ends.
+        """Limits requests in progress to `most`; further requests are refused."""
+        # Requests that have stepped aside made room, and take the room back when they end.
         self.bound += most - self.most
         self.most, self.reserve = most, max(1, most // RESERVE)
 
     @cached_property
     def sent_away(self) -> SentAway:
-        """Those who were sent away."""
+        """The counter of refused requests."""
         return SentAway()
 
     @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop. Asking for it costs a system call on Python 3.11."""
+        """The event loop, cached: asking for it costs a system call on Python 3.11."""
         return asyncio.get_running_loop()
 
     def target(self, path: str) -> tuple[RouteTarget | None, list[str | bytes]]:
-        """The route of a path, and the parts of the path that its pattern names."""
+        """The route of a path, and the parts that its pattern captures."""
         target = self.literal.get(path)
         if target is not None:
             return target, []
@@ -93,7 +94,7 @@ class ServerState(Application):
 
 
 class SentAway:
-    """Counts those who were sent away, and logs their number once a second."""
+    """Counts refused requests, and logs their number once a second."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -101,7 +102,7 @@ class SentAway:
         self._waiting = False
 
     def count(self, application: ServerState, target: RouteTarget | None) -> None:
-        """One more, who asked for a route or for nothing that there is."""
+        """Counts one more, for a route or an unknown path."""
         self.total += 1
         application.site.measures.unavailable((target[1]["policy"] if target else NOWHERE).route, "requests")
         if not self._waiting:
@@ -118,5 +119,5 @@ class SentAway:
 
 
 def _plain(part: str) -> str | bytes:
-    """A part of a path, without its percent signs. Tornado takes text as it is, and reads bytes as UTF-8."""
+    """A part of a path, with its escapes decoded. Tornado passes text through, and decodes bytes as UTF-8."""
     return url_unescape(part, encoding=None, plus=False) if "%" in part else part

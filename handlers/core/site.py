@@ -1,4 +1,4 @@
-"""What every handler needs to know of the server it runs in."""
+"""What every handler needs to know of its server."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from store.errors import StoreUnavailable
 from store.webhooks.urls import is_loopback_url
 from store.wiring import Store
 
-# Of which is known whether they are proxies: strangers are many.
+# Peers whose trust is cached. Bounded, because there are many strangers.
 _MOST_PEERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """`base_url` is an origin without a trailing slash; `max_body` and `max_ai_request` are in bytes;
-    `session_lifetime` is in seconds, and so are `hold_margin`, by which a hold outlives the longest call, and
-    `scatter`, within which a mail is begun whose time would tell who has an account."""
+    """`base_url` is an origin without a trailing slash. `max_body` and `max_ai_request` are in bytes. In seconds:
+    `session_lifetime`; `hold_margin`, how much longer a hold lives than the longest call; `scatter`, the longest random
+    delay of a mail whose timing would reveal who has an account."""
 
     store: Store
     base_url: str
@@ -58,18 +58,18 @@ class Site:
     ai_calls: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(2048))
     downloads: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(32, 2))
     fetcher: Fetcher = field(default_factory=lambda: Fetcher(AddressPolicy()))
-    """Fetches the files by which apps prove domains."""
+    """Fetches the files that prove apps' domains."""
     here_alone: bool = True
-    """Nobody but this machine is served, whatever the base URL is."""
+    """Whether only this machine is served, whatever the base URL is."""
     posts_events: bool = True
     wake_webhooks: Callable[[], None] = lambda: None
-    """Says to whatever posts events that there is one."""
+    """Tells the webhook sender that an event waits."""
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
     measures: Measures = field(default_factory=Measures)
     endings: set[Callable[[], None]] = field(default_factory=set)
-    """What ends the requests that go on without their client, when the server waits for them no longer."""
+    """Callbacks that end requests without a client, once the server no longer waits for them."""
     peers: dict[str, bool] = field(default_factory=dict)
-    """Whether they are trusted proxies, of those that were asked about."""
+    """Whether each known peer is a trusted proxy."""
 
     @property
     def secure(self) -> bool:
@@ -78,27 +78,27 @@ class Site:
 
     @property
     def hsts(self) -> str:
-        """The value of `Strict-Transport-Security` (RFC 6797 6.1); empty where browsers use plain http."""
+        """The value of `Strict-Transport-Security` (RFC 6797 6.1); empty if browsers use plain http."""
         if not self.secure:
             return ""
         return "max-age=31536000; includeSubDomains" if self.hsts_subdomains else "max-age=31536000"
 
     @property
     def on_loopback(self) -> bool:
-        """Whether this server is a developer's own, which nobody else reaches."""
+        """Whether this server is a developer's own, which no other machine reaches."""
         return self.here_alone and is_loopback_url(self.base_url)
 
     @property
     def relying_party(self) -> RelyingParty | None:
-        """Who asks browsers for passkeys; None where they offer none for this address."""
+        """The relying party for passkeys; None if browsers offer none for this address."""
         return relying_party_of(self.base_url)
 
     def in_background(
         self, work: Coroutine[Any, Any, None], *, within: float = 0.0, held: AbstractContextManager[Any] | None = None
     ) -> None:
-        """Does what no request waits for; the drain does. A store that is away ends it. It begins at a time of chance
-        `within` so many seconds: begun at once, it would hold up the next request, whose time would tell of it. `held`
-        is left behind it."""
+        """Runs work in the background; shutdown waits for it. Stops if the store is away. Starts after a random delay
+        of up to `within` seconds: an immediate start would delay the next request, and that delay would reveal the
+        work. Leaves `held` at the end."""
 
         async def quiet() -> None:
             try:
@@ -115,8 +115,7 @@ class Site:
         task.add_done_callback(self.tasks.discard)
 
     def trusts(self, peer: str | None) -> bool:
-        """Whether the peer of a connection is a trusted proxy. There are few: each is looked for in the networks
-        once."""
+        """Whether the peer of a connection is a trusted proxy. Caches the result: the peers behind proxies are few."""
         if not self.trusted_proxies or peer is None:
             return False
         found = self.peers.get(peer)
@@ -128,14 +127,15 @@ class Site:
         return found
 
     def address(self, request: HTTPServerRequest) -> str:
-        """The client's address, through trusted proxies only. It is found once for each request."""
+        """The client's address. Only trusted proxies can change it. Computed once for each request."""
         found: str | None = getattr(request, "latchkey_address", None)
         if found is None:
             forwarded = ",".join(request.headers.get_list("X-Forwarded-For"))
             found = client_address(request.remote_ip or "", forwarded, self.trusted_proxies)
-            request.latchkey_address = found  # type: ignore[attr-defined]  # a place of our own
+            request.latchkey_address = found  # type: ignore[attr-defined]  # our own attribute
         return found
 
     def cookie(self, name: str) -> str:
-        """The name of a cookie: over TLS with the prefix that keeps other hosts from setting it (RFC 6265bis)."""
+        """The full name of a cookie. Over TLS it has the prefix that keeps other hosts from setting it (RFC
+        6265bis)."""
         return f"__Host-latchkey_{name}" if self.secure else f"latchkey_{name}"
