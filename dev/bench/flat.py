@@ -59,11 +59,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures, prints the table in Markdown, and writes all samples as JSON. Raises Unexpected."""
     options = parse(argv)
-    beside = Filling(options.users, options.tokens, options.documents)
+    filling = Filling(options.users, options.tokens, options.documents)
     with measuring() as (stack, directory, cores):
         rows = []
         memory = {}
-        for system, more in ((EMPTY, Filling()), (FULL, beside)):
+        for system, more in ((EMPTY, Filling()), (FULL, filling)):
             made = Latchkey(stack, directory / system, options.people, cores, options.http, more, system)
             memory[system] = made.filled.used_memory()
             progress(f"{system}: {memory[system] / 2**20:,.0f} MiB")
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         pairs = [row for both in zip(*rows, strict=True) for row in both]
         found = Rounds(pairs, options.connections, options.burst, cores, patience=options.patience).run(options.rounds)
     print(flat_table(found), found.disturbance(), sep="\n\n")
-    how = {"rounds": options.rounds, "seconds": options.burst, "people": options.people, **beside._asdict()}
+    how = {"rounds": options.rounds, "seconds": options.burst, "people": options.people, **filling._asdict()}
     results.write(options.json, {**found.dump(), "memory": memory}, **how)
     return 0
 

@@ -110,7 +110,7 @@ def measure(store: Store, people: int) -> Footprint:
     taken(PAIR_WINDOW, lambda: _windows(store, crowd, users, DATA_READ.name))
     taken(CREDITS, lambda: crowd.pay(users, 1_000_000))
     taken(FIRST, lambda: crowd.write(lineages, 1, DOCUMENT_BYTES))
-    taken(DOCUMENT, lambda: crowd.write(lineages, DOCUMENTS, DOCUMENT_BYTES, beside=1), people * DOCUMENTS)
+    taken(DOCUMENT, lambda: crowd.write(lineages, DOCUMENTS, DOCUMENT_BYTES, first=1), people * DOCUMENTS)
     return Footprint(store.version, things, rows)
 
 

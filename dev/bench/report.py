@@ -48,8 +48,8 @@ def when(measured: Mapping[str, Any]) -> str:
     return said
 
 
-def groups(found: Found, beside: Found) -> list[Group]:
-    """The bars: the endpoints beside the ceilings, then each call beside that of the peers."""
+def groups(found: Found, compared: Found) -> list[Group]:
+    """The bars: the endpoints and their ceilings, then each call and the same call of the peers."""
     kinds = {SYSTEM: "ours", CEILING: "ceiling"}
     keys = [key for key in found.samples if key.connections == HARD]
     bars = [Bar(key.endpoint, found.figure(key, "rate"), kinds[key.system]) for key in keys]
@@ -58,10 +58,10 @@ def groups(found: Found, beside: Found) -> list[Group]:
         bars = [
             Bar(
                 key.system if key.endpoint == call else f"{key.system}: {key.endpoint}",
-                beside.figure(key, "rate"),
+                compared.figure(key, "rate"),
                 kinds.get(key.system, "peer"),
             )
-            for key in beside.samples
+            for key in compared.samples
             if key.connections == HARD
             and peers.counterpart(key.endpoint) == call
             and key.system not in (CEILING, aims.STUB_SYSTEM)

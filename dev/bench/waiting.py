@@ -53,17 +53,17 @@ def rows_of(ours: Latchkey) -> list[Row]:
 
 
 def waiting_table(found: Found, connections: int) -> str:
-    """The calls over so many connections, each beside the one that waits for nothing."""
+    """The table of the calls, each compared with the one that waits for nothing."""
     rows = []
     for call in CALLS:
         plain = Key(next(iter(SYSTEMS)), call, connections)
         for system in SYSTEMS:
             key = Key(system, call, connections)
 
-            def beside(name: str, digits: int, key: Key = key, plain: Key = plain) -> str:
+            def cell(name: str, digits: int, key: Key = key, plain: Key = plain) -> str:
                 return f"{found.figure(key, name):,.{digits}f} (×{found.ratio(key, plain, name):.2f})"
 
-            figures = (beside("rate", 0), beside("p50", 2), beside("p99", 2), beside("server", 3), beside("store", 3))
+            figures = (cell("rate", 0), cell("p50", 2), cell("p99", 2), cell("server", 3), cell("store", 3))
             rows.append((call, system, *figures))
     return table(HEADER, rows)
 

@@ -61,7 +61,7 @@ class History:
         received = len(reported) * count("word")
         highest = max(figures, default=0)
         complete = self.ending == "complete" and not self.left
-        if not self.stream and not complete:  # nothing of it can be read, so its bytes count
+        if not self.stream and not complete:  # the reply can't be read, so its bytes count
             return min(COUNTED + min(received, HELD_OUTPUT), HELD_INPUT + HELD_OUTPUT)
         output = highest if complete and figures else max(highest, received)
         used = COUNTED if self.input is None else self.input
@@ -138,7 +138,7 @@ class Server:
         """Has nothing open."""
 
     async def send(self, media_type: str, piece: bytes) -> None:
-        """The app's side, as long as it is there."""
+        """Passes a piece to the app, until the app hangs up."""
         if self.call._gone:
             raise StreamClosedError
 

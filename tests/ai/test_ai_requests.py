@@ -416,7 +416,7 @@ async def test_a_call_needs_a_live_token_with_the_scope(service: Service, upstre
             told = await one.ask(path=path)
             assert (told.code, json_of(told)["error"]["type"]) == (status, kind)
             assert json_of(told)["request_id"] == told.headers["Request-Id"]
-    # An API key is no token, and beside a token it counts for nothing.
+    # An API key is no token; a request with a token ignores it.
     bare = await send(service.base_url + SDK, "POST", body="{}", headers={"X-Api-Key": spender.token})
     assert bare.code == 401
     token = await mint(service, service.web)

@@ -40,7 +40,7 @@ ONCE = [cost(25, 31)]
 
 @pytest.fixture
 def world(io_loop: IOLoop, keys: Keys, valkey_engine: Engine) -> Iterator[tuple[Store, Armed]]:
-    """A store on a connection that loses the answers it is told to lose, and that connection."""
+    """A store, and its connection, which loses the answers that a test chooses."""
     opening = losing(valkey_engine, keys)
     made, armed = io_loop.run_sync(opening.__aenter__)
     yield made.store, armed
@@ -137,7 +137,7 @@ async def test_a_hold_that_could_not_be_released_ends_by_itself(
     assert_error(await spender.ask(), 502, "upstream_error")
     account = await spender.account()
     assert len(account.holds) == 1
-    # The longest call, and the margin by which a hold outlives it.
+    # A hold lasts as long as the longest call, plus a margin.
     assert 0 < account.holds[0].ends_at.timestamp() - time.time() <= PATIENT.total + 15
 
 

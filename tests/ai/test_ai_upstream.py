@@ -1,4 +1,4 @@
-"""AI calls whose upstream fails, hangs, lies or breaks off: what the app is told, and that a refused call is free and
+"""AI calls whose upstream fails, hangs, lies or breaks off. The app gets the right error; a refused call is free, and
 an accepted one is not. SPEC 4.6."""
 
 from __future__ import annotations

@@ -218,7 +218,7 @@ async def test_the_processes_of_a_server_that_stops_have_flushed() -> None:
         pytest.param([], [], id="nothing"),
         pytest.param([0, 0], [0, 0], id="no calls"),
         pytest.param([1, 2, 4], [30, 60, 120], id="as high as there are calls"),
-        pytest.param([1, 1_000_000], [2, 120], id="one call beside a million can be seen"),
+        pytest.param([1, 1_000_000], [2, 120], id="one call among a million is visible"),
     ],
 )
 def test_a_plot_shows_what_there_is(values: list[int], heights: list[float]) -> None:

@@ -278,7 +278,7 @@ async def test_two_secrets_are_valid_until_the_old_one_is_ended(service: Service
         ]
 
     assert await valid() == [200, 200]
-    # The browser loads the answer anew: the secret in use must not go.
+    # The person reloads the page: the secret in use must stay.
     form = {"_xsrf": fields_of(page, f"{where}/end-secret")["_xsrf"]}
     again = await browser.send(f"{where}/rotate", "POST", form=form)
     assert again.code == 400

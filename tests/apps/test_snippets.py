@@ -1,4 +1,4 @@
-"""The code that the portal offers, run as it is pasted, against a running server."""
+"""Runs the code samples of the developer portal, unchanged, against a running server."""
 
 from __future__ import annotations
 

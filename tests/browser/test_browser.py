@@ -17,7 +17,7 @@ GREETING = "Ada Lovelace"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server with the demo app beside it."""
+    """A server that also runs the demo app."""
     with Server("--demo", "--redis-url", "memory", *QUICK) as made:
         yield made.ready()
 

@@ -1,6 +1,6 @@
 """The whole story in a real browser with the keyboard alone: Tab, Enter, the space bar and typing.
 
-What has the focus is found as it is read aloud, by its role and name, and must be seen to have it.
+Tests find the focused element as a screen reader does, by its role and name. Its focus must be visible.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 def app_of(server: Server) -> str:
-    """The address of the demo app, as it is printed with what to click."""
+    """The address of the demo app, taken from the printed instructions."""
     announced, _, instructions = server.out.partition("\n")
     assert announced == f"Latchkey listening on {server.url}"
     assert demo.EMAIL in instructions

@@ -264,8 +264,8 @@ def test_an_open_page_is_told_of_the_end_of_the_access(browser: Browser, stub: S
 def post(
     demo: Demo, event: str, *, sub: str = "user-1", ago: float = 0, late: float = 0, by: str = SIGNING, stamp: str = ""
 ) -> int:
-    """Has the app told of what happened so many seconds `ago`, by who knows the secret `by`, `late` on the way or with
-    another `stamp`; the status."""
+    """Posts an event to the app and returns the status. The event happened `ago` seconds ago, is signed with the secret
+    `by`, and took `late` seconds to arrive or has another `stamp`."""
     now = datetime.now(UTC)
     told = {"type": event, "timestamp": (now - timedelta(seconds=ago)).isoformat(), "data": {"sub": sub}}
     name, sent, body = f"event-{ago}-{event}", now - timedelta(seconds=late), json.dumps(told)

@@ -71,7 +71,7 @@ async def test_what_lies_there_unpacked_is_sent_so(service: Service) -> None:
 @pytest.mark.trap(39)
 @pytest.mark.parametrize("spelling", ["./latchkey.css", "vendor/../latchkey.css", "/latchkey.css", "vendor//../x"])
 async def test_a_file_has_one_name(service: Service, spelling: str) -> None:
-    # A path is looked up as it is: taking one of 32,000 segments apart would hold up everybody.
+    # The server looks a path up whole: splitting one of 32,000 segments would delay everybody.
     for name, status in (("latchkey.css", 200), (spelling, 404)):
         assert (await send_raw(service.base_url, f"GET /static/{name} HTTP/1.1".encode()))[0] == status
 

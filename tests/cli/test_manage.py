@@ -31,7 +31,7 @@ from tests.support.processes.store_owners import ROOT
 
 def test_alone_it_starts_the_store_stops_it_and_the_data_is_kept(data_dir: Path) -> None:
     scopes = ("--scopes", "data:read profile")
-    made = child(data_dir, "app", "create", *NEW_APP, *scopes, "--json", anew=True).json
+    made = child(data_dir, "app", "create", *NEW_APP, *scopes, "--json", fresh=True).json
     assert running_socket(data_dir) is None
     assert not (data_dir / "store.json").exists()
     before = time.monotonic()

@@ -1,4 +1,4 @@
-"""What an app may spend in a calendar month, on every engine: the limit, what counts, when it begins anew."""
+"""An app's monthly spending limit, on every engine: the limit, what counts against it, when it resets."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_the_script_changes_no_limit_without_a_recent_confirmation(memory_
 
 
 async def used(app: Spender) -> int:
-    """What counts against the limit, as the app is told."""
+    """The amount that counts against the limit, as the app sees it."""
     limit = (await app.balance()).app_limit
     assert limit is not None
     return limit.used

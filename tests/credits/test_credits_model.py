@@ -107,7 +107,7 @@ class Side:
 
 
 class Credits(RuleBasedStateMachine):
-    """Every call to the store beside the same on the model; after each step whoever it touched is counted anew."""
+    """Makes every call to the store and to the model; recounts the accounts that each step touched."""
 
     url = "memory"
     clock: FakeClock | None = None
@@ -329,7 +329,7 @@ class Credits(RuleBasedStateMachine):
 
     @rule(pair=pairs)
     def look(self, pair: Pair) -> None:
-        """What the app is told."""
+        """The balance that the app sees."""
         side, app, purse, now = self.of(pair)
         call = app.balance()
         if side.revoked_at is not None or side.token_ends <= now:

@@ -42,7 +42,7 @@ async def replay(app: Spender, key: str, **fields: Any) -> ReplayedCall:
 
 
 def sized(length: int) -> StoredReply:
-    """A reply that has so many bytes before it is sealed."""
+    """A reply of `length` bytes before sealing."""
     more = len(msgpack.packb(["text/plain", bytes(length), b""])) - length
     return StoredReply("text/plain", os.urandom(length - more), b"")
 
@@ -126,15 +126,15 @@ async def test_any_text_is_a_key(store: Store) -> None:
 async def test_a_key_is_the_apps_and_the_persons_own(store: Store) -> None:
     world, app = await a_spender(store)
     stranger, elsewhere = await a_spender(store)
-    beside = await Spender.make(world, stranger.app)
+    neighbour = await Spender.make(world, stranger.app)
     await keep(app, "k")
     await store.credits.grant(world.user, 5, key="k")
-    for other in (beside, elsewhere):
+    for other in (neighbour, elsewhere):
         held = await other.ask(3, key="k", body=b"another")
         assert isinstance(held, Hold)
         await other.settle(held, 3, 0, StoredReply("text/plain", b"another reply", b""))
     assert (await replay(app, "k")).stored == REPLY
-    assert (await replay(beside, "k", body=b"another")).stored.head == b"another reply"
+    assert (await replay(neighbour, "k", body=b"another")).stored.head == b"another reply"
     assert (await recount(store, world.user)).amounts == (1000, -1, 5, -3)
     assert (await recount(store, stranger.user)).amounts == (1000, -3)
 
@@ -321,11 +321,11 @@ async def all_values(store: Store) -> list[bytes]:
 
 async def test_a_reply_that_was_moved_opens_nowhere(store: Store) -> None:
     world, app = await a_spender(store)
-    beside = await Spender.make(world, (await a_world(store)).app)
-    for owner, key in ((app, "a"), (app, "b"), (beside, "a")):
+    neighbour = await Spender.make(world, (await a_world(store)).app)
+    for owner, key in ((app, "a"), (app, "b"), (neighbour, "a")):
         await keep(owner, key)
     stolen = await store.client.get(keys.idempotency(world.user, app.caller.client, fingerprint("a"))["reply"])
-    for owner, key in ((app, "b"), (beside, "a")):
+    for owner, key in ((app, "b"), (neighbour, "a")):
         row = keys.idempotency(world.user, owner.caller.client, fingerprint(key))["reply"]
         assert isinstance(stolen, bytes)
         await store.client.set(row, stolen)

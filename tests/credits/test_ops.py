@@ -63,7 +63,7 @@ class Ops:
         self.url, self.store, self.ada = f"{url}/ops/credits", store, ada
 
     async def ask(self, body: object, *, key: str | None = "payment-1", **headers: str) -> HTTPResponse:
-        """A body of JSON (text as it is), with an idempotency key in the header."""
+        """Sends a body (text unchanged, anything else as JSON) with an idempotency key in the header."""
         named = {"Idempotency-Key": key} if key is not None else {}
         sent = {"Authorization": f"Bearer {KEY}", **JSON, **named}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}

@@ -58,7 +58,7 @@ def seed(tmp_path: Path) -> str:
 
 @pytest.mark.trap(24)
 def test_the_port_is_named_in_the_log_and_its_keys_nowhere(seed: str) -> None:
-    with Server("--seed", seed, *OPS, *QUICK, "--log-level", "debug", environment=ENVIRONMENT, anew=True) as server:
+    with Server("--seed", seed, *OPS, *QUICK, "--log-level", "debug", environment=ENVIRONMENT, fresh=True) as server:
         port = ops_port(server.ready())
         assert server.out == f"Latchkey listening on {server.url}\n"
         assert port not in (0, server.port)

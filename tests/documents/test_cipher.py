@@ -125,5 +125,5 @@ async def test_a_document_moved_in_the_store_is_never_handed_out(store: Store) -
             await keeper.get(name)
         with pytest.raises(StoreError):
             await keeper.page("notes", content=True)
-        assert await refusal_of(keeper.put(name, b"1")) is None, "it can be written anew"
+        assert await refusal_of(keeper.put(name, b"1")) is None, "a new write works"
     assert (await mine.get("notes/n1"))[1] == b'"mine"'

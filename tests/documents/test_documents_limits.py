@@ -233,7 +233,7 @@ async def test_in_real_time_on_a_real_store(real: Service) -> None:
     assert 1 <= waits[0] <= 3
     assert await caller.left(GET) == 299, "another window"
     for _ in range(2):
-        # SPEC 8.2: a client that waits as it is told is let in, here with one step's worth: 3 of 60.
+        # SPEC 8.2: a client that waits for Retry-After may call again: here one step's worth, 3 of 60.
         await asyncio.sleep(waits[-1])
         codes = []
         while (response := await caller(PUT)).code != 429:

@@ -86,7 +86,7 @@ class Side:
 
 
 class Documents(RuleBasedStateMachine):
-    """Every call to the store beside the same on the model; after each step usage is a recount."""
+    """Makes every call to the store and to the model; after each step, the usage equals a recount."""
 
     url = "memory"
     clock: FakeClock | None = None
@@ -136,13 +136,18 @@ class Documents(RuleBasedStateMachine):
         assert self.run(refusal_of(call)) == code
 
     @rule(
-        pair=pairs, collection=collections, document_id=ids, content=contents, condition=conditions, anew=st.booleans()
+        pair=pairs,
+        collection=collections,
+        document_id=ids,
+        content=contents,
+        condition=conditions,
+        fresh=st.booleans(),
     )
-    def put(self, pair: Pair, collection: str, document_id: str, content: bytes, condition: str, anew: bool) -> None:
+    def put(self, pair: Pair, collection: str, document_id: str, content: bytes, condition: str, fresh: bool) -> None:
         (side, keeper), name = self.of(pair), f"{collection}/{document_id}"
         old = side.kept.get(name)
         if_match = {"right": str(old.etag if old else 1), "wrong": "1 2"}.get(condition, condition)
-        none = anew and not condition
+        none = fresh and not condition
         call = keeper.put(name, content, if_match=if_match, if_none_match=none)
         if code := self.refusal(side, "data:write"):
             return self.refused(call, code)

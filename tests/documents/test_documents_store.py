@@ -25,7 +25,7 @@ Call = Callable[[Keeper], Awaitable[Any]]
 CALLS: dict[str, Call] = {
     "get": lambda keeper: keeper.get("notes/n1"),
     "put": lambda keeper: keeper.put("notes/n1", b"2"),
-    "put anew": lambda keeper: keeper.put("notes/n2", b"2"),
+    "put new": lambda keeper: keeper.put("notes/n2", b"2"),
     "delete": lambda keeper: keeper.delete("notes/n1"),
     "list": lambda keeper: keeper.page("notes"),
     "usage": lambda keeper: keeper.usage(),
@@ -318,7 +318,7 @@ async def test_a_dead_token_does_nothing_and_takes_nothing(
     ("scopes", "allowed"),
     [
         pytest.param(("data:read",), {"get", "list", "usage"}, id="data:read"),
-        pytest.param(("data:write",), {"put", "put anew", "delete", "usage"}, id="data:write"),
+        pytest.param(("data:write",), {"put", "put new", "delete", "usage"}, id="data:write"),
         pytest.param(("profile",), set(), id="neither"),
     ],
 )
@@ -403,7 +403,7 @@ async def test_each_call_is_one_script(proxied: tuple[Store, DroppingProxy], nam
 
 @pytest.mark.trap(32)
 @pytest.mark.parametrize("lost", ["request", "reply"])
-@pytest.mark.parametrize("name", ["put", "put anew", "delete"])
+@pytest.mark.parametrize("name", ["put", "put new", "delete"])
 async def test_a_write_whose_answer_is_lost_is_never_sent_twice(
     proxied: tuple[Store, DroppingProxy], lost: str, name: str
 ) -> None:
@@ -419,7 +419,7 @@ async def test_a_write_whose_answer_is_lost_is_never_sent_twice(
         await CALLS[name](keeper)
     assert proxy.seen["EVALSHA"] - sent == (0 if lost == "request" else 1)
     after = await client.hmget(keeper.keys()["usage"], "sequence", "documents")
-    written, more = {"put": (True, 0), "put anew": (True, 1), "delete": (False, -1)}[name]
+    written, more = {"put": (True, 0), "put new": (True, 1), "delete": (False, -1)}[name]
     assert (after[0] != before[0]) == (written and lost == "reply")
     assert int(after[1]) - int(before[1]) == (more if lost == "reply" else 0)
     await keeper.recount()

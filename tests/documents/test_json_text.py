@@ -137,7 +137,7 @@ def test_is_none(body: bytes) -> None:
     ],
 )
 def test_a_hostile_text_takes_no_time(body: bytes) -> None:
-    """A search that begins anew at each quote took minutes here."""
+    """A search that restarts at each quote took minutes here."""
     started = time.process_time()
     with pytest.raises(NotJSON):
         check_json(body)
@@ -211,7 +211,7 @@ def test_nesting_is_measured_exactly(tokens: list[str], most: int) -> None:
 @pytest.mark.trap(39)
 @pytest.mark.parametrize("body", HOSTILE)
 def test_the_worst_document_costs_little(body: bytes, no_collections: None) -> None:
-    """All of a document was written anew where a surrogate was escaped in it, for 112 ms."""
+    """One escaped surrogate once made the server rewrite the whole document, which took 112 ms."""
     spent = []
     for _ in range(3):
         started = time.process_time()

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 WRITERS = 6
 MOST = 55
-PAUSE = 0.02  # seconds by which a write is later than the one before, since the window is 60 a minute
+PAUSE = 0.02  # seconds between two writes, since the window is 60 a minute
 
 
 @dataclass

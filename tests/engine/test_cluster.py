@@ -223,7 +223,7 @@ async def test_a_node_that_is_gone_fails_the_calls_to_its_own_slots_alone(
         for _ in range(50):
             await check_only_lost(client, lost_key, served, at_once=False)
         assert await client.ping()
-        # The slots were read anew beside, and not for every call that failed.
+        # A background task read the slots again, once and not for every failed call.
         await until(lambda: client.nodes_manager._epoch == 2)
         stats = [each.run("INFO", "commandstats").decode() for each in others]
         assert sum(int(n) for text in stats for n in re.findall(r"cmdstat_cluster\|slots:calls=(\d+)", text)) == 1

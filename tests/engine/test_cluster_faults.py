@@ -34,7 +34,7 @@ class Behind:
         return sum(node.calls(name) for node in self.cluster.nodes for name in ("evalsha", "eval"))
 
     def forget(self) -> None:
-        """Begins to count anew."""
+        """Resets the counts."""
         for node in self.cluster.nodes:
             node.run("CONFIG", "RESETSTAT")
 

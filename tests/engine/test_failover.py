@@ -1,8 +1,8 @@
 """A primary goes away while apps work, in order or not: its replica takes over, and nobody restarts anything.
 
-What asynchronous replication may lose is told apart by WAIT: what was acknowledged before the replica confirmed that it
-has everything must be there after the failover, and so must what was acknowledged after it took over. Only what
-lies between may be missing.
+Asynchronous replication may lose writes, and WAIT shows which. A write that was acknowledged before the replica
+confirmed that it has everything must survive the failover, and so must each write after the replica took over. Only
+the writes between may be missing.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Crowd:
         self.tasks: list[asyncio.Task[None]] = []
 
     async def ask(self, key: str, number: int = 1) -> None:
-        """Asks for so many places."""
+        """Asks for `number` places."""
         self.tasks += [asyncio.ensure_future(self._hold(key)) for _ in range(number)]
         await settle()
 

@@ -39,8 +39,8 @@ def site(any_cluster: Cluster, open_store: OpenStore, base_url: str) -> Site:
 @pytest.mark.parametrize(
     ("pauses", "refused"),
     [
-        pytest.param(module.PAUSES, False, id="who waits for the slot hears nothing of it"),
-        pytest.param((0.0, 0.02), True, id="who waits too short is told to come back"),
+        pytest.param(module.PAUSES, False, id="a call that waits long enough succeeds"),
+        pytest.param((0.0, 0.02), True, id="a call that waits too short gets a 503"),
     ],
 )
 async def test_resharding_under_load_loses_nothing_and_does_nothing_twice(
@@ -122,7 +122,7 @@ APART = ("people.create", "apps.create", "reencryption.run", "fsck.run")
 
 
 async def lasting_outcome(call: Call) -> str:
-    """The outcome as soon as it is another than that the store is unavailable."""
+    """The first outcome other than "the store is unavailable"."""
     for _ in range(50):
         outcome = await outcome_of(call)
         if outcome != "StoreUnavailable":

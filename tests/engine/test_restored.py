@@ -34,7 +34,7 @@ async def test_what_gives_access_ends_and_the_rest_stays(store: Store) -> None:
         await store.sessions.profile(world.session)
     assert await end_access(store.client) == 0
 
-    # The person signs in with the same password, the grant is there, and the old tokens end nothing of the new ones.
+    # The same password works, the grant is there, and a replay of old tokens leaves the new ones alive.
     world.session = await world.sign_in(password=PASSWORD)
     assert world.app.client_id in {grant.client for grant in (await store.grants.list(world.session)).grants}
     again = await world.tokens()

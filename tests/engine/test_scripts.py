@@ -164,7 +164,7 @@ BAD_FILES = [
     pytest.param("--- KEYS[1] a\n--- @reply ok\nreturn {a, b}", "declared: b", id="a name that the header lacks"),
     pytest.param("--- KEYS[1] a\n--- @reply ok\nb = a\nreturn {}", "declared: b", id="a global is set"),
     pytest.param("--- KEYS[1] a\n--- @reply ok\nreturn {shared(a)}", "declared: shared", id="a function not included"),
-    pytest.param("--- Says nothing of its answer.\nreturn {}", "no @reply", id="no reply"),
+    pytest.param("--- Has no reply line.\nreturn {}", "no @reply", id="no reply"),
 ]
 
 

@@ -32,7 +32,7 @@ Write = Callable[[object], Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes the seed file: text as it is, anything else as JSON."""
+    """Writes the seed file: text unchanged, anything else as JSON."""
 
     def write_one(content: object) -> Path:
         path = tmp_path / "seed.json"

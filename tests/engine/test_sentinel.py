@@ -151,7 +151,7 @@ class Telling:
         """Nothing is open."""
 
 
-@pytest.mark.parametrize("told", [pytest.param(True, id="that is told"), pytest.param(False, id="that is asked for")])
+@pytest.mark.parametrize("told", [pytest.param(True, id="announced"), pytest.param(False, id="asked for")])
 async def test_a_primary_that_was_replaced_is_left_though_it_goes_on_taking_writes(
     valkey_engine: Engine, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:

@@ -155,10 +155,10 @@ async def test_a_token_of_an_earlier_epoch_is_a_revoked_one(store: Store) -> Non
 async def test_a_replay_touches_no_other_app_and_no_other_person(store: Store) -> None:
     world, stranger = await World.make(store), await World.make(store)
     app, _ = await world.register("another-app")
-    beside, elsewhere, first = await world.tokens(app=app), await stranger.tokens(), await world.tokens()
+    neighbour, elsewhere, first = await world.tokens(app=app), await stranger.tokens(), await world.tokens()
     await world.refresh(first.refresh_token)
     assert await refusal_of(world.refresh(first.refresh_token)) == "invalid_grant"
-    assert await world.lives(beside.access_token)
+    assert await world.lives(neighbour.access_token)
     assert await stranger.lives(elsewhere.access_token)
 
 

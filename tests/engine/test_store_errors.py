@@ -53,7 +53,7 @@ def admin(shared: Engine) -> Iterator[redis.Redis]:
 
 
 def fails(url: str, script: str) -> StoreError:
-    """The error of running `script`, having checked that nothing of it shows what was passed."""
+    """The error of running `script`. Checks that no part of the error shows the arguments."""
 
     async def scenario() -> None:
         async with await connect(url) as client:

@@ -30,7 +30,7 @@ from tests.support.store.world import World
 ROUNDS = 6
 PEOPLE = 6
 ANSWERS = 15
-"""So many durable answers of a round, and the primary is killed."""
+"""Durable answers of a round before the primary is killed."""
 
 pytestmark = [pytest.mark.gen_test(timeout=90), pytest.mark.slow]
 
@@ -178,7 +178,7 @@ class TestBehindSentinels:
 
 
 def reads_on(replica: Node, key: str) -> Any:
-    """What a replica of a cluster has, which it refers elsewhere for unless it is told."""
+    """A replica's own value; without READONLY a replica of a cluster redirects."""
     with replica.engine.client() as client:
         client.execute_command("READONLY")
         return client.get(key)

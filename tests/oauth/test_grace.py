@@ -119,13 +119,13 @@ async def test_no_decision_no_return(store: Store) -> None:
 
 async def test_only_the_pair_is_touched(store: Store) -> None:
     world, stranger = await World.make(store), await World.make(store)
-    beside = await Keeper.make(world, stranger.app)
+    neighbour = await Keeper.make(world, stranger.app)
     elsewhere = await Keeper.make(stranger, world.app)
-    for keeper in (beside, elsewhere):
+    for keeper in (neighbour, elsewhere):
         await keeper.put("notes/n1")
     await a_keeper(world)
     await world.revoke_app()
-    for keeper in (beside, elsewhere):
+    for keeper in (neighbour, elsewhere):
         assert await ends(keeper) == {-1}
         assert (await keeper.get("notes/n1"))[1] == b"1"
 

@@ -51,7 +51,7 @@ THINGS = {
 def latchkey() -> Iterator[Latchkey]:
     with ExitStack() as stack:
         directory = Path(stack.enter_context(TemporaryDirectory(prefix="bench-", dir="/tmp")))
-        yield Latchkey(stack, directory / "ours", PEOPLE, Cores.choose(), beside=Filling(100, 500, 200))
+        yield Latchkey(stack, directory / "ours", PEOPLE, Cores.choose(), filling=Filling(100, 500, 200))
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +95,12 @@ def test_what_a_server_does_besides_belongs_to_no_request(
 ) -> None:
     looks, look = count(), Row.look
 
-    def beside(row: Row, request: bytes | None = None) -> int:
+    def disturbed(row: Row, request: bytes | None = None) -> int:
         if next(looks) == 1:  # the first of those that are counted
             latchkey.filled.client.ping()
         return look(row, request)
 
-    monkeypatch.setattr(Row, "look", beside)
+    monkeypatch.setattr(Row, "look", disturbed)
     assert latchkey.calls(rows["userinfo"]) == 1
     assert next(looks) >= 1 + LOOKS
 

@@ -21,7 +21,7 @@ BEFORE = [Seen(at / 100, 0.002, 200) for at in range(100)]
 
 
 def after(slow: int) -> list[Seen]:
-    """From second 10 on, a hundred a second; so many are slow or sent away at first."""
+    """Requests from second 10 on, a hundred a second. The first `slow` are slow or refused."""
     odd = [Seen(10 + at / 100, 0.5, 200) if at % 2 else Seen(10 + at / 100, 0.001, 503) for at in range(slow)]
     return odd + [Seen(10 + at / 100, 0.002, 200) for at in range(slow, 200)]
 
@@ -46,7 +46,7 @@ def test_what_was_taken_on_is_told_apart_from_the_rest() -> None:
 
 
 class Answer(RequestHandler):
-    """What it is told."""
+    """Answers with the status in the path."""
 
     def get(self, status: str) -> None:
         self.set_status(int(status))

@@ -236,7 +236,7 @@ def test_npm_is_believed_when_it_knows_what_everybody_knows(
 
 
 def planted() -> dict[str, str]:
-    """Secrets of all kinds, made anew so that this file holds none."""
+    """Secrets of all kinds, made at run time so that this file has none."""
     sealer = Sealer(Keys(KeyRing.parse(KeyRing.generate(1))))
     found = {kind.name.lower(): sealer.seal(Token(kind, new_user_id(), "an-app", new_id(), 3)) for kind in TokenKind}
     key = "-----BEGIN " + "PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg\n"

@@ -67,7 +67,7 @@ def spans(text: str) -> list[str]:
 
 
 def anchors(path: Path) -> set[str]:
-    """The fragments by which the headings of a document can be linked to."""
+    """The link fragments of a document's headings."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

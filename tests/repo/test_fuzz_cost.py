@@ -22,7 +22,7 @@ from handlers.routes import POSTS, ROUTES
 from tests.support.http import http_servers
 
 STEP = 61
-"""Of the hostile requests, every so many are sent here; all of them with `make fuzz`."""
+"""One in this many hostile requests is sent here; `make fuzz` sends all of them."""
 
 
 @pytest.fixture(scope="module")

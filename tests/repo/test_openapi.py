@@ -27,7 +27,7 @@ from tests.support.http.driver import Service, json_of, send
 BASE = "http://localhost:8080"
 DOCUMENT = document(ROUTES, BASE)
 ADDRESS = "/openapi.json"
-# What answers nothing of its own accord: these codes go out in redirects, or where no operation is.
+# Codes without a response of their own: they go out in redirects, or where no operation is.
 ELSEWHERE = {"unsupported_response_type", "consent_required", "method_not_allowed"}
 
 

@@ -60,7 +60,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 
 def make(what: str, source: Path, target: Path) -> Path:
-    """A wheel or an sdist, by the backend that pyproject.toml names, as it is installed: nothing is fetched."""
+    """A wheel or an sdist, built by the installed backend that pyproject.toml names. Downloads nothing."""
     program = f"import setuptools.build_meta as backend; print(backend.build_{what}({str(target)!r}))"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=source, env=clean(), capture_output=True, text=True, check=False
@@ -70,7 +70,7 @@ def make(what: str, source: Path, target: Path) -> Path:
 
 
 def clean(*folders: Path) -> dict[str, str]:
-    """An environment that knows nothing of this checkout."""
+    """An environment without this checkout."""
     path = os.pathsep.join(map(str, (*folders, "/usr/bin", "/bin")))
     return {"PATH": path, "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 

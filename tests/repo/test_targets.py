@@ -18,7 +18,7 @@ TARGETS = ("test", "test-slow", "test-engines", "test-browser", "test-bench")
 
 
 def expression_of(target: str) -> str:
-    """Which tests a target runs, as pytest is told."""
+    """The tests that a target runs: pytest's arguments."""
     (recipe,) = re.findall(rf"^{target}:.*\n\t(.*)", MAKEFILE, re.MULTILINE)
     (found,) = re.findall(r'pytest \$\(PARALLEL\) -m (?:"([^"]+)"|(\w+)) \$\(ARGS\)$', recipe)
     return "".join(found)

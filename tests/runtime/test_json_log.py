@@ -223,7 +223,7 @@ def test_the_form_of_what_goes_wrong_before_the_settings_are_read(
 def test_every_line_of_every_process_is_an_object(tmp_path: Path, count: str) -> None:
     seed = seed_file(tmp_path)
     options = ("--seed", seed, "--workers", count, "--log-format", "json", "--log-level", "debug", *QUICK)
-    with Server(*options, environment={"PYTHONWARNINGS": "always"}, anew=True) as server:
+    with Server(*options, environment={"PYTHONWARNINGS": "always"}, fresh=True) as server:
         server.ready()
         port, store = server.port, store_pid(server.data_dir)
         assert status_of(port, "/readyz") == 200

@@ -42,7 +42,7 @@ def has_ipv6() -> bool:
 
 @pytest.mark.parametrize("url", ["memory", "embedded"])
 def test_it_prints_one_line_and_answers_on_both_loopback_addresses(url: str) -> None:
-    with Server("--redis-url", url, *QUICK, anew=True) as server:
+    with Server("--redis-url", url, *QUICK, fresh=True) as server:
         server.ready()
         wait_until(lambda: server.out.endswith("\n"))
         assert server.out == f"Latchkey listening on http://localhost:{server.port}\n"
@@ -55,7 +55,7 @@ def test_it_prints_one_line_and_answers_on_both_loopback_addresses(url: str) -> 
 
 
 def test_a_key_file_is_private() -> None:
-    with Server("--redis-url", "memory", anew=True) as server:
+    with Server("--redis-url", "memory", fresh=True) as server:
         server.ready()
         assert stat.S_IMODE((server.data_dir / "keys").stat().st_mode) == 0o600
         assert stat.S_IMODE(server.data_dir.stat().st_mode) == 0o700
@@ -189,7 +189,7 @@ def test_a_store_that_cannot_be_reached_is_one_line() -> None:
         "LATCHKEY_SECRET_KEYS": KeyRing.generate(1),
         "LATCHKEY_REDIS_URL": "redis://:a-store-password@127.0.0.1:1",
     }
-    status, log = refused(environment=environment, anew=True)
+    status, log = refused(environment=environment, fresh=True)
     assert status == 1
     assert log.startswith("latchkey: The store at redis://127.0.0.1:1 cannot be reached")
     assert log.count("\n") == 1
@@ -217,7 +217,7 @@ def test_secrets_stand_in_no_command_line() -> None:
         client.config_set("requirepass", "a-store-password")
         url = engine.url.replace("unix://", "unix://:a-store-password@")
         environment = {"LATCHKEY_SECRET_KEYS": ring, "LATCHKEY_REDIS_URL": url}
-        with Server(environment=environment, anew=True) as server:
+        with Server(environment=environment, fresh=True) as server:
             server.ready()
             shown = {pid: line for pid, (_, line) in processes().items()}
             assert server.process.pid in shown
@@ -225,7 +225,7 @@ def test_secrets_stand_in_no_command_line() -> None:
                 assert secret not in "\n".join(shown.values())
                 assert secret not in server.out + server.log
     # The embedded store is a child that could inherit them.
-    with Server(environment={"LATCHKEY_SECRET_KEYS": ring}, anew=True) as server:
+    with Server(environment={"LATCHKEY_SECRET_KEYS": ring}, fresh=True) as server:
         server.ready()
         environ = Path(f"/proc/{store_pid(server.data_dir)}/environ")
         if environ.exists():

@@ -181,7 +181,7 @@ def test_a_month_passes(http: httpx.Client) -> None:
         token = post(http, "tokens", email=ADA, client_id=app["client_id"])["access_token"]
         return http.get("/api/v1/data/notes/n1", headers={"Authorization": f"Bearer {token}"}).status_code
 
-    # Re-authorized in time the notes are kept, and the days count anew.
+    # Re-authorization in time keeps the notes, and the days count from the start.
     assert read() == 200
     post(http, "disconnect", email=ADA, client_id=app["client_id"])
     now = post(http, "travel", days=30, minutes=1)["now"]
@@ -337,7 +337,7 @@ OTHER_STARTS = {
 
 @pytest.mark.parametrize("options", [pytest.param(options, id=name) for name, options in OTHER_STARTS.items()])
 def test_no_other_server_has_any_of_it(options: tuple[str, ...]) -> None:
-    with Server(*QUICK, *options, environment={"PYTHONPROFILEIMPORTTIME": "1"}, anew=True) as server:
+    with Server(*QUICK, *options, environment={"PYTHONPROFILEIMPORTTIME": "1"}, fresh=True) as server:
         server.ready()
         port = int(re.search(r"port (\d+)", server.log)[1])  # type: ignore[index]  # it says where it listens
         with httpx.Client(base_url=f"http://127.0.0.1:{port}") as http:
@@ -354,7 +354,7 @@ def test_no_other_server_has_any_of_it(options: tuple[str, ...]) -> None:
 
 def test_a_server_for_tests_does_load_it() -> None:
     """What the test before looks for can be seen."""
-    with Server(*MEMORY, environment={"PYTHONPROFILEIMPORTTIME": "1"}, anew=True) as server:
+    with Server(*MEMORY, environment={"PYTHONPROFILEIMPORTTIME": "1"}, fresh=True) as server:
         server.ready()
         assert re.search(r"\| +testkit\.routes$", server.log, re.MULTILINE)
 

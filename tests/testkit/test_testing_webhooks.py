@@ -46,7 +46,7 @@ class Hook:
         self._run(self.receiver.start())
 
     def count(self, number: int) -> None:
-        """Waits until so many have come."""
+        """Waits until `number` events have come."""
         self._run(self.receiver.count(number))
 
     def heard(self, start: int = 0) -> list[str]:

@@ -187,7 +187,7 @@ async def test_whoever_dies_with_a_delivery_leaves_it_to_the_next(clock: FakeClo
     assert await claim(memory_store) == {}
     clock.advance(2)
     assert (await claim(memory_store))[one].attempts == 2
-    # The first one was slow, not dead: it knows nothing of the second, but what was delivered was.
+    # The first worker was slow, not dead: it can't settle the second's attempt, but its delivery counts.
     assert not await memory_store.deliveries.settle(one, 1, delivered=False, error="too late", retry_in=1)
     assert await state(memory_store, one) == ("pending", 2, 2)
     assert await claim(memory_store) == {}

@@ -44,8 +44,8 @@ def test_without_a_file_there_is_the_built_in_model() -> None:
 @pytest.mark.parametrize(
     ("text", "offered"),
     [
-        pytest.param(WHOLE, ["m"], id="not beside the models of a server"),
-        pytest.param("echo = true\n" + WHOLE, [ECHO, "m"], id="beside them where the file says so"),
+        pytest.param(WHOLE, ["m"], id="not in addition to the models of a server"),
+        pytest.param("echo = true\n" + WHOLE, [ECHO, "m"], id="in addition to them where the file says so"),
         pytest.param("echo = false\n" + WHOLE, ["m"], id="not where the file says no"),
         pytest.param("", [ECHO], id="where the file names no server"),
     ],

@@ -1,4 +1,4 @@
-"""What apps are told of, and who is told: written with the change it tells of."""
+"""Events for apps, and their recipients: written together with the change that they report."""
 
 from __future__ import annotations
 

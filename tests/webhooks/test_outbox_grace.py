@@ -1,4 +1,4 @@
-"""What apps are told when the data of whom they lost is gone: 30 days later, in whatever order things come."""
+"""Events when data of a disconnected person is gone: 30 days later, in whatever order things happen."""
 
 from __future__ import annotations
 

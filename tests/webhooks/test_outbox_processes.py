@@ -49,7 +49,7 @@ def shared(open_store: OpenStore, url: str) -> Store:
 
 @contextmanager
 def processes(url: str, *what: str) -> Iterator[list[Process]]:
-    """So many processes, which begin when all of them are ready."""
+    """A process for each word of `what`; they begin when all of them are ready."""
     words = [sys.executable, "-m", "tests.support.store.relay_process", url, RING]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent.parent)}
     started: list[Process] = []

@@ -116,7 +116,7 @@ def test_the_table_has_every_event_and_every_reason() -> None:
 
 
 def test_of_a_revocation_it_says_which_tokens_are_told_of() -> None:
-    """`tests/webhooks/test_outbox_events.py` has what is told."""
+    """`tests/webhooks/test_outbox_events.py` has the events."""
     [row] = [line for line in TEXT.splitlines() if "`token_revoked`" in line]
     assert "holds a refresh token" in row
     assert ACCESS_TOKEN == 60 * MINUTE

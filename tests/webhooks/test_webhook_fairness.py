@@ -1,4 +1,4 @@
-"""Events of honest apps beside accounts whose receivers and name servers never answer."""
+"""Events of honest apps, next to accounts whose receivers and name servers never answer."""
 
 from __future__ import annotations
 

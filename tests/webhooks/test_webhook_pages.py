@@ -156,7 +156,7 @@ async def test_the_same_form_makes_one_secret_and_the_deployed_one_signs_on(serv
     [first] = secrets_on(await name_url(browser, URL))
     page = await browser.get(HOOKS)
     [second] = secrets_on(await browser.submit(page, f"{HOOKS}/rotate"))
-    for ends in ({}, {"ends": "older"}):  # the page of the answer, loaded anew; the second click of two
+    for ends in ({}, {"ends": "older"}):  # the answer's page, reloaded; the second click of two
         again = await browser.submit(page, f"{HOOKS}/rotate", **ends)
         assert again.code == 400
         assert "Another secret was made" in text_of(again)

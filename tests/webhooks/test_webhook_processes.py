@@ -65,7 +65,7 @@ async def disconnect(service: Service, app: App, email: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def beside(engine: Engine, ring: str, server: Server) -> AsyncIterator[Service]:
+async def service_on(engine: Engine, ring: str, server: Server) -> AsyncIterator[Service]:
     """A person and an app on a server, and its store."""
     two = Pair(engine, ring, (server, server))
     async with opened(engine.url, two.keys) as store:
@@ -184,7 +184,7 @@ async def test_a_server_that_is_killed_before_it_settles_has_the_event_posted_ag
     with valkey() as engine:
         options = ("--redis-url", engine.url, *QUICK)
         with shared(ring, *options) as first:
-            async with beside(engine, ring, first.ready()) as service:
+            async with service_on(engine, ring, first.ready()) as service:
                 secret = await hook(service.store, service.web, receiver)
                 told = await ping(service.store, service.web.client_id)
                 await receiver.count(1)
@@ -216,7 +216,7 @@ async def test_a_server_that_is_stopped_lets_a_post_finish(io_loop: IOLoop, rece
     receiver.reply = takes_its_time
     ring = KeyRing.generate(1)
     with valkey() as engine, shared(ring, "--redis-url", engine.url, *QUICK) as server:
-        async with beside(engine, ring, server.ready()) as service:
+        async with service_on(engine, ring, server.ready()) as service:
             await hook(service.store, service.web, receiver)
             told = await ping(service.store, service.web.client_id)
             await receiver.count(1)
@@ -231,7 +231,7 @@ async def test_a_server_that_is_stopped_lets_a_post_finish(io_loop: IOLoop, rece
 async def test_a_server_that_posts_nothing_leaves_it_to_another(io_loop: IOLoop, receiver: Receiver) -> None:
     ring = KeyRing.generate(1)
     with valkey() as engine, shared(ring, "--redis-url", engine.url, *QUICK, "--no-webhooks") as silent:
-        async with beside(engine, ring, silent.ready()) as service:
+        async with service_on(engine, ring, silent.ready()) as service:
             secret = await hook(service.store, service.web, receiver)
             await service.tokens(browser=await service.signed_in("ada-1@example.com"))
             await disconnect(service, service.web, "ada-1@example.com")
@@ -246,7 +246,7 @@ async def test_a_server_that_posts_nothing_leaves_it_to_another(io_loop: IOLoop,
 async def test_a_store_that_goes_away_and_comes_back_is_waited_for(io_loop: IOLoop, receiver: Receiver) -> None:
     ring = KeyRing.generate(1)
     with valkey(append_only=True) as engine, shared(ring, "--redis-url", engine.url, *QUICK) as server:
-        async with beside(engine, ring, server.ready()) as service:
+        async with service_on(engine, ring, server.ready()) as service:
             await hook(service.store, service.web, receiver)
             await ping(service.store, service.web.client_id)
             await receiver.count(1)

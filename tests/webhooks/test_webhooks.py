@@ -89,7 +89,7 @@ async def test_what_is_not_taken_comes_again_for_three_days_and_then_when_it_is_
     hooked.receiver.script = [answering(500)]
     hooked.receiver.reply = answering(200)
     assert await hooked.store.deliveries.replay("web", told)
-    # What is sent by hand begins its tries anew.
+    # A replay by hand starts with all its attempts.
     found = await hooked.settled(told, ATTEMPTS + 1, engine)
     assert 0 < (found.next_attempt_at or 0) / 1000 - clock.time() < 7
     clock.advance(7)

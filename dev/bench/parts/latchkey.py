@@ -66,7 +66,7 @@ class Latchkey:
         people: int,
         cores: Cores,
         http: str = "",
-        beside: Filling = _NOTHING,
+        filling: Filling = _NOTHING,
         system: str = SYSTEM,
     ) -> None:
         directory.mkdir()
@@ -84,17 +84,17 @@ class Latchkey:
         self.lineages: list[Lineage] = []
         self.cookies: list[str] = []
         with self.filled.unlogged():
-            self._populate(people, beside)
+            self._populate(people, filling)
         # A rewrite of the append-only file while bursts run would hit some of them and not others.
         self.filled.client.config_set("auto-aof-rewrite-percentage", 0)
         self.store = Process(self.filled.client.info("server")["process_id"])
         pin(self.store.pid, cores.load)
         self._used = 0
 
-    def _populate(self, people: int, beside: Filling) -> None:
+    def _populate(self, people: int, filling: Filling) -> None:
         """The people who are measured lie among the others, as they would in a store that grew with time."""
-        crowd, slices = self.crowd, min(_SLICES, people) if beside.users else 1
-        share = Filling(*(-(-number // slices) for number in beside))
+        crowd, slices = self.crowd, min(_SLICES, people) if filling.users else 1
+        share = Filling(*(-(-number // slices) for number in filling))
         for number in range(slices):
             users = crowd.sign_up(people * (number + 1) // slices - people * number // slices)
             lineages = crowd.consent(users)
@@ -108,7 +108,7 @@ class Latchkey:
             crowd.write(born[: min(share.documents, share.users)], -(-share.documents // max(1, share.users)), SIZE)
             if slices > 1 and number % 10 == 9:
                 progress(f"filled {number + 1} of {slices} parts")
-        progress(f"{self._system}: {people:,} people, {LISTED * people:,} documents, and beside them {beside}")
+        progress(f"{self._system}: {people:,} people, {LISTED * people:,} documents, and others: {filling}")
 
     def serve(self, *flags: str, program: Sequence[str] = ("server.py",)) -> Process:
         """The server over this store, with its default settings but for `flags`, and without a line of log for each

@@ -99,11 +99,11 @@ class Crowd:
             for session, code in made
         ]
 
-    def write(self, lineages: Iterable[Lineage], documents: int, size: int, *, beside: int = 0) -> None:
-        """So many documents of `size` bytes for each, who has `beside` of them already."""
+    def write(self, lineages: Iterable[Lineage], documents: int, size: int, *, first: int = 0) -> None:
+        """Writes documents of `size` bytes for each lineage, numbered from `first`."""
         content = document(size)
         with Pipe(self._socket_path) as pipe:
-            numbers = range(beside, beside + documents)
+            numbers = range(first, first + documents)
             pipe.run("write_document", self._writes(lineages, numbers, content), ("created",))
 
     def access(self, lineage: Lineage) -> str:

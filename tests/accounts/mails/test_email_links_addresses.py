@@ -31,7 +31,7 @@ async def test_the_address_is_changed_from_the_new_one_and_the_old_one_is_told(p
     browser = await post.service.signed_in()
     assert heading(await ask_for(browser, NEW)) == "Look into your mailbox"
     link = await post.link(NEW, CHANGE)
-    assert (await post.service.browser().sign_in(EMAIL)).code == 303, "until then all stays as it is"
+    assert (await post.service.browser().sign_in(EMAIL)).code == 303, "nothing has changed yet"
     page = await browser.get(link)
     done = await browser.submit(page, "/account/email/change")
     assert heading(done) == "Your address was changed"

@@ -75,7 +75,7 @@ def take(message: EmailMessage) -> None:
 
 
 def many(letter: Mail, number: int) -> Iterator[Mail]:
-    """The letter to so many people."""
+    """Copies of the mail, to `number` recipients."""
     return (replace(letter, to=f"{letter.subject}-{i}@example.com") for i in range(number))
 
 

@@ -1,4 +1,4 @@
-"""What people are told when how they sign in was changed, and when somebody else may have done it."""
+"""The notices that people get when their ways to sign in change, or when somebody else may have signed in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check beside people and apps that are at work, of a large store, and of one that has some weeks behind it."""
+"""The check of a store in use, of a large store, and of one that is some weeks old."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def others(open_store: OpenStore, valkey_store: Store, valkey_engine: Engine) ->
 
 @contextlib.asynccontextmanager
 async def over_and_over(*rounds: Round) -> AsyncIterator[list[int]]:
-    """Does each of these again and again beside the block, and counts how often; what went wrong is raised."""
+    """Repeats each of these while the block runs. Yields the counts; raises what a round raised."""
     done, counts = asyncio.Event(), [0] * len(rounds)
 
     async def repeat(place: int, does: Round) -> None:
@@ -204,7 +204,7 @@ async def test_it_needs_no_more_of_the_store_than_a_server_does(valkey_store: St
 
 
 async def stock_keys(store: Store, number: int) -> None:
-    """So many keys: people, each with some refresh families."""
+    """Writes `number` keys: people, each with some refresh families."""
     async with store.client.pipeline(transaction=False) as batch:
         for place in range(number // 10):
             user, email = new_user_id(), f"one.of.many.{place}@example.com"

@@ -1,4 +1,4 @@
-"""What the release before layout 3 has written: what disconnected apps keep ends as it would, and they are told."""
+"""Data of the release before layout 3: data of disconnected apps ends on time, and the apps get the event."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Receiver:
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def count(self, number: int, seconds: float = 20.0) -> list[Posted]:
-        """Waits until so many have come."""
+        """Waits until `number` events have come."""
         async with asyncio.timeout(seconds), self._arrived:
             await self._arrived.wait_for(lambda: len(self.posted) >= number)
         return self.posted

@@ -60,9 +60,9 @@ class CommandOutput:
         return self.status, told.pop("error"), told.pop("error_description")
 
 
-def child(data_dir: Path, *words: str, stdin: str | int = "", anew: bool = False, **environ: str) -> CommandOutput:
+def child(data_dir: Path, *words: str, stdin: str | int = "", fresh: bool = False, **environ: str) -> CommandOutput:
     """A command as the operator gives it: a process of its own. It is forked from one that has loaded `manage.py`;
-    `anew` starts Python."""
+    `fresh` starts Python instead."""
     arguments = ["--data-dir", str(data_dir), *words]
     env = {**clean_environment(), **environ}
     with tempfile.TemporaryFile() as typed, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -75,7 +75,7 @@ def child(data_dir: Path, *words: str, stdin: str | int = "", anew: bool = False
             "stderr": err.fileno(),
         }
         process: subprocess.Popen[bytes] | Forked
-        if anew:
+        if fresh:
             process = subprocess.Popen([sys.executable, str(ROOT / "manage.py"), *arguments], env=env, **streams)
         else:
             process = Forked("manage.py", arguments, env=env, **streams)

@@ -77,7 +77,7 @@ class Followed:
             return int(row.get("calls", 0))
 
     def forget(self) -> None:
-        """Begins to count anew."""
+        """Resets the counts."""
         with self.primary.client() as client:
             client.config_resetstat()
 

@@ -39,9 +39,9 @@ T = TypeVar("T")
 class Server:
     """A `server.py` in a process group of its own, on a free port, as a context manager.
 
-    It begins to start at once; `ready` waits until it listens. `directory` holds what it writes: its data directory
-    `data` (another may be given), its output. Leaving the block kills whatever is left of it. It is forked from a
-    process that has loaded `server.py`; `anew` starts Python.
+    It starts at once; `ready` waits until it listens. `directory` has its files: the data directory `data` (the caller
+    may give another) and the output. The end of the block kills whatever is left of the group. The server is a fork
+    of a process that has loaded `server.py`; `fresh` starts Python instead.
     """
 
     process: subprocess.Popen[bytes] | Forked
@@ -52,7 +52,7 @@ class Server:
         port: int = 0,
         data_dir: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        anew: bool = False,
+        fresh: bool = False,
     ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="server-", dir="/tmp"))
         self.data_dir = data_dir or self.directory / "data"
@@ -62,7 +62,7 @@ class Server:
         arguments = ["--port", str(port), "--data-dir", str(self.data_dir), *options]
         with self._out.open("wb") as out, self._log.open("wb") as log, Path(os.devnull).open("rb") as nothing:
             streams: dict[str, Any] = {"stdin": nothing.fileno(), "stdout": out.fileno(), "stderr": log.fileno()}
-            if anew:
+            if fresh:
                 command = [sys.executable, "server.py", *arguments]
                 self.process = subprocess.Popen(command, cwd=ROOT, env=env, start_new_session=True, **streams)
             else:

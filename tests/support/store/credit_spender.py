@@ -94,7 +94,7 @@ class Spender:
         return await self.settle(await self.hold(amount, **fields), amount)
 
     async def balance(self) -> Balance:
-        """What the app is told."""
+        """The balance that the app sees."""
         await self.store.client.delete(keys.limit(self.caller.user, CREDITS_READ.name, self.caller.client))
         balance, _ = await self.store.credits.balance(self.caller, "credits:read")
         return balance
