@@ -9,9 +9,10 @@ import random
 import re
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tornado.httputil import HTTPServerRequest
+if TYPE_CHECKING:  # commands write to the log too, and need no Tornado
+    from tornado.httputil import HTTPServerRequest
 
 CURRENT: ContextVar[HTTPServerRequest | None] = ContextVar("latchkey_request", default=None)
 """The request that the running task is about."""

@@ -19,10 +19,11 @@ from runtime import garbage, notify
 from runtime.listening import Listening, drain
 from runtime.measuring import measured
 from runtime.memory_watch import RoomWatch
+from runtime.outbound_wiring import open_fetcher, open_mailer, open_webhooks
 from runtime.process_state import Runtime
 from runtime.reload import Reloads, body_bounds, site_facts
 from runtime.starting import announce, prepare
-from runtime.wiring import open_fetcher, open_mailer, open_store, open_webhooks
+from runtime.wiring import open_store
 from settings.declared import Settings
 from store.crypto.keyring import KeyRingError
 from store.errors import StartupError, StoreError

@@ -23,8 +23,9 @@ from outbound.breaches import Breaches
 from runtime.handover import Handover
 from runtime.listening import Listening
 from runtime.notify import notify_ready, notify_reloading
+from runtime.outbound_wiring import open_mailer
 from runtime.process_state import Runtime
-from runtime.wiring import document_quotas, open_mailer, owner_limits, person_bounds
+from runtime.wiring import document_quotas, owner_limits, person_bounds
 from settings.declared import SETTINGS, Settings
 from settings.reading import check
 from settings.types import SettingsError

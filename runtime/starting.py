@@ -12,6 +12,7 @@ from observability import logs
 from runtime import notify
 from runtime.demo import Demo
 from runtime.process_state import Runtime
+from store.accounts.signin import passkey_thread
 from store.seed import seed
 from store.wiring import Store
 
@@ -19,7 +20,9 @@ log = logging.getLogger("latchkey")
 
 
 async def prepare(runtime: Runtime, store: Store) -> Demo | None:
-    """Resumes interrupted deletions, seeds missing records, and starts the demo app if requested."""
+    """Loads what requests need, resumes interrupted deletions, seeds missing records, and starts the demo app if
+    requested."""
+    passkey_thread.load()
     await store.people.finish_deletions()
     if runtime.settings.seed:
         with ProgressBar(sys.stderr) as bar:

@@ -15,6 +15,7 @@ from store.accounts.people import People
 from store.accounts.profiles import Profiles
 from store.accounts.signin.devices import Devices
 from store.accounts.signin.factors import Challenges, OwnFactors
+from store.accounts.signin.passkey_thread import PasskeyThread
 from store.accounts.signin.reauth import Reauth
 from store.accounts.signin.second_step import SecondStep
 from store.accounts.signin.sessions import Sessions
@@ -109,7 +110,7 @@ class Store:
         self.signing_in = SignIn(self.limits, self.people, self.sessions, self.devices)
         secrets, challenges = TotpSecrets(keys), Challenges(client, sealer)
         self.checks = Threads("latchkey-passkey", workers=1, queue=PASSKEYS_WAITING)
-        checks = SharedThreads(self.checks, PASSKEYS_EACH)
+        checks = PasskeyThread(SharedThreads(self.checks, PASSKEYS_EACH))
         self.factors = OwnFactors(scripts, sealer, secrets, challenges, checks, idle)
         self.second_step = SecondStep(scripts, sealer, secrets, challenges, self.sessions, checks)
         self.reauth = Reauth(

@@ -12,7 +12,6 @@ from urllib.parse import quote
 from cli.commands.context import SHOWN_ONCE, Context
 from cli.terminal.outcome import CommandResult
 from cli.terminal.progress import ProgressBar
-from outbound.breaches import Breaches
 from store.crypto.passwords import check_password
 from store.lifetimes import DAY, INVITE
 from store.moments import timestamp
@@ -117,7 +116,10 @@ async def invite_user(context: Context, args: Namespace) -> CommandResult:
 
 async def _check_password(context: Context, password: str, email: str, name: str) -> None:
     check_password(password, email, name)
-    await Breaches(context.settings.password_ranges).check(password)
+    if context.settings.password_ranges:
+        from outbound.breaches import Breaches  # aiohttp takes longer to load than most commands run
+
+        await Breaches(context.settings.password_ranges).check(password)
 
 
 def _user(person: Person) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tornado.ioloop import IOLoop
 from outbound.guarded_http import NO_ADDRESS
 from outbound.webhooks.poster import EACH_APP, LEASE_SECONDS, NO_TARGET, NOT_SIGNED, OWN_ERROR, WebhookSender
 from outbound.webhooks.retries import ATTEMPTS, PAUSES
-from runtime.wiring import open_webhooks
+from runtime.outbound_wiring import open_webhooks
 from settings.declared import Settings
 from store import keys
 from store.apps.webhooks import Target

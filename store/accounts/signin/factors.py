@@ -13,12 +13,12 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.accounts.links import FIRST_FACTOR, Link
+from store.accounts.signin.passkey_thread import PasskeyThread
 from store.accounts.signin.passkeys import (
     MOST,
     Passkey,
     PasskeyResponse,
     RelyingParty,
-    check_new,
     decode,
     encode,
     passkeys_of,
@@ -33,7 +33,6 @@ from store.lifetimes import CHALLENGE, PROOF, UNDO_LINK
 from store.moments import at, epoch_ms
 from store.refused import Refused, Unproved, refuse_signed_out, refuse_unproved
 from store.results import Visitor, warned_of
-from store.threads import SharedThreads
 
 REGISTER = "register"
 MOST_UNDOS = 3  # links that undo a first second step, for one address
@@ -130,7 +129,7 @@ class OwnFactors:
         sealer: Sealer,
         secrets: TotpSecrets,
         challenges: Challenges,
-        checks: SharedThreads,
+        checks: PasskeyThread,
         idle: int,
     ) -> None:
         self._scripts = scripts
@@ -241,7 +240,7 @@ class OwnFactors:
         most passkeys, Refused("temporarily_unavailable") while too many answers are being checked,
         Refused("rate_limited") while too many of this person's are."""
         opened = self._challenges.open(session.user, REGISTER, challenge)
-        made = await self._checks.run(session.user, check_new, relying_party, opened.text, answer, name)
+        made = await self._checks.check_new(session.user, relying_party, opened.text, answer, name)
         reply, added = await self._add(
             "add_passkey",
             session,

@@ -9,11 +9,6 @@ from webauthn.helpers.cose import COSEAlgorithmIdentifier
 
 from store.accounts.signin.cbor import read_item
 
-ALGORITHMS = [
-    COSEAlgorithmIdentifier.EDDSA,
-    COSEAlgorithmIdentifier.ECDSA_SHA_256,
-    COSEAlgorithmIdentifier.RSASSA_PKCS1_v1_5_SHA_256,
-]
 LEAST_MODULUS, MOST_MODULUS = 2048, 4096  # bits
 EXPONENT = 65_537
 """The public exponent that authenticators use. Checking a signature takes longer with each bit of it."""

@@ -1,7 +1,7 @@
-"""Passkeys: the options for browsers, and the checks of their answers (WebAuthn Level 3, 7.1 and 7.2). No I/O.
+"""Passkeys: the options for browsers, and their answers (WebAuthn Level 3). No I/O.
 
-The sender controls everything in an answer until its signature is checked. So an answer is bounded before it is parsed,
-and the `webauthn` library gets only CBOR that `store/accounts/signin/cbor.py` has read.
+The sender controls everything in an answer until its signature is checked. So an answer is bounded before it is parsed.
+`store/accounts/signin/passkey_checks.py` checks answers.
 """
 
 from __future__ import annotations
@@ -15,11 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgpack
-from webauthn.authentication.verify_authentication_response import verify_authentication_response
-from webauthn.registration.verify_registration_response import verify_registration_response
 
-from store.accounts.signin.cbor import NotCanonical, read_item
-from store.accounts.signin.passkey_keys import ALGORITHMS, check_key, check_new_key
 from store.lifetimes import CHALLENGE
 from store.moments import at
 from store.refused import Refused
@@ -28,10 +24,8 @@ MOST = 20  # passkeys of one person
 MOST_NAME = 60  # characters
 MOST_ANSWER = 16_384  # characters of an answer: real ones have 600 to 2,000, with a chain of certificates 10,000
 _MOST_CLIENT_DATA = 4096  # bytes
-_MOST_KEY = 1024  # bytes
 _MOST_ID = 1023  # bytes, WebAuthn 5.8.3
-_ATTESTED, _EXTENDED = 0x40, 0x80  # flags, WebAuthn 6.1
-_TRANSPORTS = ("ble", "hybrid", "internal", "nfc", "smart-card", "usb")
+ALGORITHMS = (-8, -7, -257)  # EdDSA, ES256, RS256: RFC 9053 2 and RFC 8812 2
 
 
 class RelyingParty(NamedTuple):
@@ -89,7 +83,7 @@ def options_for_new(
         "rp": {"id": relying_party.rp_id, "name": product},
         "user": {"id": encode(bytes.fromhex(user)), "name": email, "displayName": name},
         "challenge": encode(challenge.encode()),
-        "pubKeyCredParams": [{"type": "public-key", "alg": int(algorithm)} for algorithm in ALGORITHMS],
+        "pubKeyCredParams": [{"type": "public-key", "alg": algorithm} for algorithm in ALGORITHMS],
         "timeout": CHALLENGE,
         "excludeCredentials": _described(present),
         "authenticatorSelection": {
@@ -115,7 +109,7 @@ def options_for_use(relying_party: RelyingParty, challenge: str, allowed: Iterab
 def read_answer(text: str) -> PasskeyResponse:
     """Parses a browser's answer. Raises Refused("access_denied") if the text is not one."""
     if len(text) > MOST_ANSWER:
-        raise _refused()
+        raise refused_answer()
     try:
         sent = json.loads(text)
         credential, response = sent["id"], sent["response"]
@@ -132,115 +126,8 @@ def read_answer(text: str) -> PasskeyResponse:
         if page.get("crossOrigin") is True or page.get("topOrigin") is not None:
             raise ValueError("the page stood in another one")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise _refused() from None
+        raise refused_answer() from None
     return PasskeyResponse(credential, user, sent)
-
-
-def check_new(relying_party: RelyingParty, challenge: str, answer: PasskeyResponse, name: str) -> NewPasskey:
-    """Checks the answer for a new passkey (WebAuthn 7.1). Ignores the attestation statement: none was requested, and
-    learning the maker of the device would mean parsing a stranger's certificates. Raises Refused("access_denied")."""
-    try:
-        response = answer.sent["response"]
-        data = _attested(decode(response["attestationObject"]))
-        made = verify_registration_response(
-            credential={
-                "id": answer.credential,
-                "rawId": answer.sent["rawId"],
-                "type": answer.sent["type"],
-                "response": {
-                    "clientDataJSON": response["clientDataJSON"],
-                    "attestationObject": encode(_without_statement(data)),
-                },
-            },
-            expected_challenge=challenge.encode(),
-            expected_rp_id=relying_party.rp_id,
-            expected_origin=relying_party.origin,
-            require_user_verification=True,
-            supported_pub_key_algs=ALGORITHMS,
-        )
-        check_new_key(made.credential_public_key)
-        said = response.get("transports") or ()
-        transports = sorted({item for item in said if item in _TRANSPORTS})
-    except Exception:
-        # The library has its own exceptions for the errors it expects; other errors escape from its parsers.
-        raise _refused() from None
-    if encode(made.credential_id) != answer.credential or len(made.credential_public_key) > _MOST_KEY:
-        raise _refused()
-    facts = msgpack.packb([made.credential_public_key, name, transports])
-    return NewPasskey(answer.credential, facts, made.sign_count)
-
-
-def check_use(relying_party: RelyingParty, challenge: str, answer: PasskeyResponse, facts: bytes) -> int:
-    """Checks the use of a passkey (WebAuthn 7.2) and returns its counter, which the store compares with the previous
-    one. Raises Refused("access_denied")."""
-    public_key, _, _ = msgpack.unpackb(facts)
-    try:
-        response = answer.sent["response"]
-        _check_data(decode(response["authenticatorData"]))
-        check_key(public_key)  # earlier releases stored keys that this one refuses
-        found = verify_authentication_response(
-            credential={
-                "id": answer.credential,
-                "rawId": answer.sent["rawId"],
-                "type": answer.sent["type"],
-                "response": {
-                    "clientDataJSON": response["clientDataJSON"],
-                    "authenticatorData": response["authenticatorData"],
-                    "signature": response["signature"],
-                },
-            },
-            expected_challenge=challenge.encode(),
-            expected_rp_id=relying_party.rp_id,
-            expected_origin=relying_party.origin,
-            credential_public_key=public_key,
-            credential_current_sign_count=0,
-            require_user_verification=True,
-        )
-    except Exception:  # as in check_new
-        raise _refused() from None
-    return found.new_sign_count
-
-
-def _attested(raw: bytes) -> bytes:
-    """The authenticator data in an attestation object (WebAuthn 6.5), checked. Raises NotCanonical, KeyError."""
-    # Browsers and password managers write this envelope, and some do not use the shortest form.
-    found = read_item(raw, shortest=False)
-    if found.end != len(raw) or not isinstance(found.value, dict):
-        raise NotCanonical("not one map")
-    if not isinstance(found.value["fmt"], str) or not isinstance(found.value["attStmt"], dict):
-        raise NotCanonical("no attestation")
-    data = found.value["authData"]
-    if not isinstance(data, bytes):
-        raise NotCanonical("authenticator data that is not bytes")
-    _check_data(data)
-    return data
-
-
-def _check_data(data: bytes) -> None:
-    """Checks authenticator data (WebAuthn 6.1): its CBOR is canonical maps, with nothing after. Raises NotCanonical."""
-    at = 37
-    if len(data) < at:
-        raise NotCanonical("cut off")
-    flags = data[32]
-    if flags & _ATTESTED:
-        at += 18 + int.from_bytes(data[at + 16 : at + 18])
-        at = _end_of_map(data, at)
-    if flags & _EXTENDED:
-        at = _end_of_map(data, at)
-    if at != len(data):
-        raise NotCanonical("bytes behind the end")
-
-
-def _end_of_map(data: bytes, at: int) -> int:
-    found = read_item(data, at)
-    if not isinstance(found.value, dict):
-        raise NotCanonical("not a map")
-    return found.end
-
-
-def _without_statement(data: bytes) -> bytes:
-    """An attestation object of the format `none` (WebAuthn 8.7) around authenticator data."""
-    return b"\xa3cfmtdnonegattStmt\xa0hauthData\x59" + len(data).to_bytes(2) + data
 
 
 def renamed(facts: bytes, name: str) -> bytes:
@@ -284,5 +171,6 @@ def _described(credentials: Iterable[str]) -> list[dict[str, str]]:
     return [{"type": "public-key", "id": credential} for credential in credentials]
 
 
-def _refused() -> Refused:
+def refused_answer() -> Refused:
+    """The refusal of an answer that fails its check. The text gives no reason."""
     return Refused("access_denied", "That passkey could not be used here. Try again.")

@@ -12,7 +12,8 @@ from store.accounts.people import Credentials, People
 from store.accounts.signin.devices import Devices
 from store.accounts.signin.factors import Challenges, OwnFactors
 from store.accounts.signin.guesses import GuessNotice, WrongCode, guessed_by, refuse_guess
-from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, check_use
+from store.accounts.signin.passkey_thread import PasskeyThread
+from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty
 from store.accounts.signin.sessions import Session, Sessions
 from store.accounts.signin.totp import TotpSecrets, read_typed
 from store.crypto.seal import new_id
@@ -22,7 +23,6 @@ from store.lifetimes import CHALLENGE, OWN_PASSKEY, OWN_PASSWORD, PROOF
 from store.limits import OWN_LIMITS, RateLimits, own_windows
 from store.refused import Refused, SignedOut, let_in, refuse_signed_out
 from store.results import Visitor
-from store.threads import SharedThreads
 
 REAUTH = "confirm"
 _PASSKEY = "That passkey could not be used here. Try again."
@@ -53,7 +53,7 @@ class Reauth:
         secrets: TotpSecrets,
         challenges: Challenges,
         limits: RateLimits,
-        checks: SharedThreads,
+        checks: PasskeyThread,
         devices: Devices,
     ) -> None:
         self._devices = devices
@@ -147,9 +147,7 @@ class Reauth:
             raise ReauthFailed("passkey", _PASSKEY)
         try:
             opened = self._challenges.open(session.user, purpose, challenge)
-            count = await self._checks.run(
-                session.user, check_use, relying_party, opened.text, answer, found.raw("facts")
-            )
+            count = await self._checks.check_use(session.user, relying_party, opened.text, answer, found.raw("facts"))
         except Refused as refusal:
             if refusal.code != "access_denied":
                 with suppress(StoreError):

@@ -9,7 +9,8 @@ from store.accounts.people import NOBODY
 from store.accounts.signin.devices import Device
 from store.accounts.signin.factors import Challenges
 from store.accounts.signin.guesses import guessed_by, refuse_guess
-from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, check_use, credentials_of
+from store.accounts.signin.passkey_thread import PasskeyThread
+from store.accounts.signin.passkeys import PasskeyResponse, RelyingParty, credentials_of
 from store.accounts.signin.sessions import Session, Sessions, SignedIn
 from store.accounts.signin.totp import TotpSecrets, read_typed
 from store.crypto.seal import Sealer, TokenKind, new_id
@@ -17,7 +18,6 @@ from store.engine.scripts import Reply, Scripts
 from store.lifetimes import CHALLENGE, SECOND_STEP
 from store.refused import Refused, SignedOut
 from store.results import Visitor
-from store.threads import SharedThreads
 
 SIGN_IN = "sign-in"
 _PASSKEY = "That passkey is not known here. Sign in with your password."
@@ -60,7 +60,7 @@ class SecondStep:
         secrets: TotpSecrets,
         challenges: Challenges,
         sessions: Sessions,
-        checks: SharedThreads,
+        checks: PasskeyThread,
     ) -> None:
         self._scripts = scripts
         self._sealer = sealer
@@ -141,7 +141,7 @@ class SecondStep:
         if found.word == "unknown":
             raise Refused("access_denied", _PASSKEY)
         try:
-            count = await self._checks.run(user, check_use, relying_party, opened.text, answer, found.raw("facts"))
+            count = await self._checks.check_use(user, relying_party, opened.text, answer, found.raw("facts"))
         except Refused as refusal:
             if refusal.code == "access_denied":
                 self._sessions.security.note("passkey_refused", person=user, detail="answer")

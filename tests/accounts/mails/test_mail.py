@@ -21,7 +21,7 @@ from outbound.mail.mail import Mail
 from outbound.mail.mailer import KEPT, SmtpServer, Spool, Undelivered, compose
 from outbound.mail.room import MOST_ALIKE, MOST_NOTICES, MOST_OTHERS
 from runtime.arguments import load
-from runtime.wiring import open_mailer
+from runtime.outbound_wiring import open_mailer
 from settings.declared import Settings
 from settings.types import SettingsError
 from tests.engine.keys.test_check_store import certificate

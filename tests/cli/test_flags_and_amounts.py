@@ -1,0 +1,84 @@
+"""Flags that every command has are taken before and after it, and an amount below zero is no flag."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+import manage
+from cli.commands_parser import build_parser
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "{} keys list",
+        "keys {} list",
+        "keys list {}",
+    ],
+)
+@pytest.mark.parametrize("flag", ["--data-dir {home}", "--data-dir={home}"])
+def test_a_setting_is_taken_anywhere(
+    words: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "there"
+    monkeypatch.chdir(tmp_path)
+    assert manage.main(shlex.split(words.format(flag.format(home=home))), {}) == 0
+    assert capsys.readouterr().out == "no keys\n"
+    assert not (tmp_path / "data").exists()
+    assert build_parser().parse_args(shlex.split(words.format(flag.format(home=home)))).data_dir == str(home)
+
+
+@pytest.mark.parametrize(
+    "words", ["--json keys list", "keys --json list", "keys list --json", "--json keys --json list"]
+)
+def test_json_is_asked_for_anywhere(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert manage.main(["--data-dir", str(tmp_path), *words.split()], {}) == 0
+    assert capsys.readouterr().out == '{"keys": []}\n'
+
+
+@pytest.mark.parametrize("words", ["--json app sho", "app --json sho", "app sho --json", "app list --xyzzy --json"])
+def test_a_mistake_is_told_in_json_wherever_it_is_asked_for(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert manage.main(words.split(), {}) == 2
+    assert capsys.readouterr().err.startswith('{"error": "invalid_request", ')
+
+
+def test_of_a_flag_given_twice_the_last_counts() -> None:
+    parsed = build_parser().parse_args(["--data-dir", "a", "keys", "--data-dir", "b", "list", "--data-dir", "c"])
+    assert parsed.data_dir == "c"
+    assert build_parser().parse_args(["--data-dir", "a", "keys", "--data-dir", "b", "list"]).data_dir == "b"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "ada@example.com -5",
+        "ada@example.com -5 --json",
+        "--json ada@example.com -5",
+        "ada@example.com --reason back -5 --key k",
+        "--key k ada@example.com -5",
+        "ada@example.com -- -5",
+        "-- ada@example.com -5",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "--json", "--data-dir x"])
+def test_an_amount_below_zero_is_no_flag(words: str, before: str) -> None:
+    parsed = build_parser().parse_args([*before.split(), "credits", "grant", *words.split()])
+    assert (parsed.email, parsed.amount) == ("ada@example.com", -5)
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"),
+    [
+        ("-5x", "there is no flag -5x|the following arguments are required: MICRODOLLARS"),
+        ("-0.5", "argument MICRODOLLARS: a whole number of micro-dollars"),
+        ("--5", "there is no flag --5"),
+        ("-" + "9" * 19, "argument MICRODOLLARS: a whole number of micro-dollars"),
+    ],
+)
+def test_what_is_no_whole_amount_is_told_so(amount: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert manage.main(["credits", "grant", "ada@example.com", amount], {}) == 2
+    said = capsys.readouterr().err
+    assert any(said.startswith(f"manage.py: {one}") for one in told.split("|"))
