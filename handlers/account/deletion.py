@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 from handlers.account.reauth import ReauthPage
 from handlers.core import mails
-from handlers.core.download import DownloadPage
-from handlers.core.page import PageHandler
+from handlers.core.page import DownloadPage, PageHandler
 from handlers.core.params import once, parse_pairs
 from store.accounts.account_deletion import DeletionForm
 from store.accounts.signin.reauth import ReauthFailed

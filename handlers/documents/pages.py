@@ -9,7 +9,7 @@ from itertools import groupby
 from types import SimpleNamespace
 
 from handlers.account.reauth_forms import GuardedPage
-from handlers.core.download import DownloadPage
+from handlers.core.page import DownloadPage
 from handlers.core.params import once, parse_pairs
 from handlers.documents.documents import check_names
 from handlers.documents.pretty import indented
