@@ -1,4 +1,4 @@
-"""AI calls on a person's credits: hold the most a call can cost, then settle to what it used, or release. SPEC 4.6."""
+"""AI calls on a person's credits: hold the most a call can cost, and settle its real cost or release. SPEC 4.6."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from store.results import Caller, Window
 MAX_REPLY_BYTES = 2**20
 MAX_REPLIES_BYTES = 16 * 2**20
 CROWDED_SECONDS = 2
-"""When to come back for who has that many: a call usually takes seconds."""
+"""When to retry with too many calls in progress: a call usually takes seconds."""
 MAX_TOKENS = 10**9
-"""No upstream's report counts for more: beyond, the product with a price is no longer exact."""
+"""The most tokens that an upstream's report counts for: with more, the product with a price is not exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Whole micro-dollars per million tokens, and the name under which the ledger keeps them."""
+    """A price in whole micro-dollars per million tokens, and its name in the ledger."""
 
     version: str
     input: int
     output: int
 
     def cost(self, input_tokens: int, output_tokens: int) -> int:
-        """What so many tokens cost in micro-dollars, rounded up once."""
+        """The cost of these tokens in micro-dollars, rounded up once."""
         return -(-(input_tokens * self.input + output_tokens * self.output) // 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
-    """What a call is held for. `input_tokens` is an upper bound; without `least_output` tokens the call makes no sense;
-    `lasts` is the time in ms after which the hold ends by itself, more than the call may take. `key` is the
-    idempotency key, `body` the request it stands for."""
+    """The estimate of a call before its hold. `input_tokens` is an upper bound; a call with fewer than `least_output`
+    tokens is useless; `lasts` is the time in ms after which the hold expires, longer than a call may take. `key` is the
+    idempotency key, `body` its request."""
 
     model: str
     price: Price
@@ -59,8 +59,8 @@ class CallEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What was held: `output_tokens` is what the call may use, cut to what is affordable; `amount` in micro-dollars;
-    `reads_credits` is whether the app may know what is left."""
+    """A placed hold. `output_tokens`: the most the call may use, cut to what the person can afford; `amount` is in
+    micro-dollars; `reads_credits`: the app may know what is left."""
 
     user: str
     client: str
@@ -72,7 +72,7 @@ class Hold:
 
     @property
     def hold_id(self) -> str:
-        """The id under which the hold stands, and its charge in the ledger."""
+        """The id of the hold, and of its charge in the ledger."""
         return self.estimate.hold_id
 
     @property
@@ -83,7 +83,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a call cost and what is left to spend, in micro-dollars."""
+    """The cost of a call, and what is left to spend, in micro-dollars."""
 
     charged: int
     remaining: int
@@ -91,7 +91,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """A reply: the charge is told between `head` and `tail`, which are bytes of the media type."""
+    """A reply in two parts, bytes of the media type; the charge goes between `head` and `tail`."""
 
     media_type: str
     head: bytes
@@ -100,7 +100,7 @@ class StoredReply:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCall:
-    """The same idempotency key was used before: the reply of then, which is not charged again."""
+    """The earlier reply for the same idempotency key; it is not charged again."""
 
     stored: StoredReply
     charge: Charge
@@ -109,7 +109,7 @@ class ReplayedCall:
 
 
 class Calls:
-    """The life of a hold, one script a step."""
+    """The steps of a hold, with one script each."""
 
     def __init__(self, scripts: Scripts, cipher: Cipher, books: Bookkeeping, app_stats: AppStats | None = None) -> None:
         self._app_stats = app_stats
@@ -117,27 +117,27 @@ class Calls:
         self._cipher = cipher
         self._books = books
         self.most_each = MAX_TOKENS
-        """Calls that one person may have under way at once, over all processes: as many as anybody likes, until the
-        server's settings name a number."""
+        """The most calls that one person may have in progress, over all processes; the server's settings replace this
+        default."""
 
     async def check(self, caller: Caller, needed: str, *, everywhere: bool = False) -> Window:
-        """Lets in what is asked about models without a charge; `everywhere`: counted for the person, over all apps.
-        Raises Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
+        """Admits a free request about models; `everywhere`: counted for the person, over all apps. Raises
+        Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
         return await check_token(self._scripts, caller, needed, AI_MODELS, "" if everywhere else caller.client)
 
     async def check_call(self, caller: Caller, needed: str) -> Window:
-        """Lets in a call whose body has not been read yet, and counts it: `hold` must know that it was. Raises Refused
-        as `check`."""
+        """Admits and counts a call before its body is read; tell `hold` that it was `counted`. Raises Refused as
+        `check`."""
         return await check_token(self._scripts, caller, needed, AI)
 
     async def hold(
         self, caller: Caller, needed: str, estimate: CallEstimate, *, counted: bool = False
     ) -> Hold | ReplayedCall:
-        """Lets a call in and holds the most it can cost, or answers with the reply of before. Raises
-        Refused("invalid_token", "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit",
-        "idempotency_in_progress", "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable: a hold that
-        was placed all the same ends by itself. "rate_limited" is also for a person who has `most_each` under way.
-        `counted`: the window counted this call when `check_call` let it in."""
+        """Admits a call and holds the most it can cost, or returns the earlier reply. Raises Refused("invalid_token",
+        "insufficient_scope", "rate_limited", "insufficient_credits", "app_spend_limit", "idempotency_in_progress",
+        "idempotency_mismatch" or "idempotency_reply_gone"), StoreUnavailable; a hold that was placed all the same
+        expires. "rate_limited" also means that the person has `most_each` calls in progress. `counted`: `check_call`
+        has counted this call already."""
         reply = await self._scripts.run(
             "place_hold",
             {
@@ -169,7 +169,7 @@ class Calls:
             return ReplayedCall(stored, charge, window, reply.number("reads") == 1)
         if reply.word != "held":
             _refuse(reply.word, window)
-        # The request is long, and only its digest was needed.
+        # Frees the long request: only its digest was needed.
         estimate = replace(estimate, body=b"")
         output, amount, reads = reply.number("output"), reply.number("amount"), reply.number("reads") == 1
         return Hold(caller.user, caller.client, estimate, output, amount, window, reads)
@@ -177,9 +177,8 @@ class Calls:
     async def settle(
         self, hold: Hold, input_tokens: int, output_tokens: int, reply: StoredReply | None = None
     ) -> Charge | None:
-        """Charges what was used, never more than was held, and keeps the reply under the call's key where there is one.
-        None when the hold has ended by itself: then nothing was charged. May be called again when the answer was
-        lost."""
+        """Charges the used tokens, never more than was held, and keeps the reply under the call's key, if any. Returns
+        None, without a charge, if the hold has expired. May be called again if the answer was lost."""
         estimate, key = hold.estimate, fingerprint(hold.estimate.key or "")
         answer = await self._scripts.run(
             "settle_hold",
@@ -213,7 +212,7 @@ class Calls:
         return charge
 
     async def release(self, hold: Hold) -> None:
-        """Ends a hold without a charge; its idempotency key may be used again. May be called again."""
+        """Ends a hold without a charge; its idempotency key is free again. May be called again."""
         await self._release(hold.user, hold.client, hold.estimate)
 
     async def abandon(self, caller: Caller, estimate: CallEstimate) -> None:
@@ -239,12 +238,12 @@ class Calls:
 
 
 def _counted(tokens: int) -> int:
-    """What an upstream's report counts for."""
+    """The reported tokens, limited to MAX_TOKENS."""
     return max(0, min(tokens, MAX_TOKENS))
 
 
 def _address(key: str) -> str:
-    """No document has a name like it: collections do not begin with an underscore."""
+    """The name of a reply for the cipher. No document has such a name: collections never begin with an underscore."""
     return f"_reply/{fingerprint(key)}"
 
 

@@ -1,4 +1,4 @@
-"""A person's credits: balance, holds, ledger, and what the operator adds. Amounts are whole micro-dollars."""
+"""A person's credits: balance, holds, ledger and grants. Amounts are whole micro-dollars."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CURRENCY = "USD"
 SCALE = 6
 """An amount is this many decimal places of the currency."""
 MAX_AMOUNT = 10**12
-"""The most that is added or taken at once: a million dollars."""
+"""The most that one grant adds or takes: a million dollars."""
 MAX_PAID = 10**15
 MAX_REASON = 200
 ENTRIES_AT_ONCE = 100
@@ -30,7 +30,7 @@ ENTRIES_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """How long an entry stands in the ledger before it is folded into the opening balance, in ms, and how many."""
+    """How long (ms) and how many entries stay in the ledger before they are folded into the opening balance."""
 
     retention: int = 400 * 86_400_000
     entries: int = 10_000
@@ -38,7 +38,7 @@ class Bookkeeping:
 
 @dataclass(frozen=True, slots=True)
 class AppLimit:
-    """What the caller may spend in a calendar month (UTC): `used` is charged or held."""
+    """The caller's spending limit for a calendar month (UTC); `used` is charged or held."""
 
     limit: int
     used: int
@@ -47,7 +47,7 @@ class AppLimit:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What an app may know: `paid` is the sum of the ledger, `held` what calls under way may cost."""
+    """The balance as apps see it: `paid` is the sum of the ledger, `held` the most that calls in progress may cost."""
 
     paid: int
     held: int
@@ -61,8 +61,8 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A line of the ledger. `kind` is `grant` or `charge`; `paid` the balance after it; what a charge is for stands in
-    client, model, tokens, price version and hold; `reason` belongs to a grant."""
+    """A line of the ledger. `kind` is `grant` or `charge`; `paid` is the balance afterwards. A charge has client,
+    model, tokens, price version and hold; a grant has `reason`."""
 
     entry_id: str
     at: datetime
@@ -80,7 +80,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class OpenHold:
-    """A hold that stands: for which app, how much, and when it ends by itself."""
+    """An open hold: its app, its amount, and when it expires."""
 
     client: str
     amount: int
@@ -89,8 +89,8 @@ class OpenHold:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A person's credits, the newest entries first. `opening` is the sum of the entries that were folded, the newest of
-    them from `opening_at`; opening and all entries add up to `paid`."""
+    """A person's credits, newest entries first. `opening` is the sum of the folded entries, and `opening_at` the time
+    of the newest of these; opening and all entries add up to `paid`."""
 
     paid: int
     held: int
@@ -107,8 +107,8 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What apps charged on the days until `today` (UTC): day, client id and sum, for each day and app with charges.
-    `whole`: no entry of those days was left out."""
+    """Charges of apps on the days up to `today` (UTC): day, client id and sum, for each day and app with charges.
+    `whole`: the sums include every entry of those days."""
 
     today: date
     whole: bool
@@ -117,14 +117,14 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The balance after a grant; `replayed` where the same key had done it before."""
+    """The balance after a grant; `replayed`: an earlier call with the same key made this grant."""
 
     balance: Balance
     replayed: bool
 
 
 class Credits:
-    """What apps, people and the operator see of credits, and what the operator adds. `idle` is the idle lifetime of a
+    """Credits as apps, people and the operator see them, and the operator's grants. `idle` is the idle lifetime of a
     session in ms."""
 
     def __init__(self, scripts: Scripts, idle: int, books: Bookkeeping) -> None:
@@ -133,8 +133,7 @@ class Credits:
         self._books = books
 
     async def balance(self, caller: Caller, needed: str) -> tuple[Balance, Window]:
-        """What an app may know of the balance. Raises Refused("invalid_token", "insufficient_scope" or
-        "rate_limited")."""
+        """The balance as the app sees it. Raises Refused("invalid_token", "insufficient_scope" or "rate_limited")."""
         reply = await self._scripts.run(
             "read_balance",
             {
@@ -154,20 +153,20 @@ class Credits:
         return Balance(reply.number("paid"), reply.number("held"), limit), window
 
     async def grant(self, user: str, amount: int, *, reason: str = "", key: str | None = None) -> Granted:
-        """Adds to a person's credits, or takes from them where `amount` is negative; the same key does so once in 90
-        days. Raises Refused("not_found", "invalid_request", "idempotency_mismatch", or "insufficient_credits" for more
-        than is spendable)."""
+        """Adds to a person's credits, or takes from them if `amount` is negative; the same key works once in 90 days.
+        Raises Refused("not_found", "invalid_request", "idempotency_mismatch", or "insufficient_credits" for more than
+        is spendable)."""
         if not 0 < abs(amount) <= MAX_AMOUNT:
             raise Refused("invalid_request", f"amount is 1 to {MAX_AMOUNT} micro-dollars, or as many below zero.")
         if len(reason) > MAX_REASON or not reason.isprintable():
             raise Refused("invalid_request", f"reason is at most {MAX_REASON} printable characters.")
         if key is not None and (not 1 <= len(key) <= 255 or not key.isprintable()):
             raise Refused("invalid_request", "An idempotency key is 1 to 255 printable characters.")
-        # Without a key of its own a grant gets one, so that it can be sent again when the answer is lost.
+        # A grant without a key gets one, so that it can be sent again if the answer is lost.
         return await self._grant(user, amount, reason, secrets.token_hex(16) if key is None else key, first=False)
 
     async def begin(self, user: str, amount: int, *, reason: str) -> Granted:
-        """Gives credits to a person who never had any; nothing to anybody else. Raises Refused("not_found")."""
+        """Gives first credits to a person who never had any; otherwise does nothing. Raises Refused("not_found")."""
         return await self._grant(user, amount, reason, f"first {secrets.token_hex(16)}", first=True)
 
     async def _grant(self, user: str, amount: int, reason: str, key: str, *, first: bool) -> Granted:
@@ -195,15 +194,15 @@ class Credits:
 
     async def show(self, user: str, *, before: str = "", most: int = ENTRIES_AT_ONCE) -> Account:
         """A person's credits for the operator, with the newest entries before the entry `before`. Raises
-        Refused("not_found", or "invalid_request" for what is no id of an entry)."""
+        Refused("not_found", or "invalid_request" if `before` is no entry id)."""
         reply = await self._scripts.run("show_credits", keys.person(user), before=_place(before), most=most)
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
         return _account(reply)
 
     async def of(self, session: Session, *, before: str = "", most: int = ENTRIES_AT_ONCE) -> tuple[Profile, Account]:
-        """Who is signed in and their credits. Raises SignedOut, Refused("invalid_request") for a `before` that is no
-        id of an entry."""
+        """The signed-in person and their credits. Raises SignedOut, Refused("invalid_request") if `before` is no entry
+        id."""
         reply = await self._scripts.run(
             "read_credits",
             {**session.keys(), **keys.credits(session.user)},
@@ -215,8 +214,8 @@ class Credits:
         return profile_of(session.user, reply), _account(reply)
 
     async def spending(self, session: Session, days: int, most: int = 5000) -> Spending:
-        """What apps charged today and on the days before, `days` in all, as far as the newest `most` entries say.
-        Raises SignedOut."""
+        """The charges of apps today and on the days before, `days` in all, from the newest `most` entries. Raises
+        SignedOut."""
         reply = await self._scripts.run("read_spending", session.keys(), idle=self._idle, days=days, most=most)
         refuse_signed_out(reply)
         rows = ((_day(int(day)), client.decode(), int(amount)) for day, client, amount in reply.rows("rows"))
@@ -225,9 +224,9 @@ class Credits:
     async def set_spend_limit(
         self, session: Session, client: str, limit: int | None, visitor: Visitor
     ) -> Allowance | None:
-        """What a connected app may spend in a calendar month; None takes the limit off. Returns what the person is to
-        be mailed where that is more than before. Raises SignedOut, Unproved unless the person confirmed within 10
-        minutes, Refused("not_found") for an app that may not spend at all."""
+        """Sets what a connected app may spend in a calendar month; None removes the limit. Returns the notice to mail
+        to the person if that is more than before. Raises SignedOut, Unproved unless the person re-authenticated within
+        10 minutes, Refused("not_found") for an app that may not spend at all."""
         reply = await self._scripts.run(
             "set_spend_limit",
             {
@@ -252,15 +251,15 @@ class Credits:
 
 
 def _place(before: str) -> str:
-    """A place in the ledger: the id of an entry, or "" for its newest end."""
-    # Both parts fit 64 bits, and something can stand before it.
+    """A position in the ledger: the id of an entry, or "" for its newest end."""
+    # Both parts fit in 64 bits, and the first id is greater than the least possible one.
     if before and not re.fullmatch(r"[1-9][0-9]{0,17}-[0-9]{1,18}", before):
         raise Refused("invalid_request", "This is no entry of the ledger.")
     return before
 
 
 def _day(number: int) -> date:
-    """The day of this number since the epoch."""
+    """The date of a day number since the epoch."""
     return date(1970, 1, 1) + timedelta(days=number)
 
 

@@ -1,4 +1,4 @@
-"""A person's credits as the operator's commands, the operations port and downloads name them."""
+"""A person's credits as JSON for the operator's commands, the operations port and downloads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from store.moments import timestamp
 
 
 async def pages(credits: Credits, user: str, most: int | None = None) -> AsyncIterator[Account]:
-    """A person's credits page by page, the newest entries first, `most` of them in all. Balance, opening and holds are
-    those of the moment a page was read. Raises Refused("not_found")."""
+    """Yields a person's credits page by page, newest entries first, `most` entries in all. Balance, opening and holds
+    are from the time of the page's read. Raises Refused("not_found")."""
     before, more = "", True
     while more:
         asked = ENTRIES_AT_ONCE if most is None else min(ENTRIES_AT_ONCE, most)
@@ -29,7 +29,7 @@ def balance_record(balance: Balance | Account) -> dict[str, Any]:
 
 
 def opening_record(account: Account) -> dict[str, Any]:
-    """The sum of what was folded, and from when the newest of it is."""
+    """The sum of the folded entries, and the time of the newest of these."""
     return {
         "opening": account.opening,
         "openingAt": timestamp(account.opening_at) if account.opening_at else None,
@@ -37,7 +37,7 @@ def opening_record(account: Account) -> dict[str, Any]:
 
 
 def holds_record(account: Account) -> list[dict[str, Any]]:
-    """What calls under way may cost."""
+    """The holds of calls in progress."""
     return [
         {"client_id": hold.client, "amount": hold.amount, "endsAt": timestamp(hold.ends_at)} for hold in account.holds
     ]

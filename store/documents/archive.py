@@ -1,4 +1,4 @@
-"""Documents written out for people: a zip archive or JSON lines, piece by piece, in memory that does not grow."""
+"""Downloads of documents: a zip archive or JSON lines, written piece by piece in constant memory."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _PRIVATE_FILE = 0o100600 << 16
 
 
 def document_path(found: Metadata) -> str:
-    """Where a document lies in an archive. Windows has no file with a colon in its name, so that one character is
-    percent-encoded; no name holds a percent sign, so no two documents meet."""
+    """The path of a document in an archive. Windows allows no colon in file names, so a colon is percent-encoded. No
+    document name has a percent sign, so no two paths collide."""
     return f"{found.collection}/{found.document_id}.json".replace(":", "%3A")
 
 
 def json_line(fields: Mapping[str, Any], data: bytes | None = None) -> bytes:
-    """One line of JSON lines; `data` is a JSON text that is spliced in as it is, but for its line breaks: outside of
-    a string they are white space, inside of one they cannot stand."""
+    """One line of JSON lines. `data` is a JSON text, inserted unchanged except for line breaks: these are white space
+    outside strings and cannot occur inside strings."""
     text = json.dumps(fields, ensure_ascii=False).encode()
     if data is not None:
         text = text[:-1] + b', "data": ' + data.replace(b"\r", b" ").replace(b"\n", b" ") + b"}"
@@ -43,7 +43,7 @@ def json_line(fields: Mapping[str, Any], data: bytes | None = None) -> bytes:
 
 
 class Packed:
-    """The content of a file in an archive, compressed as it comes; only the compressed bytes are held."""
+    """The content of a file in an archive, compressed as it arrives; holds only the compressed bytes."""
 
     def __init__(self, content: bytes = b"") -> None:
         self._deflater = zlib.compressobj(COMPRESSION, zlib.DEFLATED, -zlib.MAX_WBITS)
@@ -52,18 +52,18 @@ class Packed:
         self.add(content)
 
     def add(self, content: bytes) -> None:
-        """Goes on with the content."""
+        """Adds the next piece of the content."""
         self._pieces.append(self._deflater.compress(content))
         self.crc, self.size = zlib.crc32(content, self.crc), self.size + len(content)
 
     def end(self) -> bytes:
-        """All of it, compressed."""
+        """The whole compressed content."""
         return b"".join([*self._pieces, self._deflater.flush()])
 
 
 class ZipWriter:
-    """A zip archive as it grows, for a reader that cannot go back. The directory that ends it waits in a temporary
-    file. Close it, whether it was ended or not."""
+    """Writes a zip archive for a reader that cannot seek. A temporary file holds the directory, which is the archive's
+    last part. Always call `close`, even without `end`."""
 
     def __init__(self) -> None:
         self._directory = tempfile.SpooledTemporaryFile(max_size=_CHUNK)  # noqa: SIM115  # closed by `close`
@@ -71,7 +71,7 @@ class ZipWriter:
         self._entries = 0
 
     def add(self, path: str, content: bytes | Packed, modified: datetime) -> bytes:
-        """The bytes that hold one more file; `path` is ASCII, the time is written in UTC to two seconds."""
+        """The bytes of one more file; `path` is ASCII, and the time is in UTC, precise to two seconds."""
         name = path.encode("ascii")
         file = content if isinstance(content, Packed) else Packed(content)
         packed = file.end()
@@ -91,7 +91,7 @@ class ZipWriter:
         return local
 
     def end(self) -> Iterator[bytes]:
-        """The bytes that end the archive."""
+        """Yields the last bytes of the archive."""
         size = self._directory.tell()
         self._directory.seek(0)
         while chunk := self._directory.read(_CHUNK):
@@ -109,7 +109,7 @@ class ZipWriter:
 
 
 class Archive(Protocol):
-    """A form in which the documents of an app are downloaded."""
+    """A format for downloading the documents of an app."""
 
     extension: str
     media_type: str
@@ -118,14 +118,14 @@ class Archive(Protocol):
         """The bytes that hold one more document."""
 
     def end(self) -> Iterator[bytes]:
-        """The bytes after the last one."""
+        """Yields the bytes after the last document."""
 
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Frees its resources."""
 
 
 class ZipOfDocuments:
-    """A file for each document, byte for byte as the app sent it, in a folder for each collection."""
+    """A zip archive with a folder for each collection and a file for each document, byte for byte as sent."""
 
     extension = "zip"
     media_type = "application/zip"
@@ -138,7 +138,7 @@ class ZipOfDocuments:
         return self._writer.add(document_path(found), content, found.updated_at)
 
     def end(self) -> Iterator[bytes]:
-        """The directory of the archive."""
+        """Yields the directory of the archive."""
         return self._writer.end()
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class ZipOfDocuments:
 
 
 class LinesOfDocuments:
-    """A line for each document, with its metadata and the document under `data`."""
+    """JSON lines: one for each document, with its metadata and the document under `data`."""
 
     extension = "jsonl"
     media_type = "application/x-ndjson"
@@ -157,17 +157,17 @@ class LinesOfDocuments:
         return json_line(document_record(found), content)
 
     def end(self) -> Iterator[bytes]:
-        """Nothing: the last line is the end."""
+        """Yields nothing: the last line is the end."""
         return iter(())
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: it holds no resources."""
 
 
 ARCHIVES: dict[str, Callable[[], Archive]] = {"zip": ZipOfDocuments, "jsonl": LinesOfDocuments}
 
 
 def _dos_time(moment: datetime) -> tuple[int, int]:
-    """APPNOTE.TXT 4.4.6: a time from 1980 on, to two seconds."""
+    """A time from 1980 on, precise to two seconds (APPNOTE.TXT 4.4.6)."""
     utc = max(moment.astimezone(UTC), datetime(1980, 1, 1, tzinfo=UTC))
     return utc.hour << 11 | utc.minute << 5 | utc.second // 2, (utc.year - 1980) << 9 | utc.month << 5 | utc.day

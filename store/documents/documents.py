@@ -34,8 +34,8 @@ _FULL = {
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What one (app, user) pair may keep, and all apps for one person. Sizes are in bytes. With a `person_part` of n,
-    `person_bytes` is also at most an nth of what the store may take, but `LEAST_PERSON_BYTES` in any case."""
+    """Quotas of one (app, user) pair, and of all apps for one person. Sizes are in bytes. With a `person_part` of n,
+    `person_bytes` is also at most an nth of the store's limit, but never less than `LEAST_PERSON_BYTES`."""
 
     documents: int = 10_000
     collections: int = 1_000
@@ -47,14 +47,14 @@ class Quotas:
 
 
 class Conditions(NamedTuple):
-    """RFC 9110 13.1: `if_match` is empty (no condition), `*`, or ETag numbers separated by spaces."""
+    """The conditions of a request (RFC 9110 13.1). `if_match` is empty (none), `*`, or ETag numbers with spaces."""
 
     if_match: str = ""
     if_none_match: bool = False
 
 
 class Metadata(NamedTuple):
-    """A document without its content. `etag` is the number in the ETag; `size` is in bytes as it was sent,
+    """A document without its content. `etag` is the number in the ETag; `size` is the bytes of the document as sent;
     `created` and `updated` are in epoch ms."""
 
     collection: str
@@ -66,17 +66,17 @@ class Metadata(NamedTuple):
 
     @property
     def created_at(self) -> datetime:
-        """When it was created."""
+        """When the document was created."""
         return at(self.created)
 
     @property
     def updated_at(self) -> datetime:
-        """When it was last written."""
+        """When the document was last written."""
         return at(self.updated)
 
     @property
     def name(self) -> str:
-        """`collection/id`, under which the store keeps it."""
+        """The document's name in the store: `collection/id`."""
         return f"{self.collection}/{self.document_id}"
 
 
@@ -93,14 +93,14 @@ def document_record(found: Metadata, *, with_collection: bool = True) -> dict[st
 
 
 class DocumentPage(NamedTuple):
-    """A page of a collection. `content` goes with the items where it was asked for; `more` says that others follow."""
+    """A page of a collection. `content` belongs to the items, if requested; `more`: others follow."""
 
     items: tuple[tuple[Metadata, bytes | None], ...]
     more: bool
 
 
 class Usage(NamedTuple):
-    """What a pair keeps: documents, bytes, and (name, documents, bytes) of each collection, by name."""
+    """The usage of a pair: documents, bytes, and (name, documents, bytes) of each collection, by name."""
 
     documents: int
     bytes: int
@@ -108,8 +108,8 @@ class Usage(NamedTuple):
 
 
 class Documents:
-    """What an app does with its documents. Each method raises Refused("invalid_token", "insufficient_scope" or
-    "rate_limited"); `needed` names the scopes of which the token must carry one."""
+    """An app's operations on its documents. Each method raises Refused("invalid_token", "insufficient_scope" or
+    "rate_limited"); the token must carry one of the scopes in `needed`."""
 
     def __init__(self, scripts: Scripts, cipher: Cipher, quotas: Quotas, hosting: Hosting, headroom: Headroom) -> None:
         self._scripts = scripts
@@ -120,14 +120,14 @@ class Documents:
 
     @property
     def person_bytes(self) -> int:
-        """Bytes that all apps may keep for one person."""
+        """The bytes that all apps together may keep for one person."""
         quotas, limit = self.quotas, self._headroom.seen.limit
         if not quotas.person_part or not limit:
             return quotas.person_bytes
         return min(quotas.person_bytes, max(LEAST_PERSON_BYTES, limit // quotas.person_part))
 
     def _full(self, owner: str) -> str:
-        """Whose documents may not grow: the store's, or this owner's; else empty."""
+        """Which limit stops documents from growing: `store` or `owner`; otherwise empty."""
         return "store" if self._headroom.low else "owner" if self._hosting.is_full(owner) else ""
 
     async def _run(self, script: str, caller: Caller, group: Group, needed: str, **args: Any) -> tuple[Reply, Window]:
@@ -154,13 +154,13 @@ class Documents:
         return reply, window
 
     async def check(self, caller: Caller, needed: str) -> Window:
-        """Lets in a write whose body has not been read yet, and counts it: `write` must know that it was."""
+        """Admits and counts a write before its body is read; tell `write` that it was `counted`."""
         return await check_token(self._scripts, caller, needed, DATA_WRITE, caller.client)
 
     async def read(
         self, caller: Caller, needed: str, collection: str, document_id: str
     ) -> tuple[Metadata, bytes, Window]:
-        """The document, byte for byte as it was sent. Raises Refused("not_found")."""
+        """The document, byte for byte as sent. Raises Refused("not_found")."""
         name = f"{collection}/{document_id}"
         reply, window = await self._run("read_document", caller, DATA_READ, needed, name=name)
         content = self._cipher.open(caller.user, caller.client, name, reply.raw("sealed"))
@@ -177,8 +177,8 @@ class Documents:
         *,
         counted: bool = False,
     ) -> tuple[Metadata, bool, Window]:
-        """Creates or replaces a document; True where it was created. `counted`: the window counted this request when
-        `check` let it in. Raises Refused("precondition_failed" or "quota_exceeded")."""
+        """Creates or replaces a document; True if it was created. `counted`: `check` has counted this request already.
+        Raises Refused("precondition_failed" or "quota_exceeded")."""
         name = f"{collection}/{document_id}"
         reply, window = await self._run(
             "write_document",
@@ -232,15 +232,15 @@ class Documents:
         most: int = 50,
         content: bool = False,
     ) -> tuple[DocumentPage, Window]:
-        """A page of a collection in id order: ids that begin with `prefix`, after the id `after`, at most `most`.
-        With content a page ends with the document that takes it past 1 MiB."""
+        """A page of a collection in id order: ids that begin with `prefix`, after the id `after`, at most `most`. With
+        content, a page ends with the document that exceeds 1 MiB in total."""
         reply, window = await self._run(
             "list_documents",
             caller,
             DATA_LIST,
             needed,
             first=f"{collection}/{prefix}",
-            # A cursor from before the prefix, as one of another listing may be, does not widen it.
+            # A cursor of another listing may sort before the prefix; it must not widen this listing.
             after=f"{collection}/{after}" if after and after >= prefix else "",
             past=f"{collection}/{prefix}\x7f",
             most=most,
@@ -254,19 +254,19 @@ class Documents:
         return DocumentPage(tuple(items), reply.number("more") == 1), window
 
     async def usage(self, caller: Caller, needed: str) -> tuple[Usage, Window]:
-        """What the app keeps for the person."""
+        """The app's usage for the person."""
         reply, window = await self._run("read_usage", caller, DATA_READ, needed)
         return usage_of(reply.rows("fields")), window
 
 
 def metadata_of(row: list[Any]) -> Metadata:
-    """A row of a listing: name, ETag, size, created, updated."""
+    """Parses a row of a listing: name, ETag, size, created, updated."""
     collection, _, document_id = row[0].decode().partition("/")
     return Metadata(collection, document_id, row[1].decode(), int(row[2]), int(row[3]), int(row[4]))
 
 
 def usage_of(fields: list[bytes]) -> Usage:
-    """The usage row of a pair, as HGETALL gives it."""
+    """Parses the usage row of a pair, an answer to HGETALL."""
     row = dict(zip(fields[::2], fields[1::2], strict=True))
     collections = sorted(
         (field[2:].decode(), int(number), int(row[b"b:" + field[2:]]))

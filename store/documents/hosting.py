@@ -1,11 +1,11 @@
 """The storage of all apps of an owner, over all people: approximate, added up in the background.
 
-The people of an app lie in many slots, so no script sees the sum. Each process counts what it has written, adds that to
-the owner's row every few seconds, or as soon as it is a part of the limit that counts, and learns the sum. Once it is
-over the limit, that process lets no document of the owner's apps grow; nor does it when the owner has deleted the
-account and left no row to add to. So the limit is passed by such a part for each
-process, and by what is under way. What ends without a call of an app (a grace window, an account) shows with the next
-count, which goes over everybody: daily, and hourly while the owner is over the limit.
+The people of an app are in many slots, so no script sees the sum. Each process counts what it has written, adds that to
+the owner's row every few seconds, or as soon as it is a significant part of the limit, and learns the sum. If the sum
+is over the limit, the process lets no document of the owner's apps grow. The same holds if the owner has deleted the
+account and has no row to add to. So the limit can be exceeded by such a part for each process, and by writes in
+progress. Data that ends without a call of an app (a grace window, an account) shows with the next full count: daily,
+and hourly while the owner is over the limit.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ log = logging.getLogger("latchkey.hosting")
 
 FLUSH_SECONDS = 10.0
 PORTION = 64
-"""The share of a limit that a process may add before it reports the addition."""
+"""The divisor of a limit: a process reports its additions when they reach this part."""
 MOST_OWNERS = 10_000
-"""Owners that are counted between two flushes; what others do shows with the next count."""
+"""Owners counted between two flushes; further ones show with the next full count."""
 HOUR = 60 * MINUTE
 PEOPLE_AT_ONCE = 200
 ShardsOf = Callable[[str], Awaitable[Sequence[str]]]
-"""Finds the shards in which an app has people."""
+"""Finds the shards where an app has people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class OwnerLimits:
 
 
 class Hosting:
-    """Sums of owners. Apps of the operator's and of the demo have no person as their owner, and no limit."""
+    """Sums of owners. Apps of the operator and of the demo have no person as their owner, and no limit."""
 
     def __init__(self, client: Redis, scripts: Scripts, limits: OwnerLimits, shards_of: ShardsOf) -> None:
         self._client = client
@@ -66,7 +66,7 @@ class Hosting:
         return owner in self._over or (owner in self._gone and self.limits != OwnerLimits(0, 0))
 
     def grew(self, owner: str, documents: int, size: int) -> None:
-        """An app of this owner keeps so many documents and bytes more, or fewer."""
+        """Counts documents and bytes that an app of this owner has added or, if negative, removed."""
         if (
             not is_user_id(owner)
             or owner in self._gone
@@ -82,15 +82,15 @@ class Hosting:
             self._soon.set()
 
     async def flush(self) -> None:
-        """Adds what was counted, and asks again for owners over their limit. Raises StoreUnavailable; what was not sent
-        is lost."""
+        """Adds the counted figures to the sums, and asks again for owners over their limit. Raises StoreUnavailable;
+        figures that were not sent are lost."""
         grown, self._grown = self._grown, {}
         for owner in {*grown, *self._over} - self._gone:
             await self._add(owner, *grown.get(owner, (0, 0)))
 
     async def recount(self, owner: str) -> None:
-        """Counts what all apps of the owner keep. What processes add to the sum during the count stays in it; some of
-        that may be counted twice, until the next count. Raises StoreUnavailable."""
+        """Counts the documents of all apps of the owner. Additions by processes during the count stay in the sum; some
+        may be counted twice, until the next count. Raises StoreUnavailable."""
         documents = size = 0
         with wrapped():
             since: Any = await self._client.hget(keys.person(owner)["user"], "hosted")
@@ -123,7 +123,7 @@ class Hosting:
             counted=counted,
             since=since,
         )
-        if reply.word == "gone":  # for good: no id of a person comes again
+        if reply.word == "gone":  # for good: user ids are never used again
             self._gone.add(owner)
         over = reply.word == "ok" and (
             0 < self.limits.documents <= reply.number("documents") or 0 < self.limits.bytes <= reply.number("bytes")
@@ -151,11 +151,11 @@ class Hosting:
         try:
             await work
         except StoreError as error:
-            log.warning("sums of owners wait: %s", error)
+            log.warning("sums of owners postponed: %s", error)
 
     @contextlib.asynccontextmanager
     async def flushing(self) -> AsyncIterator[None]:
-        """Flushes and counts beside the block, and flushes once more behind it."""
+        """Flushes and counts in the background while the block runs, and flushes once more after it."""
         try:
             async with background(self._keep_flushing()), background(self._keep_counting()):
                 yield

@@ -1,5 +1,5 @@
-"""What apps keep for a person, as the person sees it: looked at, downloaded, deleted. Works in the grace window too,
-since the data is the person's."""
+"""Hosted documents from the person's side: viewed, downloaded, deleted. This works in the grace window too, because the
+data is the person's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from store.webhooks.relay_wakeup import RelayWakeup
 EXPORT_DOCUMENTS = 200
 EXPORT_BYTES = 256 * 2**10
 DELETED_AT_ONCE = 200
-# Above every name: none holds a character beyond "~".
+# Sorts after every name: no name has a character beyond "~".
 PAST_ALL = "\x7f"
 
 SealedDocument = tuple[Metadata, bytes]
@@ -29,8 +29,8 @@ SealedDocument = tuple[Metadata, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of what an app keeps for the person who is signed in, in order of collection and id, and what it keeps
-    in all. `data_until`: the time it is deleted, for an app that was disconnected."""
+    """A page of an app's documents for the signed-in person, in order of collection and id, and the totals.
+    `data_until`: when the data ends, for a disconnected app."""
 
     profile: Profile
     data_until: datetime | None
@@ -40,8 +40,8 @@ class Listing:
 
 
 class PersonDocuments:
-    """The person's side of hosted documents. `idle` is the idle lifetime of a session in ms. What takes a session
-    raises SignedOut, and Refused("not_found") for an app that keeps nothing for the person."""
+    """The person's side of hosted documents. `idle` is the idle lifetime of a session in ms. Methods with a session
+    raise SignedOut, and Refused("not_found") for an app without documents for the person."""
 
     def __init__(self, scripts: Scripts, cipher: Cipher, wakeup: RelayWakeup, idle: int) -> None:
         self._scripts = scripts
@@ -94,7 +94,7 @@ class PersonDocuments:
     async def read(
         self, session: Session, client: str, collection: str, document_id: str
     ) -> tuple[Profile, Metadata, bytes]:
-        """Who is signed in and one document, byte for byte as the app sent it."""
+        """The signed-in person and one document, byte for byte as the app sent it."""
         name = f"{collection}/{document_id}"
         reply = await self._run("read_holding", session, client, _NO_DOCUMENT, document=name)
         found = Metadata(
@@ -109,7 +109,7 @@ class PersonDocuments:
         return profile_of(session.user, reply), found, content
 
     async def delete(self, session: Session, client: str, collection: str, document_id: str, visitor: Visitor) -> None:
-        """Deletes one document. Raises Unproved unless the person confirmed within 10 minutes."""
+        """Deletes one document. Raises Unproved unless the person re-authenticated within 10 minutes."""
         await self._run(
             "delete_holding",
             session,
@@ -125,8 +125,8 @@ class PersonDocuments:
         self._wakeup.add(session.user)
 
     async def delete_all(self, session: Session, client: str, visitor: Visitor) -> int:
-        """Deletes every document of the app in bounded steps and returns how many. Cut short, it can be begun
-        again; the sequence of ETags goes on. Raises Unproved as `delete` does."""
+        """Deletes every document of the app in bounded steps and returns how many. A new call continues an interrupted
+        one; the sequence of ETags continues. Raises Unproved as `delete` does."""
         deleted, word = 0, "more"
         while word == "more":
             reply = await self._run(
@@ -148,7 +148,7 @@ class PersonDocuments:
     async def export(
         self, session: Session, client: str, visitor: Visitor
     ) -> AsyncGenerator[tuple[SealedDocument, ...], None]:
-        """Every document of the app in pages of bounded size, in order; an app without any gives one empty page."""
+        """Yields every document of the app in order, in pages of bounded size; without any, one empty page."""
         after, more = "", True
         while more:
             reply = await self._run(
@@ -168,7 +168,7 @@ class PersonDocuments:
             more, after = reply.number("more") == 1, page[-1][0].name if page else ""
 
     async def copy(self, user: str, client: str) -> AsyncGenerator[tuple[SealedDocument, ...], None]:
-        """The same for the operator, who needs no session."""
+        """As `export`, for the operator, who needs no session."""
         after, more = "", True
         while more:
             reply = await self._scripts.run(
