@@ -1,7 +1,7 @@
-"""Encryption at rest of what apps keep: AES-256-GCM under a key of each (app, user) pair.
+"""Encryption at rest of hosted data: AES-256-GCM under a key of each (app, user) pair.
 
-The address of a document is associated data, so a ciphertext that is moved to another name, app or person opens
-nowhere. In front stand the id of the secret key and the nonce.
+The address of a document is associated data, so a ciphertext moved to another name, app or person does not open there.
+The id of the secret key and the nonce come before the ciphertext.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Cipher:
         return bytes([key.id]) + nonce + sealed
 
     def open(self, user: str, client: str, name: str, sealed: bytes) -> bytes:
-        """The document. Raises StoreError when it was damaged, moved, or sealed under a key that is gone."""
+        """The decrypted document. Raises StoreError if it was damaged, moved, or sealed under a key that is gone."""
         key = self._keys.ring.by_id(sealed[0]) if len(sealed) >= OVERHEAD_BYTES else None
         if key is None:
             raise StoreError("a document is sealed under a secret key that is not configured")
@@ -48,8 +48,8 @@ def _aead(key: SecretKey, user: str, client: str) -> AESGCM:
     return AESGCM(_derived(key, user, client))
 
 
-# Of a pair the key is kept and not the cipher, which is made in half the time that the key takes and has ten times its
-# size: so in 9 MB there is room for as many people as one process serves in a while.
+# Caches a pair's key and not its cipher: making the cipher takes half the time of the key, but ten times its size. So
+# 9 MB have room for all people that one process serves in a while.
 @lru_cache(maxsize=32_768)
 def _derived(key: SecretKey, user: str, client: str) -> bytes:
     return key.derive(f"document:{user}:{client}".encode(), 32)

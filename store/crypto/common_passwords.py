@@ -1,7 +1,7 @@
 """A Bloom filter of some 100,000 common passwords, names and words: 244 KB, no list to ship.
 
-`dev/checks/common_passwords.py` builds the file from two packages and keeps its hash. The filter knows every entry; it
-takes another text for one of them once in 10,000 times.
+`dev/checks/common_passwords.py` builds the file from two packages and keeps its hash. The filter recognises every
+entry; it wrongly recognises one in 10,000 other texts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("common_passwords.bloom")
 WRONG = 1e-4
-"""The share of other texts that the filter takes for an entry."""
+"""The share of other texts that the filter wrongly recognises."""
 
 
 class Filter:
-    """A set of texts that may hold a little more than was put in. `bits` is a whole number of bytes."""
+    """A set of texts with a few false positives. `bits` is a whole number of bytes."""
 
     def __init__(self, bits: bytes) -> None:
         self._bits = bits
@@ -28,7 +28,7 @@ class Filter:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Filter:
-        """A filter of these texts, the same whatever their order."""
+        """A filter of these texts; their order does not matter."""
         found = set(texts)
         bits = bytearray(math.ceil(-len(found) * math.log(WRONG) / math.log(2) ** 2 / 8))
         for text in found:

@@ -1,8 +1,8 @@
-"""Is a password one that somebody would try first? (NIST SP 800-63B 5.1.1.2)
+"""Refuses passwords that somebody would try first (NIST SP 800-63B 5.1.1.2).
 
 Common passwords, dictionary words and names are in a filter. The check looks for the whole password and for its forms:
-without the digits and signs around it, with letters for the digits that look like them, without the signs inside, once
-where it is repeated. It also refuses what is made of the names of the person, the e-mail address or the service alone.
+without the digits and signs around it, with letters for the digits that look like them, without the signs inside, and
+without repetition. It also refuses a password made only of the person's name, the e-mail address or the service's name.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _LOOKS_LIKE = str.maketrans("@013457$!", "aoieastsi")
 
 
 def check_guessable(folded: str, email: str = "", name: str = "") -> None:
-    """Raise ValueError, with a reason for people. `folded` is normalised, casefolded and no longer than a password may
-    be; `email` and `name` are the person's."""
+    """Raise ValueError, with a reason for people, for a guessable password. `folded` is normalised, casefolded and of
+    allowed length; `email` and `name` are the person's."""
     if len(set(folded)) < 3 or any(form in common() for form in _forms(folded)):
         raise ValueError(COMMON)
     parts = _parts(email, name)
@@ -36,7 +36,7 @@ def check_guessable(folded: str, email: str = "", name: str = "") -> None:
 
 
 def _forms(folded: str) -> set[str]:
-    """The password and what is left of it without decoration, where that is half of it at least."""
+    """The password and its forms without decoration, if they keep at least half of it."""
     bare = _bare(folded)
     forms = {bare, bare.translate(_LOOKS_LIKE), _SIGNS.sub("", folded), _SIGNS.sub("", bare)}
     least = max(_LEAST_WORD, len(folded) / 2)
@@ -45,13 +45,13 @@ def _forms(folded: str) -> set[str]:
 
 
 def _bare(text: str) -> str:
-    """A text from its first letter to its last. A regular expression would take the square of its length."""
+    """A text from its first letter to its last. A regular expression would take quadratic time."""
     letters = [place for place, char in enumerate(text) if char.isalpha()]
     return text[letters[0] : letters[-1] + 1] if letters else ""
 
 
 def _once(text: str) -> str:
-    """What a text repeats, or "" where it repeats nothing."""
+    """The part that a text repeats, or "" if it repeats nothing."""
     length = (text + text).find(text, 1)
     return text[:length] if 0 < length < len(text) else ""
 
@@ -66,7 +66,7 @@ def _parts(email: str, name: str) -> list[str]:
 
 
 def _is_made_of(text: str, parts: list[str]) -> bool:
-    """Whether a text is nothing but parts, one after another."""
+    """Whether a text consists only of these parts, one after another."""
     reached = {0} if text else set()
     for start in range(len(text)):
         if start in reached:
@@ -75,5 +75,5 @@ def _is_made_of(text: str, parts: list[str]) -> bool:
 
 
 def fold(text: str) -> str:
-    """Text as it is compared: whatever its case, and in whichever of equal characters it is written."""
+    """Text for comparison: without case, and with equal characters in one form."""
     return unicodedata.normalize("NFKC", text).casefold()

@@ -1,7 +1,7 @@
-"""The secret keys: what they are, how they are written down, and the file that holds them for an embedded store.
+"""The secret keys: their form, their text, and the file that holds them for an embedded store.
 
-A key is never used directly; each use derives its own key from it (HKDF, RFC 5869), so one secret protects tokens,
-documents and whatever comes next without one use weakening another.
+A key is never used directly; each use derives its own key from it (HKDF, RFC 5869). So one secret protects tokens,
+documents and future data, and no use weakens another.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class KeyRingError(ValueError):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SecretKey:
-    """One secret key with its explicit id (1 to 255), which travels in front of everything sealed under it."""
+    """One secret key with its id (1 to 255), which is in front of everything sealed under the key."""
 
     id: int
     material: bytes
@@ -59,7 +59,7 @@ class SecretKey:
 
     @property
     def check_value(self) -> str:
-        """32 hex digits that tell whether another holder has the same key; they reveal nothing, so may be stored."""
+        """32 hex digits to compare keys of two holders; they reveal nothing about the key, so they may be stored."""
         return self.derive(b"check", 16).hex()
 
     def render(self) -> str:
@@ -102,19 +102,19 @@ class KeyRing:
 
     @property
     def front(self) -> SecretKey:
-        """The key that seals what is sealed from now on."""
+        """The key that seals from now on."""
         return self.keys[0]
 
     def by_id(self, key_id: int) -> SecretKey | None:
         """Return the key of that id, or None."""
-        for key in self.keys:  # a generator would cost more than all the rest of opening a document
+        for key in self.keys:  # a generator would cost more than the rest of opening a document
             if key.id == key_id:
                 return key
         return None
 
     @classmethod
     def parse(cls, text: str) -> KeyRing:
-        """Read `id:key,id:key`, front first. Raises KeyRingError, which says which key is wrong by its position."""
+        """Read `id:key,id:key`, front first. Raises KeyRingError, which names a wrong key by its position."""
         return cls.from_entries(text.split(",") if text.strip() else ())
 
     def render(self) -> str:
@@ -142,16 +142,16 @@ class KeyFile:
     """A key ring in a file: one `id:key` a line, front first, mode 0600. For stores private to one host."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file. Raises KeyRingError when it is missing, readable by others, or not a key ring."""
+        """Read the file. Raises KeyRingError if it is missing, readable by others, or not a key ring."""
         self.path = path
         self.ring, self._signature = _read(path)
 
     @classmethod
     def open_or_create(cls, path: Path | str) -> KeyFile:
-        """Open the file, first making it with one new key when there is none.
+        """Open the file; if it is missing, create it with one new key.
 
-        Processes that race all end with the same key. Raises KeyRingError as the constructor does, OSError when the
-        file cannot be written.
+        Processes that race all get the same key. Raises KeyRingError as the constructor does, OSError if the file
+        cannot be written.
         """
         path = Path(path)
         if not path.exists():
@@ -160,9 +160,9 @@ class KeyFile:
         return cls(path)
 
     def write(self, ring: KeyRing) -> None:
-        """Replace the ring, atomically and durably. Raises OSError; the old file then still stands.
+        """Replace the ring, atomically and durably. Raises OSError; the old file then stays unchanged.
 
-        The file keeps its owner: what root writes, a server that is not root must be able to read.
+        The file keeps its owner: if root writes it, a server that is not root must still be able to read it.
         """
         temporary = _write_temporary(self.path, ring)
         try:
@@ -177,19 +177,19 @@ class KeyFile:
         self.reload()
 
     def changed(self) -> bool:
-        """Whether the file is another one than was last read. A file that cannot be seen counts as unchanged."""
+        """Whether the file has changed since it was last read. A file that cannot be accessed counts as unchanged."""
         try:
             return _signature(os.stat(self.path)) != self._signature
         except OSError:
             return False
 
     def reload(self) -> None:
-        """Read the file again. Raises KeyRingError and keeps the present ring when the file cannot be used."""
+        """Read the file again. If the file cannot be used, keeps the present ring and raises KeyRingError."""
         self.ring, self._signature = _read(self.path)
 
 
 class Keys:
-    """What the users of secret keys hold: the ring of the moment, whether configured or kept in a file."""
+    """Gives users of secret keys the present ring, from the configuration or from a file."""
 
     def __init__(self, source: KeyRing | KeyFile) -> None:
         self._file = source if isinstance(source, KeyFile) else None
@@ -201,14 +201,14 @@ class Keys:
         return self._ring
 
     def replace(self, ring: KeyRing) -> None:
-        """Take up another configured ring."""
+        """Replace the ring with another configured one."""
         assert self._file is None
         self._ring = ring
 
     def reload(self) -> bool:
-        """Take up a changed key file; True when the keys are others now. A configured ring changes by `replace` alone.
+        """Read a changed key file again; True if the keys have changed. Only `replace` changes a configured ring.
 
-        Raises KeyRingError when the file cannot be used; the present ring then stays.
+        Raises KeyRingError if the file cannot be used; the present ring then stays.
         """
         if self._file is None:
             return False
@@ -229,7 +229,7 @@ def _signature(status: os.stat_result) -> _Signature:
 
 def _read(path: Path) -> tuple[KeyRing, _Signature]:
     try:
-        # O_NONBLOCK: opening a pipe put in the file's place must not hang the start.
+        # O_NONBLOCK: opening a pipe in place of the file must not block the start.
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             _check_private(path, status)
@@ -255,7 +255,7 @@ def _check_private(path: Path, status: os.stat_result) -> None:
 def _create(path: Path, ring: KeyRing) -> None:
     temporary = _write_temporary(path, ring)
     try:
-        # A hard link appears whole and never replaces: whoever comes second uses the first one's key.
+        # A hard link appears complete and never replaces a file: the second process uses the first one's key.
         os.link(temporary, path)
     except FileExistsError:
         return
@@ -267,7 +267,7 @@ def _create(path: Path, ring: KeyRing) -> None:
 def _write_temporary(path: Path, ring: KeyRing) -> Path:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        os.fchmod(file.fileno(), 0o600)  # whatever the umask took away
+        os.fchmod(file.fileno(), 0o600)  # regardless of the umask
         file.write("".join(f"{key.render()}\n" for key in ring.keys).encode())
         file.flush()
         os.fsync(file.fileno())

@@ -1,7 +1,7 @@
-"""The id of a person in events to an app that was never granted `profile`: unique to that pair.
+"""The pairwise id of a person, for events to an app that was never granted `profile`.
 
-It comes from a random salt of the store by HMAC, so it is the same for the life of the store, whichever key seals, and
-two apps cannot tell that they speak of one person.
+It is an HMAC with a random salt of the store. So it stays the same for the life of the store, whichever key seals, and
+two apps cannot find out that they know the same person.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SALT = "pairwise"
 
 
 class Pairwise:
-    """Raises StoreUnavailable."""
+    """Computes pairwise ids. Each method raises StoreUnavailable."""
 
     def __init__(self, client: Redis) -> None:
         self._client = client
@@ -36,8 +36,8 @@ class Pairwise:
         return PREFIX + base64.urlsafe_b64encode(digest[:16]).rstrip(b"=").decode()
 
     async def of(self, client_id: str, user: str, entered: str) -> str:
-        """What an app calls a person: the person's id where it was ever granted `profile`. `entered` is what the
-        person's row said of the app when the event was written; empty where it said nothing, which is no permission."""
+        """The id of a person for an app: the user id if the app was ever granted `profile`. `entered`: the app's field
+        in the person's row when the event was written; an empty value gives no permission."""
         return user if entered == KNOWS else await self.sub(client_id, user)
 
     async def _read_salt(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Passwords: Argon2id (RFC 9106), hashed off the event loop by a few threads, so memory and waiting are bounded."""
+"""Passwords: Argon2id (RFC 9106) in a few threads outside the event loop, so memory and waiting are bounded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 
 
 class HasherBusy(Exception):
-    """More hashes are asked for than may wait; nothing was done, and trying later may work."""
+    """Too many hashes are waiting; nothing was done, and a later retry may work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class _Stored:
 
     @classmethod
     def parse(cls, stored: bytes) -> _Stored | None:
-        """None for anything that is no password hash, or one whose cost is beyond what verifying may take."""
+        """Parses a password hash; None for anything else, and for a hash that would cost too much to verify."""
         if len(stored) != _STORED.size:
             return None
         version, memory_kib, iterations, lanes, salt, digest = _STORED.unpack(stored)
@@ -84,7 +84,7 @@ class _Stored:
 class PasswordHasher:
     """Hashes and verifies passwords in `workers` threads; at most `queue` more calls wait, others get HasherBusy.
 
-    A quarter of the places is for callers that are `known`: browsers that the person signed in with before.
+    A quarter of the places is reserved for `known` callers: browsers that the person signed in with before.
 
     Memory in use is at most `workers` times `memory_kib` (and up to MAX_MEMORY_KIB for a hash made with more).
     Raises ValueError for a cost outside the bounds of this module.
@@ -141,7 +141,7 @@ class PasswordHasher:
         except RuntimeError:
             self._release()
             raise HasherBusy("the password hasher is closed") from None
-        # Not when the caller stops waiting: a thread that still works still holds its memory.
+        # Not when the caller stops waiting: a thread that still runs still uses its memory.
         future.add_done_callback(lambda _: self._release())
         return await asyncio.wrap_future(future)
 
@@ -151,10 +151,9 @@ class PasswordHasher:
 
 
 def check_length(password: str) -> str:
-    """Return the password normalised. Raise ValueError, with a reason for people, for one that is too short or too long
-    or no text.
+    """Return the normalised password; raise ValueError for a wrong length or invalid text.
 
-    Lengths are in code points, after normalisation for the least and before it for the most.
+    The error has a reason for people. Lengths are in code points: the least after normalisation, the most before.
     """
     normalised = _encode(password).decode()
     if len(normalised) < MIN_PASSWORD_LENGTH:
@@ -163,8 +162,8 @@ def check_length(password: str) -> str:
 
 
 def check_password(password: str, email: str = "", name: str = "") -> None:
-    """Raise ValueError, with a reason for people, unless the person with this address and name may set the password
-    (NIST SP 800-63B, 5.1.1.2)."""
+    """Raise ValueError, with a reason for people, for a password that this person may not set (NIST SP 800-63B,
+    5.1.1.2)."""
     folded = check_length(password).casefold()
     if email and folded in (fold(email), fold(email.rpartition("@")[0])):
         raise ValueError("A password must not be your e-mail address.")
@@ -172,7 +171,7 @@ def check_password(password: str, email: str = "", name: str = "") -> None:
 
 
 def _encode(password: str) -> bytes:
-    """Normalise by NFKC, so that the same characters typed on two keyboards are the same bytes (NIST SP 800-63B)."""
+    """Normalise with NFKC, so that the same characters from two keyboards are the same bytes (NIST SP 800-63B)."""
     if len(password) > MAX_PASSWORD_LENGTH:
         raise ValueError(f"Choose a password of at most {MAX_PASSWORD_LENGTH} characters.")
     if "\0" in password:

@@ -1,8 +1,8 @@
 """Sealed tokens: every token, code, cookie and mail link is a small payload under AES-SIV (RFC 5297).
 
-Opening one needs no I/O: what was not sealed here is refused before the store is asked, and what was names its own
-keys. AES-SIV is deterministic and needs no nonce, so the same token is always the same string, and a rotation can be
-answered again. Wire form: the kind's prefix, then base64url without padding of key id (1 byte) and ciphertext.
+Opening a token needs no I/O: a forged token is refused before the store is asked, and a real one names its own keys.
+AES-SIV is deterministic and needs no nonce, so the same token is always the same string, and a rotation can be answered
+again. Wire form: the kind's prefix, then base64url without padding of key id (1 byte) and ciphertext.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TO_URL = bytes.maketrans(b"+/", b"-_")
 
 
 class TokenKind(enum.Enum):
-    """What a sealed string is for. It is authenticated, so one kind never opens as another."""
+    """The kind of a sealed string. It is authenticated, so one kind never opens as another."""
 
     ACCESS = "at"
     REFRESH = "rt"
@@ -60,7 +60,7 @@ class TokenKind(enum.Enum):
 
 
 class Token(NamedTuple):
-    """What a sealed string says; none of it is visible to its bearer."""
+    """The fields in a sealed string; its bearer can read none of them."""
 
     kind: TokenKind
     user: str
@@ -69,7 +69,7 @@ class Token(NamedTuple):
     """Text of at most 254 bytes in UTF-8, may be empty; for an invitation and a mailed link, the e-mail address; for a
     picture, the letters on a generated one."""
     id: str
-    """22 characters of base64url (16 bytes), as `new_id` makes them."""
+    """22 characters of base64url (16 bytes), made by `new_id`."""
     generation: int
     """0 to 2**32 - 1."""
 
@@ -82,11 +82,11 @@ class Sealer:
         self._load()
 
     def seal(self, token: Token) -> str:
-        """Return the one string of this token. Raises ValueError for a token whose fields are out of their ranges."""
+        """Return the string of this token. Raises ValueError for fields out of range."""
         return self.seal_as((token.kind,), token)[0]
 
     def seal_as(self, kinds: Sequence[TokenKind], token: Token) -> list[str]:
-        """Return the strings of tokens that differ in their kind alone. Raises ValueError as `seal`."""
+        """Return the strings of tokens that differ only in their kind. Raises ValueError as `seal`."""
         payload = _pack(token)
         if self._keys.ring is not self._ring:
             self._load()
@@ -98,7 +98,7 @@ class Sealer:
         ]
 
     def open(self, kind: TokenKind, text: str) -> Token | None:
-        """Return what `text` says, or None for anything this service did not seal as this kind, character by character.
+        """Return the token in `text`, or None for any text that this service did not seal as this kind.
 
         Never raises, whatever the string.
         """
@@ -109,7 +109,7 @@ class Sealer:
             sealed = binascii.a2b_base64(body.translate(_TO_STANDARD) + b"==")
         except ValueError:
             return None
-        # The decoder is lenient; encoding again leaves exactly one string for each token.
+        # The decoder is lenient; encoding again ensures exactly one string for each token.
         if _encode(sealed) != body:
             return None
         if self._keys.ring is not self._ring:
@@ -136,8 +136,7 @@ def new_id() -> str:
 
 
 def fresh_epoch() -> str:
-    """An epoch that was never used before: 63 random bits, which the store keeps as a number. It is no secret: nobody
-    presents one."""
+    """A new epoch: 63 random bits, which the store keeps as a number. It is not secret, because nobody presents one."""
     return str(random.getrandbits(63))
 
 
@@ -147,9 +146,10 @@ def new_user_id() -> str:
 
 
 def fingerprint(text: str) -> str:
-    """Return 22 characters that stand for any string, lone surrogates included, where it must not itself be stored.
+    """Return a fingerprint of 22 characters for any string that must not be stored itself.
 
-    The first 16 bytes of SHA-256 in base64url: meant for strings that are secrets of high entropy or none at all.
+    Lone surrogates are allowed. It is the first 16 bytes of SHA-256 in base64url: only for secrets of high entropy and
+    for strings that are not secret.
     """
     return _encode(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]).decode()
 

@@ -1,4 +1,4 @@
-"""Secrets that must be read again, encrypted under the secret keys: of authenticator apps and of webhooks. No I/O."""
+"""Encrypted secrets of authenticator apps and webhooks, which must be read again. No I/O."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _NONCE_BYTES = 12
 
 
 class SealedSecrets:
-    """Seals secrets of one `purpose` with the ring's keys; the front key seals. The owner, a person or an app, is
-    associated data, so a secret that is moved opens nowhere. `what` is what errors call one."""
+    """Seals and opens secrets of one `purpose` with the ring's keys; the front key seals. The owner, a person or an
+    app, is associated data, so a secret that is moved does not open. `what` names such a secret in errors."""
 
     def __init__(self, keys: Keys, purpose: bytes, what: str) -> None:
         self._keys = keys
@@ -28,7 +28,7 @@ class SealedSecrets:
         return bytes([key.id]) + nonce + self._aead(key).encrypt(nonce, secret, owner.encode())
 
     def open(self, owner: str, sealed: bytes) -> bytes:
-        """The secret. Raises StoreError when it was damaged, moved, or sealed under a key that is gone."""
+        """The decrypted secret. Raises StoreError if it was damaged, moved, or sealed under a key that is gone."""
         key = self._keys.ring.by_id(sealed[0]) if len(sealed) > 1 + _NONCE_BYTES else None
         if key is None:
             raise StoreError(f"{self._what} is sealed under a key that is not configured")
@@ -39,7 +39,7 @@ class SealedSecrets:
             raise StoreError(f"{self._what} does not open: it was damaged or moved") from None
 
     def is_front(self, sealed: bytes) -> bool:
-        """Whether it is sealed under the front key."""
+        """Whether a secret is sealed under the front key."""
         return sealed[:1] == bytes([self._keys.ring.front.id])
 
     def _aead(self, key: SecretKey) -> AESGCM:
