@@ -1,7 +1,7 @@
-"""The names that the body of a script uses, held against those that it can know.
+"""Checks the names in the body of a script against the names that it can know.
 
-Lua finds a misspelt name only when it runs the line, so the loader looks for it. A name that is declared anywhere in
-the body counts as known in all of it.
+Lua finds a misspelt name only when it runs the line, so the loader checks all names. A name declared anywhere in the
+body counts as known in the whole body.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def unknown_names(body: str, known: Iterable[str]) -> set[str]:
     declared = _WORD.findall(" ".join(chain.from_iterable(one.findall(code) for one in _DECLARING)))
     odd = {*_WORD.findall(code)}.difference(declared, LUA_NAMES, known)
     odd = {name for name in odd if not name[0].isdigit()}
-    # Few scripts write a table with names for fields, so these are left out only where it matters.
+    # Few scripts write a table with named fields, so field names are removed only if needed.
     return odd and odd.intersection(_WORD.findall(_FIELD.sub("''", code)))
 
 
 def names_offered(source: str) -> frozenset[str]:
-    """The names that an include declares for the scripts behind it."""
+    """The names that an include declares for the scripts that include it."""
     return frozenset(_WORD.findall(" ".join(_TOP.findall(source))))

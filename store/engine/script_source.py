@@ -78,7 +78,7 @@ class Script:
 
 
 class Include(NamedTuple):
-    """A file of `include/`: the includes that it needs, its body, and the names that this declares."""
+    """A file of `include/`: the includes that it needs, its body, and the names that the body declares."""
 
     needs: tuple[str, ...]
     body: str

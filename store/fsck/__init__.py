@@ -1,1 +1,1 @@
-"""A check of a whole store beside the servers that use it: every invariant is looked at, none is taken for granted."""
+"""A check of a whole store while servers use it: it verifies every invariant."""

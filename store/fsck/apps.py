@@ -1,4 +1,4 @@
-"""What lies outside the shards: registrations and their numbers, the index of addresses, the state of the keys."""
+"""Checks of keys outside the shards: registrations and their figures, the index of addresses, the key ring's notes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from store.keys import ParsedKey
 from store.lifetimes import EMAIL_RESERVATION, UNDO_LINK
 
 DRIFT = 10
-"""So many people more or less than there are, or a tenth of them, are still about as many."""
+"""The tolerated error of an app's count of people: this many, or a tenth of them."""
 
 
 async def judge_email(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """An entry ends in a minute, or its person's row has the address, or a link of theirs can bring it back."""
+    """Checks that an entry ends in a minute, matches its person's row, or can come back by a link."""
     user = in_words(seen[0])
     if 0 <= look.left <= EMAIL_RESERVATION + SLACK:
         return []
@@ -35,7 +35,7 @@ async def judge_email(context: FsckContext, at: ParsedKey, key: str, look: Look,
         return []
     person = keys.person(user)
     theirs = await context.reader.look(person["user"], ("HGET", person["user"], "email"), ("EXISTS", person["leaving"]))
-    # The last step of a deletion releases it.
+    # The last step of a deletion releases the address.
     if in_words(theirs.seen[0]) == at.name or theirs.seen[1] or not context.is_sure(key):
         return []
 
@@ -49,7 +49,7 @@ async def judge_email(context: FsckContext, at: ParsedKey, key: str, look: Look,
 
 
 async def _comes_back(context: FsckContext, user: str, email: str) -> bool:
-    """Whether a link of this person's brings the address back."""
+    """Whether a link of this person can bring the address back."""
     if not re.fullmatch(r"[0-9a-f]{32}", user):
         return False
     undos = keys.person(user)["undos"]
@@ -58,14 +58,14 @@ async def _comes_back(context: FsckContext, user: str, email: str) -> bool:
 
 
 def reads_of_registration(at: ParsedKey) -> list[Read]:
-    """Nothing: it is read where it is understood."""
+    """No reads: the judge reads the registration itself."""
     return []
 
 
 async def judge_registration(
     context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]
 ) -> list[Finding]:
-    """A registration is readable, listed, and in its owner's list."""
+    """Checks that a registration is readable, in the list of all, and in its owner's list."""
     context.apps += not context.last
     app, left_by, there = await context.registration(at.client)
     if not there:
@@ -86,7 +86,7 @@ async def judge_registration(
 
 
 async def lasts(context: FsckContext, key: str) -> list[Finding]:
-    """A registration has no expiry."""
+    """Checks that a registration has no expiry."""
     look = await context.reader.look(key, ("GET", key))
     if look.left < 0 or Tombstone.unpack(look.seen[0]):
         return []  # it was deleted meanwhile
@@ -95,7 +95,7 @@ async def lasts(context: FsckContext, key: str) -> list[Finding]:
 
 
 async def judge_tombstone(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
-    """A tombstone ends when the documents have, or the deletion is under way."""
+    """Checks that a tombstone ends after the documents, or that the deletion is in progress."""
     look = await context.reader.look(key, ("GET", key))
     stone = Tombstone.unpack(look.seen[0] or b"")
     if stone is None:
@@ -111,7 +111,7 @@ async def judge_tombstone(context: FsckContext, at: ParsedKey, key: str) -> list
 
 
 async def _owned(context: FsckContext, client: str, user: str, since: int, key: str) -> list[Finding]:
-    """Is the app in its owner's list, where it counts?"""
+    """Checks that the app is in its owner's list, so that it counts."""
     if not re.fullmatch(r"[0-9a-f]{32}", user):
         return []
     owner = keys.person(user)
@@ -124,7 +124,7 @@ async def _owned(context: FsckContext, client: str, user: str, since: int, key: 
 
 
 def signing_secrets(context: FsckContext, app: Registration | Remains, key: str) -> list[Finding]:
-    """Opens the secrets that sign what is posted to the app."""
+    """Checks that the app's signing secrets open."""
     secrets = WebhookSecrets(context.ring)
     for sealed in app.webhook_secrets:
         try:
@@ -135,12 +135,12 @@ def signing_secrets(context: FsckContext, app: Registration | Remains, key: str)
 
 
 def reads_of_app_stats(at: ParsedKey) -> list[Read]:
-    """Is the app there?"""
+    """Reads whether the app exists."""
     return [("EXISTS", keys.app(at.client))]
 
 
 async def judge_app_stats(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Numbers go with their app."""
+    """Checks that figures belong to a registered app."""
     if seen[1]:
         return []
     mend = context.reader.mend(key, [("0", "EXISTS", keys.app(at.client))], ("UNLINK", key))
@@ -148,8 +148,8 @@ async def judge_app_stats(context: FsckContext, at: ParsedKey, key: str, look: L
 
 
 async def drifted(context: FsckContext, client: str) -> list[Finding]:
-    """Holds the count of an app's people, which processes that were killed have not all added to, against the grants
-    that the walk has come by."""
+    """Compares the count of an app's people with the grants that the walk has seen. The count may be wrong, because a
+    killed process loses its additions."""
     key, counted = keys.app_stats(client)["people"], context.connected[client]
     raw = in_words(await context.reader.command("GET", key))
     told = int(raw) if re.fullmatch(r"-?[0-9]+", raw) else 0
@@ -160,7 +160,7 @@ async def drifted(context: FsckContext, client: str) -> list[Finding]:
 
 
 async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """The store's notes of the keys that it was written with, against those that are configured."""
+    """Compares the store's notes about its secret keys with the configured keys."""
     row = {name: in_words(value) for name, value in row_of(seen[0]).items()}
     wrong = [
         found("keyring", key, f"the note {name} is not of its form")

@@ -1,4 +1,4 @@
-"""What every check works with, and the state of the walk."""
+"""The context of every check, and the state of the walk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from store.fsck.reading import Reader
 
 @dataclass(slots=True)
 class FsckContext:
-    """`deep`: what is encrypted is opened. `last`: what lies in several slots is looked at for the last time."""
+    """The context of a check. `deep`: also opens encrypted data. `last`: the final look at data in several slots."""
 
     reader: Reader
     cipher: Cipher
@@ -28,33 +28,33 @@ class FsckContext:
     deep: bool = False
     last: bool = False
     unsure: dict[str, None] = field(default_factory=dict)
-    """Keys that are looked at again at the end: what is changed in several steps may have been between two of them."""
+    """Keys to check again at the end: a change in several steps may have been between two of them."""
     connected: Counter[str] = field(default_factory=Counter)
-    """How many people have connected an app."""
+    """How many people have connected each app."""
     documents: int = 0
     people: int = 0
     apps: int = 0
     busy: int = 0
-    """What kept changing, however often it was looked at."""
+    """How many pairs or keys kept changing during every look."""
 
     def is_sure(self, key: str) -> bool:
-        """Whether what two slots seem to say can be told now; else the key is looked at again."""
+        """Whether a contradiction between two slots is final; if not, notes the key for another look."""
         if not self.last:
             self.unsure[key] = None
         return self.last
 
     async def registration(self, client: str) -> tuple[Registration | None, str | None, bool]:
-        """The registration of an app; who owned one that was deleted; whether there is anything at all. What cannot be
-        read counts as there."""
+        """The registration of an app; the former owner of a deleted one; and whether the key exists. An unreadable
+        registration counts as existing."""
         packed: Any = await self.reader.command("GET", keys.app(client))
         if not isinstance(packed, bytes):
             return None, None, False
         try:
             stone = Tombstone.unpack(packed)
             return (None, stone.owner, True) if stone else (Registration.unpack(packed), None, True)
-        except Exception:  # whatever msgpack and the rules of a registration make of other bytes
+        except Exception:  # any error that msgpack or the registration's rules raise for other bytes
             return None, None, True
 
     async def is_person(self, user: str) -> bool:
-        """Whether there is such a person."""
+        """Whether the person exists."""
         return bool(await self.reader.command("EXISTS", keys.person(user)["user"]))

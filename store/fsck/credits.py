@@ -1,4 +1,4 @@
-"""A person's credits: balance against ledger, holds, what apps have spent, idempotency keys and kept replies."""
+"""Checks of a person's credits: balance, ledger, holds, spending by app, idempotency keys and kept replies."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _HOLD = re.compile(rb"(s?)([0-9]+) ([0-9]+) (\S*)")
 
 @dataclass(slots=True)
 class Books:
-    """What was seen of a ledger and its balance, all of one moment. `charged`: by app, in the month of `now`; `since`:
-    the same charges with the moment of each."""
+    """A ledger and its balance, read at one moment. `charged`: by app, in the month of `now`; `since`: the same charges
+    with their times."""
 
     now: int
     balance: dict[str, bytes]
@@ -38,7 +38,7 @@ class Books:
 
 
 async def judge_balance(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """The balance, entry for entry, and what apps have spent of it."""
+    """Checks the balance entry by entry, and the spending of apps."""
     for _ in range(TRIES):
         books = await _read(context, at.user)
         if books is not None:
@@ -55,7 +55,7 @@ async def judge_balance(context: FsckContext, at: ParsedKey, key: str, look: Loo
 
 
 async def _read(context: FsckContext, user: str) -> Books | None:
-    """The books, a piece at a time; None where they changed meanwhile."""
+    """Reads the books in pieces; None if they changed meanwhile."""
     known, books, stamp = keys.credits(user), None, None
     after = "-"
     while True:
@@ -100,7 +100,7 @@ def _add(books: Books, entry_id: bytes, entry: dict[str, bytes]) -> None:
 
 
 async def _spending(context: FsckContext, user: str, books: Books) -> list[Finding]:
-    """What the grants say was spent this month, against the charges of the month that are in the ledger."""
+    """Compares the grants' spending of this month with the month's charges in the ledger."""
     wrong, known = [], keys.credits(user)
     month = month_of(books.now)
     whole = month_of(number(books.balance, "opening_at") or 0) != month
@@ -118,7 +118,7 @@ async def _spending(context: FsckContext, user: str, books: Books) -> list[Findi
         if booked.isdigit() and int(booked) > month:
             continue  # the clock stepped back over the end of a month
         said = int(spent) if spent.isdigit() and booked == str(month) else 0
-        # Before it was connected a charge may have been made under an older grant, or under none.
+        # Charges before the connection may belong to an older grant, or to none.
         least = sum(amount for one, at, amount in books.since if one == client and at >= int(connected or 0))
         if least <= said and (said <= books.charged[client] or not whole):
             continue
@@ -134,28 +134,28 @@ async def _spending(context: FsckContext, user: str, books: Books) -> list[Findi
 
 
 def month_of(ms: int) -> int:
-    """The number of a month (UTC), as lua/include/spending.lua counts them: years begin in March."""
+    """The number of a month (UTC), as in lua/include/spending.lua: years begin in March."""
     day = moments.at(ms)
     return (day.year - (day.month < 3)) * 12 + (day.month - 3) % 12
 
 
 def reads_of_ledger(at: ParsedKey) -> list[Read]:
-    """Is there a balance?"""
+    """Reads whether there is a balance."""
     return [("EXISTS", keys.credits(at.user)["balance"])]
 
 
 async def judge_ledger(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """A ledger has a balance, with which the rest is found."""
+    """Checks that a ledger has a balance; the balance's check does the rest."""
     return [] if seen[0] else [found("balance", key, "there is a ledger, and no balance")]
 
 
 def reads_of_holds(at: ParsedKey) -> list[Read]:
-    """What covers them."""
+    """Reads the balance that covers the holds."""
     return [("HGET", keys.credits(at.user)["balance"], "paid")]
 
 
 async def judge_holds(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Each hold is of its form and ends; the balance covers those that stand."""
+    """Checks that each hold is well formed and ends, and that the balance covers the open ones."""
     wrong: list[Finding] = []
     held, last = 0, 0
     for name, raw in row_of(seen[0]).items():
@@ -170,7 +170,7 @@ async def judge_holds(context: FsckContext, at: ParsedKey, key: str, look: Look,
         held += int(match[2]) if not match[1] and int(match[3]) > look.now else 0
     if wrong:
         return wrong
-    # An engine tells the time left to the millisecond only.
+    # An engine reports the time left only to the millisecond.
     if look.left < 0 or look.now + look.left < last - SLACK // 60:
         write = ("PEXPIREAT", key, str(max(last, look.now + SLACK)))
         what = "the holds never end" if look.left < 0 else "they end before the last hold"
@@ -181,22 +181,22 @@ async def judge_holds(context: FsckContext, at: ParsedKey, key: str, look: Look,
 
 
 def reads_of_idem(at: ParsedKey) -> list[Read]:
-    """Nothing: which hold, the row says."""
+    """No reads: only the row names the hold."""
     return []
 
 
 async def judge_idem(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """A call under way has its hold; one that is done says what it cost."""
+    """Checks that a call in progress has its hold, and a finished one its charge."""
     row = {name: in_words(value) for name, value in row_of(seen[0]).items()}
     if not at.client:
-        return []  # of a top-up, which is done with its entry
+        return []  # the key of a grant, which is complete with its ledger entry
     state, hold, holds = row.get("state"), row.get("hold", ""), keys.credits(at.user)["holds"]
     if state == "done":
         whole = row.get("charged", "").isdigit() and re.fullmatch(r"-?[0-9]+", row.get("left", ""))
         return [] if whole else [found("idempotency", key, "a call that is done does not say what it cost")]
     again = await context.reader.look(key, ("HMGET", key, "state", "hold"), ("HEXISTS", holds, hold))
     now_state, now_hold = (in_words(one) for one in again.seen[0] or (None, None))
-    # Hold and record end at the same moment.
+    # The hold and the record end at the same moment.
     if now_hold != hold or (now_state == "running" and again.seen[1]) or again.left < SLACK // 60:
         return []
     if now_state == "done":
@@ -206,12 +206,12 @@ async def judge_idem(context: FsckContext, at: ParsedKey, key: str, look: Look, 
 
 
 def reads_of_reply(at: ParsedKey) -> list[Read]:
-    """Its length."""
+    """Reads the length of the reply."""
     return [("STRLEN", keys.idempotency(at.user, at.client, at.name)["reply"])]
 
 
 async def judge_reply(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """A kept reply is among those that are counted; opened, if all is."""
+    """Checks that a kept reply is counted and, in a deep check, opens."""
     wrong, replies, name = [], keys.credits(at.user)["replies"], f"{at.client}:{at.name}"
     counted = await context.reader.look(key, ("STRLEN", key), ("ZSCORE", replies, f"{seen[0]} {name}"))
     if counted.kind != "none" and counted.seen[0] == seen[0] and counted.seen[1] is None:
@@ -228,13 +228,13 @@ async def judge_reply(context: FsckContext, at: ParsedKey, key: str, look: Look,
 
 
 def reads_of_replies(at: ParsedKey) -> list[Read]:
-    """How many there are, and their bytes as they are noted."""
+    """Reads how many replies there are, and their noted bytes."""
     known = keys.credits(at.user)
     return [("ZCARD", known["replies"]), ("HGET", known["balance"], "reply_bytes")]
 
 
 async def judge_replies(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Those that are counted are there, and their bytes are noted."""
+    """Checks that the counted replies exist, and that their bytes are noted."""
     known, total, start = keys.credits(at.user), 0, 0
     wrong: list[Finding] = []
     stamp = seen[:2]
@@ -247,7 +247,7 @@ async def judge_replies(context: FsckContext, at: ParsedKey, key: str, look: Loo
         flat = again.seen[2] or []
         members = [(in_words(one), int(float(score))) for one, score in zip(flat[::2], flat[1::2], strict=True)]
         total += sum(int(member.partition(" ")[0] or 0) for member, _ in members)
-        # What has ended is dropped when another one is kept.
+        # Expired replies are dropped when another one is kept.
         alive = [member for member, kept in members if kept + AI_REPLY > again.now + SLACK // 60]
         for some in in_steps(alive, AT_ONCE):
             names = [keys.reply_prefix(at.user) + member.partition(" ")[2] for member in some]

@@ -1,4 +1,4 @@
-"""The documents of a pair: index, metadata, ciphertext and usage, held against each other and counted anew."""
+"""Checks of a pair's documents: compares index, metadata, ciphertext and usage, and recounts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _META = re.compile(rb"([0-9]+) ([0-9]+) [0-9]+ [0-9]+")
 
 
 async def add_unnamed(context: FsckContext, pair: Pair) -> bool:
-    """Adds documents and metadata that the index does not name, if counts tell of any; whether nothing has changed."""
+    """Adds documents and metadata missing from the index, if counts show any. Returns whether nothing has changed."""
     docs, meta, named = pair.counts
     if docs == sum(row.sealed > 0 for row in pair.rows.values()) and meta == sum(
         row.meta != b"" for row in pair.rows.values()
@@ -42,13 +42,13 @@ async def add_unnamed(context: FsckContext, pair: Pair) -> bool:
             *((row.sealed > 0, row.meta != b"", row.score is not None) for row in pair.rows.values()), strict=True
         )
     )
-    # Names that are no text are not looked at one by one.
+    # Names that are not text are not checked one by one.
     odd = any(not in_words(name) for name in unnamed)
     return odd or counted == pair.counts
 
 
 async def judge(context: FsckContext, pair: Pair) -> list[Finding]:
-    """What is wrong with the documents, and with usage, which is put right when nothing else can be any more."""
+    """Checks the documents and their usage. Usage is repaired only when no other repair is left."""
     wrong = _judge_sequence(context, pair)
     for name, row in pair.rows.items():
         wrong += await _judge_row(context, pair, name, row)
@@ -99,7 +99,7 @@ async def _judge_row(context: FsckContext, pair: Pair, raw: bytes, row: Document
 
 
 async def _opens(context: FsckContext, pair: Pair, name: str) -> bool:
-    """Whether a document opens, or is gone meanwhile."""
+    """Whether a document opens, or has gone meanwhile."""
     docs = keys.hosted(pair.user, pair.client)["docs"]
     sealed = await context.reader.command("HGET", docs, name)
     try:
@@ -111,7 +111,7 @@ async def _opens(context: FsckContext, pair: Pair, name: str) -> bool:
 
 
 async def _metadata(context: FsckContext, pair: Pair, name: str, size: int) -> Mend | None:
-    """What writes metadata anew for a document that opens: the next ETag, the size that it has, the times of now."""
+    """A repair that writes new metadata for a document that opens: next ETag, real size, present time."""
     known = keys.hosted(pair.user, pair.client)
     sequence = in_words(pair.usage.get("sequence"))
     if size < 0 or not sequence.isdigit() or not await _opens(context, pair, name):
@@ -129,7 +129,7 @@ async def _metadata(context: FsckContext, pair: Pair, name: str, size: int) -> M
 
 
 def recount(pair: Pair) -> dict[str, int]:
-    """Usage, counted from the metadata."""
+    """The usage, counted from the metadata."""
     counted: Counter[str] = Counter()
     for raw, row in pair.rows.items():
         match = _META.fullmatch(row.meta)
@@ -145,7 +145,7 @@ def recount(pair: Pair) -> dict[str, int]:
 def _judge_usage(context: FsckContext, pair: Pair) -> list[Finding]:
     usage, counted = {name: in_words(value) for name, value in pair.usage.items()}, recount(pair)
     sequence = usage.pop("sequence", "")
-    # A field of zero and none at all say the same of the whole; of a collection there must be none.
+    # For totals, a zero and a missing field are equal; a collection must not have a zero.
     said = {name: value for name, value in usage.items() if value != "0" or name[1:2] == ":"}
     if said == {name: str(value) for name, value in counted.items() if value or name[1:2] == ":"}:
         return []
@@ -160,7 +160,7 @@ def _judge_usage(context: FsckContext, pair: Pair) -> list[Finding]:
     writes: list[Read] = [("HDEL", known["usage"], *some) for some in in_steps(over, AT_ONCE)]
     for some in in_steps(list(counted), AT_ONCE):
         writes.append(("HSET", known["usage"], *(word for name in some for word in (name, str(counted[name])))))
-    writes.append(("HDEL", keys.person(pair.user)["user"], "stored"))  # to be counted again, too
+    writes.append(("HDEL", keys.person(pair.user)["user"], "stored"))  # makes the next write count it again
     anchor = known["usage"]
     shown = ", ".join(f"{name} {said.get(name, 'none')} for {counted.get(name, 0)}" for name in differ[:3])
     return [found("usage", anchor, f"it says {shown}", context.reader.mend(anchor, still, *writes))]

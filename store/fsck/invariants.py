@@ -1,4 +1,4 @@
-"""What must be true of a store, as data: a name, a sentence, how bad it is where it is not, and what mends it."""
+"""The invariants of a store, as data: a name, a sentence, a severity, and the repair."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ ERROR, NOTE = "error", "note"
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """`says` is the rule. A `note` is left behind by design, and goes by itself or harms nobody. `mends` is what a
-    repair does, empty where nothing can be derived. `apart`: what it speaks of lies in several slots, so it is told of
-    when it was looked at once more, behind what was under way."""
+    """An invariant. `says` is the rule. A `note` is a leftover by design, which goes by itself or harms nobody. `mends`
+    is what a repair does, empty if nothing can be derived. `apart`: the invariant covers several slots, so it is
+    reported only after a second look, when changes in progress have ended."""
 
     name: str
     says: str
@@ -164,7 +164,7 @@ Mend = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A broken invariant: which, at which key, what is wrong there, and what puts it right, if anything does."""
+    """A broken invariant: its name, the key, the problem there, and the repair, if any."""
 
     invariant: Invariant
     key: str
@@ -173,7 +173,7 @@ class Finding:
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """By what it is known for the same when it is found again."""
+        """Identifies the finding when it is found again."""
         return self.invariant.name, self.key, self.what
 
 

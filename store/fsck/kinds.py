@@ -1,4 +1,4 @@
-"""What each kind of key must be, as data: its type, how long it may live, the form of its row."""
+"""The rules for each kind of key, as data: its type, its longest lifetime, the form of its row."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from store.lifetimes import (
 from store.webhooks.outbox import SWEEP_SECONDS
 
 SLACK = MINUTE
-"""ms by which the clocks of two hosts may differ, one of which took over from the other."""
+"""ms that the clocks of two hosts may differ, if one took over from the other."""
 SESSION_MOST = 30 * DAY  # the longest that a setting allows
 HOLD_MOST = DAY
-"""No AI call may take as long."""
+"""Longer than any AI call may take."""
 
 PERIODS = {group.name: group.period for group in vars(lifetimes).values() if isinstance(group, Group)}
 PERIODS |= {f"{MAIL.name}-{purpose}": MAIL.period for purpose in ("confirm", "reset", "change")}
@@ -48,9 +48,9 @@ SCOPES = rb"[a-z]+(:[a-z]+)?( [a-z]+(:[a-z]+)?)*"
 
 @dataclass(frozen=True, slots=True)
 class KeyKind:
-    """`lasts`: ms that it may live at most; None: it has no expiry; 0: that is looked at with what it belongs to.
-    `fields` are those that a row must have, `value` the form of a string, `others` the form of every other field's name
-    (None: whatever it is). `outlives`: it may be there when its person is gone, as it ends by itself."""
+    """The rules for a kind. `lasts`: the longest lifetime in ms; None: no expiry; 0: checked with the key's owner.
+    `fields`: the required fields of a row; `value`: the form of a string; `others`: the form of every other field's
+    name (None: any). `outlives`: the key may outlive its person, because it expires."""
 
     type: str
     lasts: int | None = None
@@ -131,7 +131,7 @@ KINDS: dict[str, KeyKind] = {
         others="proved_at|shown_at|recovered_at",
         outlives=True,
     ),
-    # The mark outlives the challenge, so that a clock that steps back changes nothing.
+    # The mark outlives the challenge, so a clock that steps back does no harm.
     "challenge": KeyKind("string", CHALLENGE + MINUTE, value=b"1", outlives=True),
     "link": KeyKind(
         "hash",
@@ -153,7 +153,7 @@ KINDS: dict[str, KeyKind] = {
     "limit": _WINDOW,
     "idem": KeyKind("hash", 0, {"digest": rb"[0-9a-f]{32}"}, others="state|hold|charged|left", outlives=True),
     "reply": KeyKind("string", AI_REPLY, outlives=True),
-    # These are looked at together, as a pair of person and app.
+    # These are checked together, as a pair of person and app.
     "grant": KeyKind(
         "hash",
         0,
@@ -167,15 +167,15 @@ KINDS: dict[str, KeyKind] = {
     "index": KeyKind("zset", 0),
 }
 PAIR = ("grant", "usage", "docs", "meta", "index")
-"""Of those that are there, the first one stands for the pair."""
+"""The first existing one of these represents the pair."""
 
 
 REMEMBERED, MOST_REMEMBERED = rb"[1-9][0-9]{0,15} " + SCOPES, 8
-"""What a grant keeps for a redirect URI that was consented to, and for how many, as in `lua/include/remembered.lua`."""
+"""The form and the most fields of remembered consent in a grant, as in `lua/include/remembered.lua`."""
 
 
 def lifetime(at: ParsedKey) -> int | None:
-    """The longest that a key may live, in ms; None: for ever; 0: that is looked at with what it belongs to."""
+    """The longest lifetime of a key in ms; None: unlimited; 0: checked with the key's owner."""
     match at.kind:
         case "window" | "limit":
             return PERIODS[at.name]
@@ -189,14 +189,14 @@ def lifetime(at: ParsedKey) -> int | None:
 
 
 def is_known(at: ParsedKey) -> bool:
-    """Whether there is such a window, and such a purpose of a link."""
+    """Whether the window's group or the link's purpose exists."""
     if at.kind in ("window", "limit"):
         return at.name in PERIODS
     return at.kind != "link" or at.name in LINKS
 
 
 def wrong_fields(kind: KeyKind, row: dict[str, bytes]) -> list[str]:
-    """The fields of a row that are not there or not of their form, and those that nobody writes."""
+    """The fields of a row that are missing or malformed, and unknown fields."""
     wrong = [name for name, form in kind.fields.items() if name not in row or not re.fullmatch(form, row[name], re.S)]
     if kind.others is not None:
         wrong += [name for name in row if name not in kind.fields and not re.fullmatch(kind.others, name)]

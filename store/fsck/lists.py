@@ -1,4 +1,4 @@
-"""Lists: does each name what is there? A list of a person, of a shard, and those of all apps and of open deletions."""
+"""Checks that lists name only what exists: lists of a person, of a shard, of all apps, of open deletions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MEMBER = 29  # characters of a user id without its shard
 
 
 def reads_of_zset(at: ParsedKey) -> list[Read]:
-    """Nothing: a list is read piece by piece."""
+    """No reads: the judge reads a list piece by piece."""
     return []
 
 
 async def members_of(context: FsckContext, key: str) -> list[tuple[bytes, int]]:
-    """The members of a sorted set with their scores, read a piece at a time."""
+    """The members of a sorted set with their scores, read piece by piece."""
     members: dict[bytes, int] = {}
     start = 0
     while True:
@@ -49,7 +49,7 @@ async def _of_set(context: FsckContext, key: str) -> list[bytes]:
 
 
 async def judge_sessions(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Sessions that are listed and have ended: the next listing drops them."""
+    """Finds listed sessions that have ended; the next listing drops them."""
     wrong = []
     for some in in_steps(await members_of(context, key), AT_ONCE):
         ids = [in_words(one) for one, _ in some]
@@ -64,7 +64,7 @@ async def judge_sessions(context: FsckContext, at: ParsedKey, key: str, look: Lo
 
 
 async def judge_users(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Who is listed in a shard is there, or is being deleted."""
+    """Checks that listed people exist, or are being deleted."""
     wrong = []
     for some in in_steps(await _of_set(context, key), AT_ONCE):
         members = [in_words(one) for one in some if len(one) == MEMBER]
@@ -82,7 +82,7 @@ async def judge_users(context: FsckContext, at: ParsedKey, key: str, look: Look,
 
 
 async def judge_app_users(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Who is listed as having connected an app has it in the row, or a grant, with which the rest is found."""
+    """Checks that people listed for an app have it in their row, or a grant, whose check does the rest."""
     wrong = []
     for some in in_steps(await _of_set(context, key), AT_ONCE):
         members = [in_words(one) for one in some]
@@ -110,7 +110,7 @@ async def judge_app_users(context: FsckContext, at: ParsedKey, key: str, look: L
 
 
 async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Whom the list of deletions names: an account that is half gone, or one whose deletion is about to begin."""
+    """Checks that the list of deletions names accounts that are half deleted or about to be."""
     wrong = []
     for one, since in await members_of(context, key):
         user = in_words(one)
@@ -121,14 +121,14 @@ async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Lo
         there = await context.reader.look(person["user"], *reads, ("SISMEMBER", person["users"], keys.member(user)))
         lives, half, listed = there.seen
         if not lives and (half or listed):
-            continue  # that is found with what is left of the person
+            continue  # the check of the person's remains finds that
         mend = context.reader.mend(key, [(str(since), "ZSCORE", key, user)], ("ZREM", key, user))
         wrong.append(found("deletion-left", key, f"{user} is not being deleted", mend))
     return wrong
 
 
 async def judge_owned(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """The apps in a person's list are theirs; the name of one that is being made is there before it."""
+    """Checks that the apps in a person's list are theirs; a new app is in the list before it exists."""
     wrong = []
     for one, since in await members_of(context, key):
         client = in_words(one)
@@ -143,7 +143,7 @@ async def judge_owned(context: FsckContext, at: ParsedKey, key: str, look: Look,
 
 
 async def judge_apps(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """The apps in the list of all are registered."""
+    """Checks that the apps in the list of all are registered."""
     wrong = []
     for one, since in await members_of(context, key):
         client = in_words(one)

@@ -1,4 +1,4 @@
-"""What was seen of a pair of person and app."""
+"""The state of a (person, app) pair, as a check read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from store.engine.scripts import Reply
 
 
 class DocumentRow(NamedTuple):
-    """A name: the metadata (empty: none), the bytes of the sealed document (0: none), the score (None: not named)."""
+    """A document: metadata (empty: none), bytes of the sealed document (0: none), index score (None: not there)."""
 
     meta: bytes
     sealed: int
@@ -18,15 +18,15 @@ class DocumentRow(NamedTuple):
 
 
 def rows_of(reply: Reply) -> dict[bytes, DocumentRow]:
-    """A page."""
+    """The rows of a page, by name."""
     return {name: DocumentRow(meta, sealed, score) for name, meta, sealed, score in reply.rows("rows")}
 
 
 @dataclass(slots=True)
 class Pair:
-    """What was seen of a pair, all of one moment: the store's time; ms left of the keys by noun (-2: not there); the
-    grant; whether there is the person, one who is being deleted, the app in the row, the person in the list of the
-    shard; documents, metadata and names; usage; and for each name metadata, bytes of what is sealed, score."""
+    """The state of a pair at one moment: the store's time; ms left of the keys by noun (-2: missing); the grant;
+    whether the person exists, is being deleted, has the app in the row, and is in the list of the shard; the numbers of
+    documents, metadata and names; the usage; and a row for each name."""
 
     user: str
     client: str
@@ -40,10 +40,10 @@ class Pair:
 
     @property
     def stamp(self) -> tuple[object, ...]:
-        """Another one after every change of the documents: a write moves the sequence, a deletion their number."""
+        """A stamp that differs after every change: a write moves the sequence, a deletion the number of documents."""
         return self.usage.get("sequence"), self.usage.get("documents"), self.counts
 
     @property
     def named(self) -> dict[str, str]:
-        """The keys by noun."""
+        """The keys of the pair, by noun."""
         return {**keys.hosted(self.user, self.client), "grant": keys.grant(self.user, self.client)}

@@ -1,4 +1,4 @@
-"""A pair of person and app: the grant, who knows of it, and when it and what the app keeps end."""
+"""Checks of a (person, app) pair: the grant, the lists that name it, and the expiry of grant and hosted data."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ TRIES = 5
 
 
 def names(at: ParsedKey, nouns: Sequence[str]) -> list[str]:
-    """The keys of a pair of these nouns."""
+    """The keys of a pair, for these nouns."""
     named = {**keys.hosted(at.user, at.client), "grant": keys.grant(at.user, at.client)}
     return [named[noun] for noun in nouns]
 
 
 async def check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
-    """Everything about a pair. Raises StoreUnavailable."""
+    """Checks everything about a pair. Raises StoreUnavailable."""
     pair = await read(context, at.user, at.client)
     if pair is None:
         return []
     if not pair.person[0]:
-        return []  # on its way out; where there is no person at all, that is told of each key
+        return []  # being deleted; without a person at all, each key has its own finding
     wrong: list[Finding] = []
     if pair.grant:
         names_wrong = wrong_fields(KINDS["grant"], pair.grant)
@@ -53,8 +53,8 @@ async def check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
 
 
 async def read(context: FsckContext, user: str, client: str) -> Pair | None:
-    """The pair as it was at one moment; None for one of wrong types, which are told of elsewhere, and for one that
-    kept changing."""
+    """The pair at one moment; None if a key has the wrong type, which has its own finding, and if the pair kept
+    changing."""
     for _ in range(TRIES):
         first = await context.reader.look_at_pair(user, client, b"")
         if first.word == "wrong_type":
@@ -67,7 +67,7 @@ async def read(context: FsckContext, user: str, client: str) -> Pair | None:
 
 
 async def _rest(context: FsckContext, pair: Pair, reply: Reply) -> bool:
-    """Reads the pages that are left; whether nothing has changed meanwhile."""
+    """Reads the remaining pages; returns whether nothing has changed meanwhile."""
     while reply.number("more") == 1:
         reply = await context.reader.look_at_pair(pair.user, pair.client, reply.rows("rows")[-1][0])
         if reply.word == "wrong_type" or _pair(pair.user, pair.client, reply).stamp != pair.stamp:
@@ -92,7 +92,7 @@ def _pair(user: str, client: str, reply: Reply) -> Pair:
 
 
 def _members(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
-    """The person's row and the list of the shard name the app."""
+    """Checks that the person's row and the list of the shard name the app."""
     _, _, named, listed = pair.person
     user, grant = keys.person(pair.user)["user"], pair.named["grant"]
     still: list[Expected] = [("1", "EXISTS", grant), ("1", "EXISTS", user)]
@@ -109,7 +109,7 @@ def _members(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
 
 
 def _remembered(pair: Pair, key: str) -> list[Finding]:
-    """Consent is remembered for a few redirect URIs, each with scopes."""
+    """Checks that consent is remembered for a few redirect URIs, each with scopes."""
     values = [value for name, value in pair.grant.items() if name.startswith("to:")]
     if len(values) <= MOST_REMEMBERED and all(re.fullmatch(REMEMBERED, value) for value in values):
         return []
@@ -117,7 +117,7 @@ def _remembered(pair: Pair, key: str) -> list[Finding]:
 
 
 def _grace(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
-    """A live grant lasts, and so does the data; of a revoked one all ends at one moment."""
+    """Checks that a live grant and its data have no expiry, and that a revoked grant and its data end together."""
     wrong, named, grant = [], pair.named, pair.named["grant"]
     if "revoked_at" not in pair.grant:
         live = ("0", "HEXISTS", grant, "revoked_at")
@@ -128,7 +128,7 @@ def _grace(context: FsckContext, pair: Pair, key: str) -> list[Finding]:
         return wrong
     revoked_at = number(pair.grant, "revoked_at")
     if revoked_at is None:
-        return []  # told of as a row that is not of its form
+        return []  # reported as a malformed row
     left, until = pair.lefts["grant"], max(revoked_at + GRACE, pair.now + DAY)
     still: list[Expected] = [(str(revoked_at), "HGET", grant, "revoked_at")]
     if left < 0 or left > GRACE + SLACK:

@@ -1,4 +1,4 @@
-"""A person's row and what belongs to it: address, picture, second step, sessions, tokens."""
+"""Checks of a person's row and what belongs to it: address, picture, second step, sessions, tokens."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _UNDO = re.compile(r"([0-9]{1,19}) [0-9]{1,19} ([01]) (.+)", re.S)
 
 
 def no_reads(at: ParsedKey) -> list[Read]:
-    """Nothing beside the row."""
+    """No reads except the row."""
     return []
 
 
 def reads_of_user(at: ParsedKey) -> list[Read]:
-    """Is the person listed, is there a picture?"""
+    """Reads whether the person is listed and has a picture."""
     person = keys.person(at.user)
     return [("SISMEMBER", person["users"], keys.member(at.user)), ("EXISTS", person["picture"])]
 
 
 async def judge_user(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Holds a person's row against the list of the shard, the picture, the index of addresses and the grants."""
+    """Compares a person's row with the list of the shard, the picture, the index of addresses and the grants."""
     row, listed, has_picture = row_of(seen[0]), seen[1], seen[2]
     context.people += not context.last
     person = keys.person(at.user)
@@ -77,14 +77,14 @@ async def _address(context: FsckContext, user: str, key: str, email: str) -> lis
 
 
 async def _is_new(context: FsckContext, user: str, key: str) -> bool:
-    """Whether nobody has signed in to the account yet: a process that died while it was made left it so."""
+    """Whether nobody has signed in to the account yet: a process may have died while it created the account."""
     person = keys.person(user)
     look = await context.reader.look(key, ("EXISTS", person["sessions"], person["activity"]), ("GET", person["audit"]))
     return not look.seen[0] and (look.seen[1] or b"").count(b"\n") <= 1
 
 
 async def _connected(context: FsckContext, user: str, key: str, clients: list[str]) -> list[Finding]:
-    """The apps in the row that have no grant; a grant that is not in the row is found with the grant."""
+    """Finds apps in the row without a grant; the check of a grant finds one that is missing in the row."""
     wrong = []
     for some in in_steps(clients, AT_ONCE):
         reads: list[Read] = [("EXISTS", keys.grant(user, client)) for client in some]
@@ -103,8 +103,8 @@ async def _connected(context: FsckContext, user: str, key: str, clients: list[st
 
 
 async def _stored(context: FsckContext, user: str, key: str, said: str, clients: list[str]) -> list[Finding]:
-    """What all apps keep for the person, against the usage of each; not where there are more than can be asked at once,
-    nor from the moment on when it is to be counted again."""
+    """Compares the total of all apps' documents for the person with the usage of each. Skipped if there are too many
+    apps for one look, and once the total is due to be counted again."""
     usages = keys.usage_prefix(user)
     if not said or len(clients) > AT_ONCE:
         return []
@@ -123,12 +123,12 @@ async def _stored(context: FsckContext, user: str, key: str, said: str, clients:
 
 
 async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """A deletion that was begun is known to who finishes it."""
+    """Checks that a deletion that has begun is on the list of those to finish."""
     listed = await context.reader.command("ZSCORE", keys.DELETIONS, at.user)
     if not context.is_sure(key):
         return []
     if listed is not None:
-        # What was begun a moment ago is under way.
+        # A deletion that began a moment ago is still in progress.
         over = look.now // 1000 - int(float(listed)) >= ABOUT_TO_BEGIN
         return [found("deletion-open", key, "the deletion of this account broke off")] if over else []
     mend = context.reader.mend(keys.DELETIONS, [], ("ZADD", keys.DELETIONS, str(look.now // 1000), at.user))
@@ -136,13 +136,13 @@ async def judge_deletion(context: FsckContext, at: ParsedKey, key: str, look: Lo
 
 
 def reads_of_undos(at: ParsedKey) -> list[Read]:
-    """Which address does the person have now?"""
+    """Reads the person's present address."""
     return [("HGET", keys.person(at.user)["user"], "email")]
 
 
 async def judge_undos(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """The address that a link brings back is kept for its person until the link ends. The address that the person has
-    now is judged with the row of the person."""
+    """Checks that an address that a link can bring back is kept for its person until the link ends. The check of the
+    row covers the present address."""
     wrong, present = [], in_words(seen[1])
     for link, raw in row_of(seen[0]).items():
         entry = _UNDO.fullmatch(in_words(raw))
@@ -168,12 +168,12 @@ def _keep(context: FsckContext, email: str, user: str, ends: int) -> Mend:
 
 
 def reads_of_picture(at: ParsedKey) -> list[Read]:
-    """Does the row name it?"""
+    """Reads the picture id in the row."""
     return [("HEXISTS", keys.person(at.user)["user"], "picture")]
 
 
 async def judge_picture(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """A picture that the row does not name is shown to nobody."""
+    """Checks that the row names the picture; otherwise nobody can see it."""
     if seen[0]:
         return []
     still = [("0", "HEXISTS", keys.person(at.user)["user"], "picture")]
@@ -181,7 +181,7 @@ async def judge_picture(context: FsckContext, at: ParsedKey, key: str, look: Loo
 
 
 async def judge_factors(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Opens the secret of an authenticator app."""
+    """Checks that the secret of an authenticator app opens."""
     sealed = row_of(seen[0]).get("secret")
     if not context.deep or not sealed:
         return []
@@ -193,7 +193,7 @@ async def judge_factors(context: FsckContext, at: ParsedKey, key: str, look: Loo
 
 
 async def judge_passkeys(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Each passkey is three fields."""
+    """Checks that each passkey has its three fields."""
     row = row_of(seen[0])
     ids = {name[2:] for name in row}
     broken = sorted(one for one in ids if not {f"k:{one}", f"n:{one}", f"c:{one}"} <= row.keys())
@@ -201,13 +201,13 @@ async def judge_passkeys(context: FsckContext, at: ParsedKey, key: str, look: Lo
 
 
 def reads_of_recovery(at: ParsedKey) -> list[Read]:
-    """Is there a second step?"""
+    """Reads whether there is a second step."""
     person = keys.person(at.user)
     return [("EXISTS", person["factors"]), ("EXISTS", person["passkeys"])]
 
 
 async def judge_recovery(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """Recovery codes stand for a second step."""
+    """Checks that recovery codes belong to a second step."""
     if any(seen):
         return []
     person = keys.person(at.user)
@@ -218,13 +218,13 @@ async def judge_recovery(context: FsckContext, at: ParsedKey, key: str, look: Lo
 
 
 def reads_of_session(at: ParsedKey) -> list[Read]:
-    """The person's session epoch, and the place in the list."""
+    """Reads the person's session epoch, and the session's place in the list."""
     person = keys.person(at.user)
     return [("HGET", person["user"], "epoch"), ("ZSCORE", person["sessions"], at.name)]
 
 
 async def judge_session(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """A session of the present epoch lives, and must be seen by its person."""
+    """Checks that a live session, one of the present epoch, is in its person's list."""
     row, epoch, listed = row_of(seen[0]), seen[1], seen[2]
     created = number(row, "created_at")
     if listed is not None or row.get("epoch") != epoch or created is None:
@@ -236,12 +236,12 @@ async def judge_session(context: FsckContext, at: ParsedKey, key: str, look: Loo
 
 
 def reads_of_access(at: ParsedKey) -> list[Read]:
-    """Is its family there?"""
+    """Reads whether the family exists."""
     return [("EXISTS", keys.token(at.user, "-", at.name, 0)["family"])]
 
 
 async def judge_access(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
-    """An access token without its family is dead."""
+    """Checks that an access token has its family; without one it is dead."""
     if seen[1]:
         return []
     family = keys.token(at.user, "-", at.name, 0)["family"]

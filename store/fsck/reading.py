@@ -1,4 +1,4 @@
-"""How a check looks at the store: what lies in one slot at one moment, keys by SCAN; and how it mends, likewise."""
+"""Reads and repairs of a check: each reads or writes one slot at one moment; keys come from SCAN."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Expected = tuple[str, ...]
 
 
 class Look(NamedTuple):
-    """What was seen at one moment: the store's time and how long the key has left (ms; -1: for ever), its type, and the
-    answers. An answer about a key of another type is None, as one about what is not there."""
+    """The result of reads at one moment: the store's time, the key's time left (ms; -1: unlimited) and type, and the
+    answers. The answer for a key of another type is None, as for a missing key."""
 
     now: int
     kind: str
@@ -34,14 +34,14 @@ class Look(NamedTuple):
 
 
 class Reader:
-    """Looks and mends. Every method raises StoreUnavailable."""
+    """Reads and repairs a store. Every method raises StoreUnavailable."""
 
     def __init__(self, client: Redis, scripts: Scripts) -> None:
         self._client = client
         self._scripts = scripts
 
     async def look(self, anchor: str, *reads: Read) -> Look:
-        """All of these at one moment, with the type and the expiry of `anchor`; all in its slot."""
+        """Runs these reads at one moment, with the type and the expiry of `anchor`; all keys are in its slot."""
         tag = keys.tag_of(anchor)
         reply = await self._scripts.run(
             "inspect_keys", {"anchor": anchor}, tag=tag, reads=_json([_behind(tag, read) for read in reads])
@@ -50,7 +50,7 @@ class Reader:
         return Look(reply.number("now"), reply.text("kind"), reply.number("left"), seen)
 
     async def look_at_pair(self, user: str, client: str, after: bytes) -> Reply:
-        """A pair of person and app, with a page of the names after `after`."""
+        """Reads a (person, app) pair, with a page of the names after `after`."""
         person = keys.person(user)
         return await self._scripts.run(
             "inspect_documents",
@@ -69,7 +69,7 @@ class Reader:
         )
 
     async def command(self, *words: str | int) -> Any:
-        """The answer to one command about one key, in whatever slot."""
+        """The answer to one command about one key, in any slot."""
         with wrapped():
             return await self._client.execute_command(*words)
 
@@ -79,7 +79,7 @@ class Reader:
             return int(await self._client.dbsize())
 
     async def every_key(self) -> AsyncIterator[list[bytes]]:
-        """The keys of every node, some at a time; one that comes or goes meanwhile may be left out."""
+        """Yields the keys of every node, in batches; a key that appears or disappears meanwhile may be missing."""
         gathered: list[bytes] = []
         with wrapped():
             async for key in self._client.scan_iter(count=KEYS_AT_ONCE):
@@ -90,7 +90,7 @@ class Reader:
         yield gathered
 
     def mend(self, anchor: str, expected: Sequence[Expected], *writes: Read) -> Mend:
-        """What writes, in one step, if each of the reads still gives what is expected; else it does nothing."""
+        """A repair that writes in one step if each read still gives the expected answer; otherwise does nothing."""
         tag = keys.tag_of(anchor)
 
         async def put_right() -> None:
@@ -116,7 +116,7 @@ def _json(value: object) -> str:
 
 
 def in_words(raw: bytes | None) -> str:
-    """What was read, as text that a condition can name; "" for nothing, and for what is no text."""
+    """An answer as text, for a condition; "" for a missing answer, and for bytes that are not text."""
     try:
         return (raw or b"").decode()
     except UnicodeDecodeError:
@@ -124,18 +124,18 @@ def in_words(raw: bytes | None) -> str:
 
 
 def row_of(flat: Sequence[bytes] | None) -> dict[str, bytes]:
-    """The answer to HGETALL."""
+    """Parses an answer to HGETALL."""
     if not flat:
         return {}
     return {name.decode("utf-8", "replace"): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
 
 def number(row: Mapping[str, bytes], name: str) -> int | None:
-    """A field that is a whole number; None where it is not there or is none."""
+    """A field as a whole number; None if the field is missing or something else."""
     raw = row.get(name, b"")
     return int(raw) if raw.removeprefix(b"-").isdigit() else None
 
 
 def in_steps(items: Sequence[Any], most: int) -> list[Sequence[Any]]:
-    """A sequence in pieces."""
+    """A sequence in pieces of at most `most`."""
     return [items[start : start + most] for start in range(0, len(items), most)]

@@ -1,4 +1,4 @@
-"""One key: is it one of ours, of its type, does it end when it must, whose is it, has its row the fields it needs?"""
+"""Checks of one key: is it ours, is its type right, does it end in time, does its owner exist, is its row complete?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Judge = Callable[[FsckContext, ParsedKey, str, Look, list[object]], Awaitable[li
 
 
 class Beyond(NamedTuple):
-    """What else a kind of key is held against: what is read in the same look, and who judges it."""
+    """The further check of a kind of key: the reads in the same look, and the judge."""
 
     reads: Reads
     judge: Judge
@@ -58,13 +58,13 @@ BEYOND: dict[str, Beyond] = {
     "replies": Beyond(credits.reads_of_replies, credits.judge_replies),
 }
 _UNREADABLE = (ValueError, TypeError, OverflowError, LookupError, AttributeError)
-"""What reading a number, a name or a row out of anything at all may end in."""
+"""The errors of reading a number, a name or a row from arbitrary data."""
 LISTS = frozenset({"sessions", "holds", "replies", "recovery"})
-"""What tells nothing without its person, so that it may go."""
+"""Kinds that are useless without their person, so a repair may remove them."""
 
 
 async def check(context: FsckContext, raw: bytes) -> list[Finding]:
-    """What is wrong with a key, and with what it stands for, whatever lies there. Raises StoreUnavailable."""
+    """Checks a key and what it represents, whatever its content. Raises StoreUnavailable."""
     key = raw.decode("utf-8", "backslashreplace")
     at = keys.read(key)
     if at is None or not is_known(at) or key.encode() != raw:
@@ -116,7 +116,7 @@ def _expiry(reader: Reader, at: ParsedKey, key: str, look: Look) -> list[Finding
         return [found("lasting", key, "it would end, and must last", mend)]
     if lasts == 0 or 0 <= look.left <= lasts + SLACK:
         return []
-    # A key without an expiry counts as one that ends never, so this makes no life longer.
+    # LT treats a missing expiry as infinite, so this never makes a lifetime longer.
     write = ("PEXPIREAT", key, str(look.now + lasts), "LT")
     mend = reader.mend(key, [(KINDS[at.kind].type, "TYPE", key)], write)
     return [found("lifetime", key, "it never ends" if look.left < 0 else "it lives too long", mend)]

@@ -1,8 +1,8 @@
-"""The walk: every key of the store is looked at while servers run, and what is wrong may be put right.
+"""The walk: checks every key of the store while servers run, and repairs if asked to.
 
-What lies in one slot is read at one moment by one script, so a change under way is never seen by half. What lies in
-several is changed step by step: where it does not fit, it is looked at again when the walk has ended and whatever was
-under way has had its time. A mended key is looked at once more; only what is gone then counts as mended.
+One script reads all data of one slot at one moment, so it never sees half of a change. Data in several slots changes
+step by step: if it does not match, the walk checks it again at the end, when changes in progress have had time to
+finish. The walk checks a repaired key once more, and a finding counts as repaired only if it is gone.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from store.fsck.invariants import ERROR, INVARIANTS, Finding
 from store.fsck.reading import Reader, in_steps
 
 AT_ONCE = 32
-"""Keys that are looked at together: what the store does for them takes no longer than a listing."""
+"""Keys checked together: their reads take the store no longer than a listing."""
 SETTLE = 6.0
-"""Seconds after which no change can be under way that was when the walk came by: longer than a call may take."""
+"""Seconds after which every change seen in progress has ended: longer than a call may take."""
 ROUNDS = 6
-"""What is put right can show what was hidden behind it; so often a key is looked at again."""
+"""The most checks of one key: a repair can reveal another problem."""
 NAMED = 20
 
 
 @dataclass(slots=True)
 class Tally:
-    """What was found of one invariant, and what of it was mended; the first findings, with whether each was."""
+    """The findings of one invariant: how many, how many repaired, and the first ones, each with its outcome."""
 
     found: int = 0
     mended: int = 0
@@ -44,8 +44,8 @@ class Tally:
 
 @dataclass(slots=True)
 class Report:
-    """How far the walk is: of about `size` keys those that were `seen`; people, apps and documents; what kept changing
-    and could not be looked at as a whole; and what was found, by invariant."""
+    """The progress of a walk: keys `seen` of about `size`; people, apps and documents; the things that kept changing
+    and could not be checked as a whole; and the findings, by invariant."""
 
     size: int = 0
     seen: int = 0
@@ -58,7 +58,7 @@ class Report:
     tallies: dict[str, Tally] = field(default_factory=lambda: {one.name: Tally() for one in INVARIANTS})
 
     def add(self, finding: Finding, mended: bool) -> None:
-        """Enters a finding."""
+        """Adds a finding."""
         tally = self.tallies[finding.invariant.name]
         tally.found += 1
         tally.mended += mended
@@ -66,13 +66,13 @@ class Report:
             tally.first.append((finding, mended))
 
     def left(self, severity: str) -> int:
-        """How many findings of this severity were not mended."""
+        """How many findings of this severity were not repaired."""
         told = (self.tallies[one.name] for one in INVARIANTS if one.severity == severity)
         return sum(tally.found - tally.mended for tally in told)
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is wrong, or nothing is any more. Notes are no faults."""
+        """Whether no error is left. Notes are not errors."""
         return self.left(ERROR) == 0
 
 
@@ -90,9 +90,9 @@ class Fsck:
         return FsckContext(self._reader, *self._facts, deep, last)
 
     async def run(self, *, deep: bool = False, repair: bool = False, most: int = NAMED) -> AsyncGenerator[Report, None]:
-        """Looks at every key, and says after each step how far it is. `deep`: what is encrypted is opened; `repair`:
-        what can be derived is put right; `most`: findings of each invariant that are kept to be shown. Raises
-        StoreError, StoreUnavailable; it may be begun again."""
+        """Checks every key, and yields a report after each step. `deep`: also opens encrypted data; `repair`: repairs
+        what can be derived; `most`: how many findings of each invariant to keep for display. Raises StoreError,
+        StoreUnavailable; it may be started again."""
         context = self._context(deep=deep)
         report = Report(size=await self._reader.size(), most=most)
         async for some in self._reader.every_key():
@@ -118,7 +118,7 @@ class Fsck:
         yield report
 
     async def check(self, key: str) -> list[Finding]:
-        """What is wrong with one key, and with what it stands for, as it is now. Raises StoreUnavailable."""
+        """Checks one key and what it represents, in its present state. Raises StoreUnavailable."""
         return await rows.check(self._context(last=True), key.encode())
 
     async def _clients(self) -> set[str]:
@@ -129,7 +129,7 @@ class Fsck:
         self, context: FsckContext, part: Sequence[bytes], report: Report, repair: bool, again: bool = False
     ) -> None:
         for key, findings in zip(part, await asyncio.gather(*(rows.check(context, key) for key in part)), strict=True):
-            # Of a key that is looked at again, the rest was told when the walk came by.
+            # For a key checked again, the first check has reported the other findings.
             await self._tell(
                 context, key, [one for one in findings if one.invariant.apart or not again], report, repair
             )
@@ -137,8 +137,8 @@ class Fsck:
     async def _tell(
         self, context: FsckContext, key: bytes, findings: list[Finding], report: Report, repair: bool
     ) -> None:
-        """Enters what was found, and puts right what can be, until nothing more is shown behind it."""
-        # A key may come twice in a walk.
+        """Adds findings, and repairs them if possible, until no further ones appear."""
+        # A walk may visit a key twice.
         told = {one.name: one for one in findings if one.name not in report.names}
         report.names |= told.keys()
         places = {name[:2] for name in told}
@@ -153,7 +153,7 @@ class Fsck:
             now = await rows.check(self._context(deep=context.deep, last=True), key)
             findings = [one for one in now if context.last or not one.invariant.apart]
             left = {one.name for one in findings}
-            # The same in other words, since something beside it was put right, is told of once.
+            # A finding whose text changed because of another repair is reported once.
             told |= {one.name: one for one in findings if one.name[:2] not in places}
             places |= {one.name[:2] for one in findings}
         for name, one in told.items():

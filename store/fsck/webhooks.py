@@ -1,4 +1,4 @@
-"""What apps are told of: the due list against the grants, and deliveries against the lists that they stand in."""
+"""Checks of webhooks: the due list against the grants, and deliveries against their lists."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from store.keys import ParsedKey
 from store.lifetimes import DELIVERY
 
 TOGETHER = 1000
-"""ms by which what ends together may be apart: an engine tells the time left to the millisecond only."""
+"""The tolerance in ms for keys that end together: an engine reports the time left only to the millisecond."""
 _ENTRY = re.compile(r"([0-9a-f]{29}):([A-Za-z0-9_-]{1,64})")
 
 
 async def judge_due(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[object]) -> list[Finding]:
-    """Who is on the due list has documents that end then. What is past is told of by the next sweep, whatever it is."""
+    """Checks that each entry of the due list has documents that end at its time. The next sweep handles past ones."""
     wrong = []
     for some in in_steps(await members_of(context, key), AT_ONCE):
         spelt = [_ENTRY.fullmatch(in_words(one)) for one, _ in some]
@@ -35,7 +35,7 @@ async def judge_due(context: FsckContext, at: ParsedKey, key: str, look: Look, s
         now = await context.reader.look(key, *reads)
         for place, (entry, user, client) in enumerate(pairs):
             left, revoked, score = now.seen[3 * place : 3 * place + 3]
-            # What is revoked and does not end is put right with the grant.
+            # The check of the grant repairs revoked documents that do not end.
             if score is not None and float(score) > now.now and not (left == -1 and revoked):
                 told_at = float(score)
                 wrong += _due(context, key, entry, keys.hosted(user, client)["docs"], left, told_at, now.now)
@@ -56,7 +56,7 @@ def _due(context: FsckContext, key: str, entry: str, docs: str, left: int, told_
 
 
 async def missing(context: FsckContext, user: str, client: str, key: str) -> list[Finding]:
-    """A revoked pair with documents stands in the due list."""
+    """Checks that a revoked pair with documents is in the due list."""
     named, grant = keys.hosted(user, client), keys.grant(user, client)
     due, entry = keys.outbox_keys(user[:3])["due"], f"{keys.member(user)}:{client}"
     look = await context.reader.look(
@@ -71,17 +71,17 @@ async def missing(context: FsckContext, user: str, client: str, key: str) -> lis
 
 
 def reads_of_delivery(at: ParsedKey) -> list[Read]:
-    """When it is due."""
+    """Reads when the delivery is due."""
     return [("ZSCORE", keys.DELIVERIES_DUE, at.name)]
 
 
 async def judge_delivery(
     context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[object]
 ) -> list[Finding]:
-    """A delivery stands in its app's list, and one that waits among those that are due."""
+    """Checks that a delivery is in its app's list and, if it waits, in the due list."""
     row, score = row_of(seen[0]), seen[-1]  # type: ignore[arg-type]  # the answer to HGETALL
     if wrong_fields(KINDS["delivery"], row):
-        return []  # told of as a row that is not of its form
+        return []  # reported as a malformed row
     client, wrong = in_words(row["client"]), []
     listed = keys.deliveries(client)
     theirs = await context.reader.look(key, ("ZSCORE", listed, at.name), ("EXISTS", key))
@@ -100,7 +100,7 @@ async def judge_delivery(
 async def judge_deliveries(
     context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[object]
 ) -> list[Finding]:
-    """What is due or listed is a delivery: of the app whose list it is, and one that waits where it is due."""
+    """Checks that due or listed entries are deliveries: of the list's app, and waiting ones in the due list."""
     wrong = []
     for some in in_steps(await members_of(context, key), AT_ONCE):
         ids = [in_words(one) for one, _ in some]

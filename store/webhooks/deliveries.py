@@ -1,7 +1,7 @@
-"""What apps are told by webhook, until they have it, and for 30 days to be looked at and sent again.
+"""Webhook deliveries: kept until apps have them, and for 30 days so that owners can view and resend them.
 
-All of it lies in one slot: there is little of it, an event for each app that a person leaves, and so one script finds
-what is due, whichever process asks.
+All deliveries are in one slot. They are few, one event for each app that a person leaves, and one script finds the due
+ones for any process.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from store.lifetimes import DELIVERY
 log = logging.getLogger("latchkey.deliveries")
 
 SHOWN = 200
-"""Deliveries of an app that are kept; older ones go when they are done."""
+"""The finished deliveries kept for an app: of more in its list, older ones go when they are done."""
 MOST = 1000
-"""Deliveries of an app that are kept, done or not: beyond it the oldest are given up, so that an app whose server is
-gone takes some 500 KB, and the 20 of an owner some 10 MB."""
+"""The most deliveries kept for an app, done or not. Beyond it the oldest are given up, so an app whose server is gone
+takes some 500 KB, and the 20 apps of an owner some 10 MB."""
 ERROR_LENGTH = 200
 AT_ONCE = 100
 LARGEST = 10**15
-"""No number of a row is larger: as a time (epoch ms) it lies in the year 33658."""
+"""The largest number in a row: as a time (epoch ms) it is in the year 33658."""
 
 
 def event_id_of(seed: bytes) -> str:
-    """The id of an event: 16 bytes, of 22 letters, digits and underscores. No hyphens: on a command line, an id that
-    begins with one is an option."""
+    """The id of an event: 16 bytes as 22 letters, digits and underscores. It has no hyphens, because a command line
+    reads an id with a leading hyphen as an option."""
     return base64.urlsafe_b64encode(seed).rstrip(b"=").decode().replace("-", "_")
 
 
 def new_event_id() -> str:
-    """One that nothing else has."""
+    """A new unique id of an event."""
     return event_id_of(secrets.token_bytes(16))
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookEvent:
-    """What an app is told: of this person (`sub`), at this time (epoch ms). `details` may hold `reason`."""
+    """An event for an app: about this person (`sub`), at this time (epoch ms). `details` may have `reason`."""
 
     id: str
     type: str
@@ -57,10 +57,10 @@ class WebhookEvent:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """An event on its way to an app, under the event's id. Times are epoch ms. `attempts` were begun in all, `tries`
-    since it was last sent off by hand; `state` is pending, delivered or failed; `next_attempt_at` is None also while an
-    attempt is under way. `last_status` is the HTTP status of the newest attempt that has ended, None where there was
-    no answer; `last_error` says what went wrong with it."""
+    """The delivery of an event to an app, with the event's id. Times are epoch ms. `attempts` counts all attempts,
+    `tries` those since the last manual resend. `state` is pending, delivered or failed; `next_attempt_at` is also None
+    while an attempt is in progress. `last_status` is the HTTP status of the last finished attempt, None without an
+    answer; `last_error` says what went wrong."""
 
     id: str
     client_id: str
@@ -79,13 +79,13 @@ class Delivery:
 
 
 class Deliveries:
-    """Every method raises StoreUnavailable."""
+    """Keeps, claims and settles deliveries. Every method raises StoreUnavailable."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     async def enqueue(self, event: WebhookEvent) -> bool:
-        """Keeps an event, due at once; False for one that was kept before."""
+        """Keeps an event, due at once; False if it was kept before."""
         reply = await self._scripts.run(
             "enqueue_delivery",
             {**keys.delivery(event.id), "listed": keys.deliveries(event.client_id)},
@@ -103,9 +103,9 @@ class Deliveries:
         return reply.word == "ok"
 
     async def claim(self, most: int, lease_seconds: float) -> list[Delivery]:
-        """Begins an attempt at each of at most so many that are due. They are nobody else's for as long as the lease,
-        in which each is to be settled; where that does not happen they are due again. `attempts` of what is returned is
-        the number of the attempt, which `settle` asks for. What cannot be read is given up."""
+        """Claims at most `most` due deliveries and begins an attempt at each. Nobody else gets them during the lease;
+        settle each within it, or it is due again. The returned `attempts` is the attempt's number, an argument of
+        `settle`. Unreadable deliveries are given up."""
         reply = await self._scripts.run(
             "claim_deliveries",
             {"due": keys.DELIVERIES_DUE},
@@ -123,7 +123,7 @@ class Deliveries:
         return found
 
     async def _give_up(self, delivery_id: str, flat: list[bytes]) -> None:
-        """Where the store does not take it now, the next claim tries it again."""
+        """Settles an unreadable delivery as failed. If the store does not take that now, the next claim retries."""
         attempt = int(dict(zip(flat[::2], flat[1::2], strict=True))[b"attempts"])
         with contextlib.suppress(StoreError):
             await self.settle(delivery_id, attempt, delivered=False, error="It could not be read.")
@@ -138,9 +138,9 @@ class Deliveries:
         error: str = "",
         retry_in: float | None = None,
     ) -> bool:
-        """Ends an attempt. Where it was not `delivered` the next one is due in so many seconds, or it has failed for
-        good (None). False for a delivery that is gone, and for an attempt whose lease was over and that was followed by
-        another; but what was delivered counts as that."""
+        """Ends an attempt. If not `delivered`, the next attempt is due in `retry_in` seconds, or with None the delivery
+        has failed for good. False for a delivery that is gone, and for an attempt whose lease ended before another
+        attempt; but a late success still counts."""
         outcome = "delivered" if delivered else "failed" if retry_in is None else "retry"
         reply = await self._scripts.run(
             "settle_delivery",
@@ -155,15 +155,15 @@ class Deliveries:
         return reply.word == "ok"
 
     async def put_back(self, delivery_id: str, attempt: int, seconds: float) -> bool:
-        """Gives back what was claimed and not attempted: the attempt does not count, and is due again in so many
-        seconds. False as with `settle`."""
+        """Gives back a claimed delivery without an attempt: it does not count, and is due again in `seconds`. False as
+        with `settle`."""
         reply = await self._scripts.run(
             "put_back_delivery", keys.delivery(delivery_id), id=delivery_id, attempt=attempt, wait=round(seconds * 1000)
         )
         return reply.word == "ok"
 
     async def list(self, client_id: str, before: str | None = None, most: int = 50) -> list[Delivery]:
-        """Deliveries of an app that can be read, the newest first; the next page is of those `before` the last id."""
+        """Readable deliveries of an app, newest first; for the next page, pass the last id as `before`."""
         found: list[Delivery] = []
         while True:
             asked = most - len(found)
@@ -176,30 +176,30 @@ class Deliveries:
             )
             rows = reply.rows("rows")
             found += [one for delivery_id, flat in rows if (one := _readable(delivery_id.decode(), flat))]
-            # A page that is short of what was passed over would look like the last one.
+            # A page shortened by skipped rows would look like the last page.
             if len(rows) < asked or len(found) == most:
                 return found
             before = rows[-1][0].decode()
 
     async def read(self, client_id: str, delivery_id: str) -> Delivery | None:
-        """A delivery of this app; None for any other, and for one that cannot be read."""
+        """A delivery of this app; None for any other, and for an unreadable one."""
         reply = await self._scripts.run("read_delivery", keys.delivery(delivery_id), client=client_id)
         return None if reply.word == "not_found" else _readable(delivery_id, reply.rows("row"))
 
     async def replay(self, client_id: str, delivery_id: str) -> bool:
-        """Has a delivery of this app tried again now, whatever became of it; its tries begin anew. False where there is
-        no such delivery, and while an attempt is under way."""
+        """Makes a delivery of this app due now, whatever its state, and resets its tries. False if there is no such
+        delivery, and while an attempt is in progress."""
         reply = await self._scripts.run("replay_delivery", keys.delivery(delivery_id), id=delivery_id, client=client_id)
         return reply.word == "ok"
 
     async def next_due(self) -> int | None:
-        """ms until something is due, 0 where it is; None where nothing waits. An attempt under way counts as due when
+        """ms until the next delivery is due, 0 if one is; None if none waits. An attempt in progress counts as due when
         its lease ends."""
         reply = await self._scripts.run("next_delivery", {"due": keys.DELIVERIES_DUE})
         return None if reply.word == "none" else reply.number("wait")
 
     async def forget(self, client_id: str) -> None:
-        """Drops all of an app that is being deleted, in bounded steps."""
+        """Drops all deliveries of an app that is being deleted, in bounded steps."""
         word = "more"
         while word == "more":
             reply = await self._scripts.run(

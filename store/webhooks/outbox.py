@@ -1,13 +1,13 @@
-"""What apps are told of: from the outbox of each shard to the deliveries.
+"""The relay of webhook events: from the outbox of each shard to the deliveries.
 
-The script that makes a change writes the event beside it (`lua/include/announce.lua`), whether or not the app wants to
-hear: a person's slot does not know the registration. A relay takes it from there, asks whether the app wants it, moves
-it to the deliveries, which lie in another slot, and then drops it. Cut short in between it is moved again, under the
-same id, and kept once. Relays of several processes share an outbox by a consumer group; what one of them took and did
-not bring to its end, the next sweep takes over.
+The script that makes a change also writes the event (`lua/include/announce.lua`), whether or not the app has a webhook,
+because a person's slot does not know the registration. A relay takes the event, asks whether the app wants it, moves it
+to the deliveries in another slot, and drops it from the outbox. After an interruption the event is moved again under
+the same id, and kept once. Relays of several processes share an outbox with a consumer group; the next sweep takes over
+events that a relay took and did not finish.
 
-`data.deleted` has no script of its own, since expiry deletes. The pair stands in the due list of its shard from the
-revocation on, and a sweep tells of it when its time has come and the keys are gone.
+`data.deleted` has no script of its own, because expiry deletes the data. The pair is in the due list of its shard from
+the revocation on, and a sweep announces the end when its time has come and the keys are gone.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from store.webhooks.relay_wakeup import RelayWakeup
 log = logging.getLogger("latchkey.outbox")
 
 SWEEP_SECONDS = 30.0
-"""From one sweep to the next, whichever process does it."""
+"""Between two sweeps, whichever process does them."""
 ASK_SECONDS = 10.0
-"""How often a process asks whether it is time for one."""
+"""The pause before a process checks again whether a sweep is due."""
 IDLE = 10_000
-"""ms after which a relay that has not ended with an event is taken for dead."""
+"""ms after which a relay that has not finished an event counts as dead."""
 EVENTS_AT_ONCE = 100
 ROUNDS = 100
-"""How often more is taken from one outbox, which holds some 1,000: what cannot be moved is not waited for."""
+"""The most reads from one outbox in a row. It holds some 1,000 events; events that cannot be moved must not block."""
 PAIRS_AT_ONCE = 100
 SHARDS_AT_ONCE = 64
-"""What a process does besides waits for no more than these."""
+"""Other work of the process waits for at most this many shards."""
 
 Wanted = Callable[[str], Awaitable[bool]]
-"""Whether the app with this client id wants to hear of anything."""
+"""Whether the app with this client id receives webhooks."""
 
 
 class Outbox:
-    """Every method raises StoreUnavailable. What was not moved then is moved by a later sweep; so is what concerns an
-    app about which `wanted` raises anything else, or a shard about which the store does."""
+    """Moves events from outboxes to deliveries. Every method raises StoreUnavailable; a later sweep moves the rest. It
+    also moves events of an app for which `wanted` raises another error, or of a shard with another store error."""
 
     def __init__(self, client: Redis, scripts: Scripts, deliveries: Deliveries, wakeup: RelayWakeup) -> None:
         self._client = client
@@ -68,19 +68,19 @@ class Outbox:
         self.idle = IDLE
 
     async def relay(self, wanted: Wanted) -> int:
-        """A sweep, unless some process has begun one in the last 30 s. Returns how many events were moved."""
+        """Sweeps, unless a process has begun a sweep in the last 30 s. Returns how many events were moved."""
         with wrapped():
             first = await self._client.set(keys.RELAYED, "1", nx=True, px=int(SWEEP_SECONDS * 1000))
         return await self.sweep(wanted) if first else 0
 
     async def sweep(self, wanted: Wanted, every: Sequence[str] | None = None) -> int:
-        """Looks at every shard, or at these: tells of hosted data that has ended, and moves what is in the outbox.
+        """Visits every shard, or these: announces hosted data that has ended, and moves the events in the outbox.
         Returns how many events were moved."""
         every = keys.SHARDS if every is None else every
         moved = 0
         for start in range(0, len(every), SHARDS_AT_ONCE):
             shards = every[start : start + SHARDS_AT_ONCE]
-            # Most shards have nothing to tell, and of one that has not, one question is enough.
+            # Most shards have no events: one read is enough for them.
             asked = await self._batch([("EXISTS", *keys.outbox_keys(shard).values()) for shard in shards])
             some = [shard for shard, found in zip(shards, asked, strict=True) if _answer(found)]
             if not some:
@@ -103,7 +103,7 @@ class Outbox:
         return moved
 
     async def relay_shards(self, shards: Collection[str], wanted: Wanted) -> int:
-        """Moves what is in the outboxes of these shards. Returns how many events were moved."""
+        """Moves the events in the outboxes of these shards. Returns how many events were moved."""
         moved = 0
         for shard in shards:
             with _by_itself(shard):
@@ -112,15 +112,15 @@ class Outbox:
 
     @contextlib.asynccontextmanager
     async def still(self) -> AsyncIterator[None]:
-        """Nothing is half moved in the block, and nothing hinted behind it: for a store that is emptied."""
+        """Pauses moves during the block and drops hints afterwards: for a store that is emptied."""
         async with self._moving:
             yield
             self._wakeup.clear()
 
     @contextlib.asynccontextmanager
     async def relaying(self, wanted: Wanted, moved: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
-        """Relays beside the block: at once what this process has written, by and by the rest. Calls `moved` whenever
-        there is something new to deliver."""
+        """Relays in the background while the block runs: events of this process at once, others with each sweep. Calls
+        `moved` whenever there is something new to deliver."""
         async with background(self._keep_relaying(wanted, moved)):
             yield
 
@@ -139,7 +139,7 @@ class Outbox:
             except StoreError as error:
                 log.warning("what apps are told of waits: %s", error)
                 await asyncio.sleep(1)
-            except Exception:  # whatever it is about one event, the others must go out
+            except Exception:  # an error with one event must not stop the others
                 log.exception("what apps are told of waits")
                 await asyncio.sleep(1)
 
@@ -152,7 +152,7 @@ class Outbox:
             looked = reply.number("looked")
 
     async def _relay_shard(self, shard: str, wanted: Wanted) -> int:
-        # One at a time: whoever finds nothing to take knows that all was moved.
+        # One at a time: a caller that finds nothing to take knows that everything was moved.
         async with self._moving:
             return await self._move(shard, wanted)
 
@@ -182,14 +182,14 @@ class Outbox:
                     done.append(entry.decode())
                 except StoreUnavailable:
                     raise
-                except Exception:  # whatever it is about one app, the others are told; a later sweep tries it again
-                    log.exception("what the app %s is told of waits", event.client_id)
+                except Exception:  # an error with one app must not stop the others; a later sweep retries
+                    log.exception("webhook events of the app %s postponed", event.client_id)
                     stuck.add(event.client_id)
             await self._scripts.run("drop_events", known, entries=" ".join(done))
         return moved
 
     async def _batch(self, commands: list[tuple[str | int, ...]]) -> list[Any]:
-        """What `_answer` is asked for, of each command."""
+        """Runs commands together; returns raw answers, for `_answer`."""
         with wrapped():
             async with self._client.pipeline(transaction=False) as batch:
                 for command in commands:
@@ -200,13 +200,13 @@ class Outbox:
 
 @contextlib.contextmanager
 def _by_itself(shard: str) -> Iterator[None]:
-    """What is wrong in a shard holds up no other. Raises StoreUnavailable."""
+    """Logs an error with one shard, so that it stops no other. Raises StoreUnavailable."""
     try:
         yield
     except StoreUnavailable:
         raise
     except StoreError as error:
-        log.error("what apps are told of in %s waits: %s", shard, error)
+        log.error("webhook events in %s postponed: %s", shard, error)
 
 
 def _answer(found: Any) -> Any:
@@ -218,18 +218,18 @@ def _answer(found: Any) -> Any:
 
 
 def _event(shard: str, entry: bytes, fields: list[bytes]) -> tuple[WebhookEvent, str]:
-    """The event of an entry, whose id is the same however often it is moved, about the person's own id; and what the
-    person's row said of the app."""
+    """The event of an entry, about the person's user id, and the app's field in the person's row. The event's id is the
+    same on every move."""
     row = {name.decode(): value.decode() for name, value in zip(fields[::2], fields[1::2], strict=True)}
     sub, reason, at = keys.user_of(shard, row["member"].encode()), row["reason"], int(row["at"])
-    # The end of a grace window may be told of twice, by a store that a failover made forget; its time tells that.
+    # After a failover lost writes, the end of a grace window may be announced twice; the same time gives the same id.
     once = "" if reason == "grace_over" else entry.decode()
     said = json.dumps([row["type"], row["client"], sub, reason, at, once])
     digest = hashlib.sha256(said.encode()).digest()[:16]
     event = WebhookEvent(event_id_of(digest), row["type"], row["client"], sub, at, {"reason": reason} if reason else {})
-    return event, row.get("entered", KNOWS)  # a release before named the person to every app
+    return event, row.get("entered", KNOWS)  # an earlier release named the person to every app
 
 
 def _ends(first: list[Any], now: int) -> bool:
-    """Whether the first entry of a sorted set, however the client reads it, has a score that is past."""
+    """Whether the score of a sorted set's first entry, in any client's form, is in the past."""
     return bool(first) and float(first[0][1] if isinstance(first[0], (list, tuple)) else first[1]) <= now

@@ -1,4 +1,4 @@
-"""Where this process has just written what apps are to be told of, so that it goes out at once."""
+"""Hints for the relay: shards where this process has just written events, so that they go out at once."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import contextlib
 
 
 class RelayWakeup:
-    """Shards whose outbox is not empty, probably. It is no more than speed: what no hint says, a sweep finds."""
+    """Shards whose outbox is probably not empty. Hints only save time: a sweep finds every event without them."""
 
     def __init__(self) -> None:
         self._shards: set[str] = set()
         self._some = asyncio.Event()
 
     def add(self, user: str, told: bool = True) -> None:
-        """Something about this person may have been written, if `told`."""
+        """Adds the shard of this person, if an event may have been written (`told`)."""
         if told:
             self._shards.add(user[:3])
             self._some.set()
 
     async def take(self, seconds: float) -> frozenset[str]:
-        """The shards that were hinted at since the last time: waits for one, at most so many seconds."""
+        """The shards hinted at since the last call: waits for one, at most `seconds`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._some.wait()
@@ -29,6 +29,6 @@ class RelayWakeup:
         return found
 
     def clear(self) -> None:
-        """Forgets what was hinted."""
+        """Drops all hints."""
         self._shards.clear()
         self._some.clear()

@@ -1,4 +1,4 @@
-"""Which URL an app may have events posted to."""
+"""Rules for the webhook URL of an app."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FORBIDDEN = re.compile(r"[^!$-;=?-\[\]_a-z~]")
 
 
 class InvalidWebhookUrl(ValueError):
-    """Events may not be posted there; the message says why, for people."""
+    """The URL is not allowed for webhooks; the message says why, for people."""
 
 
 def check_webhook_url(url: str, *, loopback: bool = False) -> None:
-    """Raises InvalidWebhookUrl unless an app may name this URL: https; http only for this machine, and only where
-    `loopback` says so. Where the host's name leads is looked at when it is posted to, since it may change."""
+    """Raises InvalidWebhookUrl unless an app may use this URL: https, or with `loopback` also http to this machine. The
+    host's addresses are checked at each delivery, because they may change."""
     if len(url) > MAX_WEBHOOK_URL_LENGTH:
         raise InvalidWebhookUrl(f"A webhook URL has at most {MAX_WEBHOOK_URL_LENGTH} characters.")
     if "#" in url:
@@ -53,7 +53,7 @@ def _is_host(host: str) -> bool:
     if host.startswith("["):
         return _address(host[1:-1]) is not None
     labels = host.split(".")
-    # A name whose last label is a number is an IPv4 address to many programs, however it is written.
+    # Many programs read a name whose last label is a number as an IPv4 address, in any notation.
     if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]):
         return _address(host) is not None
     return all(_LABEL.fullmatch(label) for label in labels)
