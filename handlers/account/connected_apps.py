@@ -1,4 +1,4 @@
-"""/account: what a person sees and changes of the account."""
+"""/account: the front page, and the person's connected apps."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class HomeHandler(PageHandler):
     """The front page."""
 
     async def get(self) -> None:
-        """Shows what this is."""
+        """Shows what this server is for."""
         signup_open = self.site.signup == "open"
         self.render("home.html", title=PRODUCT, signed_in=await self.profile(), signup_open=signup_open)
 
 
 class Mistyped(NamedTuple):
-    """What was typed as the limit of an app, and why it is none."""
+    """The text typed as an app's limit, and why it is invalid."""
 
     client: str
     text: str
@@ -40,10 +40,10 @@ class Mistyped(NamedTuple):
 
 
 class AppsPage(PageHandler):
-    """The connected apps."""
+    """The page of connected apps."""
 
     async def show(self, number: int, mistyped: Mistyped | None = None) -> None:
-        """A page of them: what each may do, and those whose data is still kept; with what was mistyped beside its
+        """Shows a page of apps: what each may do, and those whose data is still kept. A mistyped limit is shown in its
         field."""
         page = await self.store.grants.list(self.require_session(), number)
         apps: list[SimpleNamespace] = []
@@ -55,7 +55,7 @@ class AppsPage(PageHandler):
                 client_id=grant.client,
                 name=left.name if left else "An app that no longer exists",
                 homepage=app.homepage if app else "",
-                # An app chooses its name, but not the addresses it was registered with.
+                # An app chooses its name, but not its registered addresses.
                 domains=sorted({display_origin(uri) for uri in app.redirect_uris}) if app else [],
                 scopes=allowed(grant.scopes, grant.spend_limit),
                 connected_at=grant.connected_at,
@@ -70,7 +70,7 @@ class AppsPage(PageHandler):
             (revoked if grant.data_until else apps).append(known)
         wrong = any(app.spending and app.spending.error for app in apps)
         if mistyped and not wrong:
-            raise mistyped.refusal  # there is no such field to show it beside
+            raise mistyped.refusal  # the page has no field for it
         self.render(
             "account_apps.html",
             title="Connected apps",
@@ -84,7 +84,7 @@ class AppsPage(PageHandler):
 
 
 def page_number(text: str) -> int:
-    """The number of a page, 1 where none is given. Raises Refused("invalid_request")."""
+    """The number of a page; 1 if none is given. Raises Refused("invalid_request")."""
     if not re.fullmatch(r"([1-9][0-9]{0,5})?", text):
         raise Refused("invalid_request", "page is a number from 1 to 999999.")
     return int(text or "1")
@@ -96,7 +96,7 @@ def page_path(number: int) -> str:
 
 
 def spending_of(grant: Grant, mistyped: Mistyped | None) -> SimpleNamespace | None:
-    """What an app spent and may spend, in micro-dollars, and its field; None for one that may not spend."""
+    """What an app spent and may spend, in micro-dollars, and its field; None for an app that may not spend."""
     if "credits:spend" not in grant.scopes or grant.data_until:
         return None
     if mistyped and mistyped.client == grant.client:
@@ -107,18 +107,18 @@ def spending_of(grant: Grant, mistyped: Mistyped | None) -> SimpleNamespace | No
 
 
 class AppsHandler(AppsPage):
-    """The page of the connected apps."""
+    """The page of connected apps."""
 
     async def get(self) -> None:
-        """Shows the page that `page` names, the first without."""
+        """Shows the page that `page` names, by default the first."""
         await self.show(page_number(once(parse_pairs(self.request.query)).get("page") or ""))
 
 
 class SpendLimitHandler(AppsPage, GuardedPage):
-    """What an app may spend in a month."""
+    """The monthly spending limit of an app."""
 
     async def post(self, client_id: str) -> None:
-        """Sets the limit, or takes it off where the field is empty. A wrong amount is said beside the field."""
+        """Sets the limit, or removes it if the field is empty. Shows an error in the field for a wrong amount."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         number = page_number(params.get("page") or "")
@@ -138,9 +138,9 @@ class RevokeAppHandler(PageHandler):
     """Disconnects an app. SPEC 3.1."""
 
     async def post(self, client_id: str) -> None:
-        """Every token of the app for this person dies at once; its data is kept 30 days."""
+        """Kills every token of the app for this person at once. The app's data is kept for 30 days."""
         self.check_same_origin()
-        # The form of the first page has no field but its token, which a program may send as a header.
+        # On the first page the form's only field is the XSRF token, which a program may send as a header.
         number = page_number(self.body().get("page") or "") if self.request.body else 1
         await self.store.grants.revoke(self.require_session(), client_id, self.visitor)
         self.store.app_stats.disconnected(client_id)

@@ -1,4 +1,4 @@
-"""/account/download and /account/delete: what a person takes along, and the end of the account."""
+"""/account/download and /account/delete: the person's data, and the end of the account."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PIECE_BYTES = 64 * 1024
 
 
 class DownloadHandler(DownloadPage):
-    """The download of everything that is kept of the person."""
+    """The download of all data of the person."""
 
     async def get(self) -> None:
         """Streams what `manage.py user export` writes: a zip archive or JSON lines (`format`)."""
@@ -38,7 +38,7 @@ class DownloadHandler(DownloadPage):
         await self.send_file(name, MEDIA_TYPES[form], self.pieces(form, person))
 
     async def pieces(self, form: str, person: Person) -> AsyncGenerator[bytes, None]:
-        """The file, in pieces that are worth sending."""
+        """The file, in pieces large enough to send."""
         waiting: list[bytes] = []
         size = 0
         async with aclosing(WRITERS[form](self.store, person)) as written:
@@ -57,11 +57,11 @@ class DeleteAccountHandler(ReauthPage):
     uses_scripts = True
 
     async def get(self) -> None:
-        """Says what goes, and asks."""
+        """Shows what will be deleted, and asks for confirmation."""
         await self.show()
 
     async def show(self, *, typed: str = "", errors: dict[str, str] | None = None) -> None:
-        """The page, with what was typed and, by the part of the form, what is wrong with it."""
+        """The page, with what was typed and the errors by part of the form."""
         session = self.require_session()
         count = await self.store.grants.count(session)
         _, account = await self.store.credits.of(session, most=1)
@@ -82,8 +82,8 @@ class DeleteAccountHandler(ReauthPage):
         )
 
     async def post(self) -> None:
-        """Deletes the account once the e-mail address is typed and who asks is who signs in; with the first write every
-        session and every app's access is over."""
+        """Deletes the account after the person typed its e-mail address and confirmed their identity. The first write
+        ends every session and the access of every app."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         typed = DeletionForm(params.get("email") or "", params.get("password") or "", params.get("code") or "")
@@ -103,19 +103,19 @@ class DeleteAccountHandler(ReauthPage):
 
 
 class DeleteOptionsHandler(ReauthPage):
-    """What a browser is asked for where a passkey deletes the account."""
+    """WebAuthn options for a passkey that deletes the account."""
 
     async def post(self) -> None:
-        """One of this person's passkeys."""
+        """Lists this person's passkeys."""
         self.check_same_origin()
         self.ask_passkey(*await self.store.account_deletion.challenge(self.require_session()))
 
 
 class DeletedHandler(PageHandler):
-    """Where the browser goes when the account is deleted."""
+    """The page after the deletion of an account."""
 
     async def get(self) -> None:
-        """Says so to anybody, and is the same for all."""
+        """Shows the same page to everybody."""
         text = "Everything that was kept of you here is gone, and no app can use your account any more."
         heading = "Your account was deleted"
         self.render("message.html", title=heading, heading=heading, text=text, status=200)

@@ -1,6 +1,6 @@
-"""What mailed links open, and what has them sent: /confirm, /forgot, /reset, /account/email.
+"""Mailed links and the forms that request them: /confirm, /forgot, /reset, /account/email.
 
-A link changes nothing by being opened, since mail scanners open them too: it shows a page with a button.
+Opening a link changes nothing, because mail scanners open links too: it shows a page with a button.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ ALL_IS_GONE = (
 
 
 class LinkPage(SignInPage):
-    """A page whose address may hold a link that gives somebody power: it goes nowhere from here."""
+    """A page whose address may contain a powerful link, which must not leak from here."""
 
     def set_default_headers(self) -> None:
-        """No referrer but the origin. Without any, browsers send a form with `Origin: null`, as other sites can."""
+        """Sends only the origin as referrer. Without any, browsers send forms with `Origin: null`, as other sites can
+        too."""
         super().set_default_headers()
         self.set_header("Referrer-Policy", "strict-origin")
 
     async def done(self, heading: str, text: str, href: str = "/account", label: str = "Go to your account") -> None:
-        """Says what was done, and where to go on."""
+        """Says what was done, with a link to the next page."""
         signed_in = await self.profile()
         self.render("done.html", title=heading, heading=heading, text=text, href=href, label=label, signed_in=signed_in)
 
     def sent(self, email: str, lasts: str, onward: str = "", signed_in: Profile | None = None) -> None:
-        """Says that a mail is on its way; `onward` is where to go on after it."""
+        """Says that a mail is on its way. `onward` is the next page."""
         self.render(
             "mail_sent.html",
             title="Look into your mailbox",
@@ -58,7 +59,7 @@ class LinkPage(SignInPage):
         )
 
     async def owner(self, seen: LinkDetails) -> Profile:
-        """The person the link is for, who must be signed in. Raises SignedOut, Refused("access_denied")."""
+        """The person that the link is for, who must be signed in. Raises SignedOut, Refused("access_denied")."""
         profile = await self.store.sessions.profile(self.require_session())
         if profile.user != seen.user:
             self.sign_out_to = self.request.uri or "/"
@@ -70,12 +71,12 @@ class LinkPage(SignInPage):
 
 
 class ConfirmHandler(LinkPage):
-    """Confirms the address of who is signed in."""
+    """Confirms the address of the person who is signed in."""
 
     onward = Onward("/account/email", NEW_LINK)
 
     async def get(self) -> None:
-        """Asks. Who is signed out signs in first: the account is theirs only if they know its password."""
+        """Shows the button. People sign in first: whoever knows the password owns the account."""
         link = self.query().get("link") or ""
         seen = await self.store.links.look(TokenKind.CONFIRM, link)
         if seen.used:
@@ -87,7 +88,7 @@ class ConfirmHandler(LinkPage):
         )
 
     async def post(self) -> None:
-        """Confirms, and goes on to where the person was."""
+        """Confirms the address, and returns to where the person was."""
         self.check_same_origin()
         link = self.body().get("link") or ""
         target = await self.store.links.confirm(self.require_session(), link, self.visitor)
@@ -96,15 +97,15 @@ class ConfirmHandler(LinkPage):
         self.see_other(safe_next(target))
 
     async def confirmed(self) -> None:
-        """Said after the first click and after every other."""
+        """Shown after the first click and after any later one."""
         await self.done("Your address is confirmed", "Apps that you allow to see it can rely on it now.")
 
 
 class SendAgainHandler(LinkPage):
-    """Mails the link that confirms the address anew."""
+    """Mails the confirmation link again."""
 
     async def post(self) -> None:
-        """The newest link is the one that works; it leads on to `next`."""
+        """Only the newest link works. It leads on to `next`."""
         self.check_same_origin()
         target = safe_next(self.body().get("next"))
         profile = await self.store.sessions.profile(self.require_session())
@@ -118,11 +119,11 @@ class ForgotHandler(LinkPage):
     """Mails the link that sets a new password."""
 
     async def get(self) -> None:
-        """Asks for the address."""
+        """Shows the form for the address."""
         await self.show(safe_next(self.query().get("next")))
 
     async def show(self, target: str, email: str = "", error: str | None = None) -> None:
-        """The form, with what went wrong."""
+        """The form, with the error if there is one."""
         self.render(
             "forgot.html",
             title="Forgotten password",
@@ -134,8 +135,8 @@ class ForgotHandler(LinkPage):
         )
 
     async def post(self) -> None:
-        """Says the same, after the same work, of an address with an account and of one without: the rest is done when
-        the answer is out."""
+        """Gives the same answer, after the same work, for addresses with and without an account. The rest is done after
+        the answer."""
         self.check_same_origin()
         params = self.body()
         typed, target = params.get("email") or "", safe_next(params.get("next"))
@@ -153,16 +154,16 @@ class ForgotHandler(LinkPage):
 
 
 class ResetHandler(LinkPage):
-    """Sets a new password by a mailed link."""
+    """Sets a new password with a mailed link."""
 
     onward = Onward("/forgot", NEW_LINK)
 
     async def get(self) -> None:
-        """The form."""
+        """Shows the form."""
         await self.show(self.query().get("link") or "")
 
     async def show(self, link: str, error: str | None = None) -> None:
-        """The form, with what went wrong. Raises Refused for a link that is over."""
+        """The form, with the error if there is one. Raises Refused for a link that was used or has expired."""
         seen = await self.store.links.look(TokenKind.RESET, link)
         if seen.used:
             raise Refused("invalid_request", "This link was used already. Sign in, or ask for another.")
@@ -176,7 +177,7 @@ class ResetHandler(LinkPage):
         )
 
     async def post(self) -> None:
-        """Sets it: every session ends, this browser's too."""
+        """Sets the password. Every session ends, this browser's too."""
         self.check_same_origin()
         params = self.body()
         link, password = params.get("link") or "", params.get("new_password") or ""
@@ -189,7 +190,7 @@ class ResetHandler(LinkPage):
         claimed = await self.store.links.reset(link, password, self.visitor)
         mails.password_changed(self.site, seen.user, seen.warned, self.visitor, claimed=claimed)
         self.write_session(None)
-        # Whoever reads the person's mail need not wait until strangers stop guessing.
+        # People who read the account's mail need not wait until strangers stop guessing.
         await self.keep_device(seen.user)
         text = "Everybody who was signed in to your account is signed out. Sign in with the new password. "
         text += ALL_IS_GONE if claimed else FACTORS_STAY
@@ -198,14 +199,14 @@ class ResetHandler(LinkPage):
 
 
 class EmailHandler(GuardedPage, LinkPage):
-    """Asks for another e-mail address."""
+    """Starts a change of the e-mail address."""
 
     async def get(self) -> None:
-        """The form."""
+        """Shows the form."""
         await self.show()
 
     async def show(self, email: str = "", error: str | None = None, wrong: str = "") -> None:
-        """The form, with what went wrong, and in which field."""
+        """The form, with the error and the field that it belongs to."""
         session = self.require_session()
         profile = await self.store.sessions.profile(session)
         self.render(
@@ -220,8 +221,8 @@ class EmailHandler(GuardedPage, LinkPage):
         )
 
     async def post(self) -> None:
-        """Mails a link to the new address, if the password is right, or who has a second step confirmed with it. It
-        says nothing of who else has the address."""
+        """Mails a link to the new address if the password is right, or the second step was confirmed. The answer
+        doesn't reveal whether the address has another account."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         typed, password = params.get("email") or "", params.get("current_password") or ""
@@ -252,12 +253,12 @@ class EmailHandler(GuardedPage, LinkPage):
 
 
 class ChangeHandler(LinkPage):
-    """Changes the address by a mailed link."""
+    """Changes the address with a mailed link."""
 
     onward = Onward("/account/email", NEW_LINK)
 
     async def get(self) -> None:
-        """Asks; the person has to be signed in."""
+        """Shows the button to a person who is signed in."""
         link = self.query().get("link") or ""
         seen = await self.store.links.look(TokenKind.CHANGE, link)
         profile = await self.owner(seen)
@@ -269,25 +270,25 @@ class ChangeHandler(LinkPage):
         )
 
     async def post(self) -> None:
-        """Changes it, and tells the old one."""
+        """Changes the address, and notifies the old one."""
         self.check_same_origin()
         session, link = self.require_session(), self.body().get("link") or ""
-        await self.store.sessions.profile(session)  # nothing is reserved for who is signed out
+        await self.store.sessions.profile(session)  # raises SignedOut before an address is reserved
         change = await self.store.links.change(session, link, self.visitor)
         if not change.again:
             mails.address_changed(self.site, session.user, change, self.visitor)
         await self.changed(change.new)
 
     async def changed(self, email: str) -> None:
-        """Said after the first click and after every other."""
+        """Shown after the first click and after any later one."""
         await self.done("Your address was changed", f"Your account has the address {email} now. Sign in with it.")
 
 
 class UndoHandler(LinkPage):
-    """Takes an account back by the link that was mailed when its address was changed, or a first second step added."""
+    """Takes an account back with the link mailed after a change of address or a first second step."""
 
     async def get(self) -> None:
-        """Asks anybody who has the link: whoever changed the address may have changed the password too."""
+        """Shows the button to anybody with the link: whoever changed the address may have changed the password too."""
         link = self.query().get("link") or ""
         undo = await self.store.undoing.look(link)
         if undo.used:
@@ -296,7 +297,7 @@ class UndoHandler(LinkPage):
         self.render("link_undo.html", title=title, undo=undo, link=link)
 
     async def post(self) -> None:
-        """Takes it back, tells of it, and mails a link that sets a new password."""
+        """Takes the account back, sends notices, and mails a link that sets a new password."""
         self.check_same_origin()
         undo = await self.store.undoing.undo(self.body().get("link") or "", self.visitor)
         if not undo.used:
@@ -308,7 +309,7 @@ class UndoHandler(LinkPage):
         await self.undone(undo)
 
     async def undone(self, undo: Undo) -> None:
-        """Said after the first click and after every other."""
+        """Shown after the first click and after any later one."""
         email = undo.new if undo.used else undo.old
         title, what = "Your address is back", f"Your account has the address {email} again."
         if undo.first_factor:

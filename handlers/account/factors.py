@@ -1,4 +1,4 @@
-"""/account/security/…: authenticator app, recovery codes and passkeys of the person."""
+"""/account/security/…: the person's authenticator app, recovery codes and passkeys."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from store.refused import Refused, Unproved
 
 
 class FactorsPage(SecurityPage):
-    """What these have in common: recovery codes are shown when they are made, and never again."""
+    """Shared by these pages. Recovery codes are shown when they are made, and never again."""
 
     def tell(self, factors: Factors, what: str, undo: Link | None = None) -> None:
-        """Mails that something is different, with the link that undoes it where there is one."""
+        """Mails a notice of the change, with a link that undoes it if there is one."""
         mails.factors_changed(self.site, factors, what, self.visitor, undo)
 
     def show_codes(self, factors: Factors, codes: list[str], notice: str) -> None:
@@ -37,10 +37,10 @@ class FactorsPage(SecurityPage):
 
 
 class AuthenticatorHandler(FactorsPage):
-    """Setting up an authenticator app."""
+    """Sets up an authenticator app."""
 
     async def get(self) -> None:
-        """Shows a new secret, as a picture and as text."""
+        """Shows a new secret, as a QR code and as text."""
         factors = await self.store.factors.of(self.require_session())
         if factors.secret is not None:
             return self.see_other("/account/security")
@@ -49,7 +49,7 @@ class AuthenticatorHandler(FactorsPage):
         self.show_secret(factors, self.store.factors.new_secret(factors.user))
 
     def show_secret(self, factors: Factors, sealed: str, error: str | None = None) -> None:
-        """The page with this secret, and what went wrong."""
+        """The page with this secret, and the error if there is one."""
         secret = self.store.factors.open_secret(factors.user, sealed)
         uri = key_uri(secret, PRODUCT, factors.email)
         picture = segno.make(uri, error="m", micro=False)
@@ -65,7 +65,7 @@ class AuthenticatorHandler(FactorsPage):
         )
 
     async def post(self) -> None:
-        """Switches it on, if the code is right."""
+        """Switches the app on if the code is right."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         factors, sealed = await self.store.factors.of(session), params.require("secret")
@@ -85,10 +85,10 @@ class AuthenticatorHandler(FactorsPage):
 
 
 class RemoveAuthenticatorHandler(FactorsPage):
-    """Removing the authenticator app."""
+    """Removes the authenticator app."""
 
     async def post(self) -> None:
-        """No code of it is good for anything any more."""
+        """Makes its codes worthless at once."""
         self.check_same_origin()
         session = self.require_session()
         factors = await self.store.factors.of(session)
@@ -102,10 +102,10 @@ class RemoveAuthenticatorHandler(FactorsPage):
 
 
 class RecoveryHandler(FactorsPage):
-    """Recovery codes."""
+    """Makes recovery codes."""
 
     async def post(self) -> None:
-        """Makes new ones; those of before are good for nothing."""
+        """Makes new codes. The earlier ones stop working."""
         self.check_same_origin()
         session = self.require_session()
         factors = await self.store.factors.of(session)
@@ -120,10 +120,10 @@ class RecoveryHandler(FactorsPage):
 
 
 class NewPasskeyOptionsHandler(FactorsPage):
-    """What a browser is asked for to make a passkey."""
+    """WebAuthn options for a new passkey."""
 
     async def post(self) -> None:
-        """JSON, and the challenge in a cookie."""
+        """Answers with JSON, and sets the challenge in a cookie."""
         self.check_same_origin()
         session = self.require_session()
         if self.site.relying_party is None:
@@ -143,10 +143,10 @@ class NewPasskeyOptionsHandler(FactorsPage):
 
 
 class AddPasskeyHandler(FactorsPage):
-    """Adding a passkey."""
+    """Adds a passkey."""
 
     async def post(self) -> None:
-        """Keeps what the browser made."""
+        """Registers the passkey that the browser made."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         if self.site.relying_party is None:
@@ -171,10 +171,10 @@ class AddPasskeyHandler(FactorsPage):
 
 
 class RemovePasskeyHandler(FactorsPage):
-    """Removing a passkey."""
+    """Removes a passkey."""
 
     async def post(self) -> None:
-        """It signs nobody in any more; the browser may still offer it."""
+        """The passkey no longer signs in, although the browser may still offer it."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         factors = await self.store.factors.of(session)
@@ -187,10 +187,10 @@ class RemovePasskeyHandler(FactorsPage):
 
 
 class RenamePasskeyHandler(FactorsPage):
-    """Another name for a passkey."""
+    """Renames a passkey."""
 
     async def post(self) -> None:
-        """The name is the person's own note; the browser may show another."""
+        """The name is the person's own note. The browser may show another."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         try:
@@ -207,7 +207,7 @@ class RenamePasskeyHandler(FactorsPage):
 
 
 def name_of(params: Params) -> str:
-    """The name that was typed for a passkey, on one line; it may be empty. Raises Refused("invalid_request")."""
+    """The typed name of a passkey, on one line; may be empty. Raises Refused("invalid_request")."""
     name = " ".join((params.get("name") or "").split())
     if len(name) > MOST_NAME:
         raise Refused("invalid_request", f"A passkey's name has at most {MOST_NAME} characters.")

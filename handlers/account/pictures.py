@@ -1,4 +1,4 @@
-"""/picture: what apps show of a person. The address is a secret of those who were told it, and needs no sign-in."""
+"""/picture: the person's picture for apps. Its address is secret, and needs no sign-in."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ KEEP_SECONDS = 30 * 86400
 
 
 class PictureHandler(BaseHandler):
-    """A picture that was uploaded, as WebP, or one that is made of initials, as SVG."""
+    """An uploaded picture, as WebP, or one drawn from initials, as SVG."""
 
     def set_default_headers(self) -> None:
-        """Opened by itself it is a document of this origin: nothing in it may run or load."""
+        """A picture opened by itself is a document of this origin, so nothing in it may run or load."""
         self.set_header("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
 
     async def get(self, address: str) -> None:
-        """Answers with the picture; 404 for one that was replaced."""
+        """Answers with the picture; 404 if it was replaced."""
         picture = await self.store.profiles.picture(address)
         if picture is None:
             raise Refused("not_found")
         headers = {
             "Content-Type": "image/webp" if picture.image else "image/svg+xml",
-            # Another picture has another address.
+            # Another picture has another address, so caches may keep this one.
             "Cache-Control": f"public, max-age={KEEP_SECONDS}, immutable",
-            # Apps show it on pages of their own, those that isolate themselves too.
+            # Apps show it on their own pages, some of which are isolated.
             "Cross-Origin-Resource-Policy": "cross-origin",
         }
         self.write_whole(picture.image or drawn(picture), headers)
 
 
 def drawn(picture: Picture) -> bytes:
-    """The letters on a colour that is always the same for a person, and dark enough for white on it."""
+    """The letters on a colour that never changes for a person, and is dark enough for white text."""
     hue = int.from_bytes(hashlib.sha256(picture.user.encode()).digest()[:2]) % 360
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 256 256" width="256" height="256">'

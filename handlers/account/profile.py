@@ -1,4 +1,4 @@
-"""/account: who the person is to apps: name and picture."""
+"""/account: the person's profile for apps: name and picture."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from handlers.core.policy import Policy
 from store.names import check_person_name
 from store.refused import Refused
 
-# What is longer than a picture may be is read to its end, so that the browser shows the answer, but not kept.
+# A picture that is too large is read to its end, so that the browser shows the answer, but not kept.
 PASSED_OVER = 4
 ROUND_IT = 8192
-"""Bytes of a form around the file."""
+"""Bytes of the form in addition to the file."""
 
 NOTICES = {"name": "Your name was changed.", "picture": "Your picture was changed.", "removed": "Your picture is gone."}
 
@@ -25,7 +25,7 @@ class ProfilePage(PageHandler):
     """The page of the profile."""
 
     async def show(self, *, name: str | None = None, name_error: str = "", picture_error: str = "") -> None:
-        """The page, with what was typed and what is wrong with it."""
+        """The page, with what was typed and its errors."""
         profile = await self.store.sessions.profile(self.require_session())
         self.render(
             "account.html",
@@ -41,14 +41,14 @@ class ProfilePage(PageHandler):
 
 
 class AccountHandler(ProfilePage):
-    """The profile."""
+    """The profile page."""
 
     async def get(self) -> None:
-        """Shows who is signed in."""
+        """Shows the profile."""
         await self.show()
 
     async def post(self) -> None:
-        """Changes the name; apps are told the new one from now on."""
+        """Changes the name. Apps see the new name from now on."""
         self.check_same_origin()
         session, typed = self.require_session(), self.body().get("name") or ""
         try:
@@ -61,10 +61,10 @@ class AccountHandler(ProfilePage):
 
 
 class RemovePictureHandler(PageHandler):
-    """Takes the picture away."""
+    """Removes the picture."""
 
     async def post(self) -> None:
-        """A generated one stands in its place."""
+        """Replaces it with a generated one."""
         self.check_same_origin()
         await self.store.profiles.save_picture(self.require_session(), b"", self.visitor)
         self.see_done("/account?removed")
@@ -72,38 +72,39 @@ class RemovePictureHandler(PageHandler):
 
 @stream_request_body
 class UploadHandler(ProfilePage):
-    """Takes a picture. Its body may be longer than any other form's, so who sends it is known before it is read,
-    and has one of the places of the process, for one picture at a time."""
+    """Receives a picture. Its body may be longer than any other form's. So the sender must be signed in before the body
+    is read, takes one of the process's places, and sends one picture at a time."""
 
     def initialize(self, policy: Policy) -> None:
-        """Takes the route's policy."""
+        """Keeps the route's policy."""
         super().initialize(policy)
         self.pieces: list[bytes] = []
         self.size = 0
         self.complete = self.over = False
-        self.uploader = ""  # whose place this has
+        self.uploader = ""  # the user whose place this request has
 
     def check_xsrf_cookie(self) -> None:
-        """The token is in the body: `post` checks it."""
+        """Does nothing: the token is in the body, and `post` checks it."""
 
     async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
-        """Lets in who is signed in, once at a time and so often in an hour, as many at a time as there is room for."""
+        """Admits a person who is signed in: one upload at a time, within the hourly limit and the places of the
+        process."""
         if self.request.method != "POST":
             return
         connection = cast(HTTPConnection, self.request.connection)
-        # Of connections of servers.
+        # All connections of servers have this method.
         connection.set_max_body_size(PASSED_OVER * MOST_UPLOAD)  # type: ignore[attr-defined]
         self.check_same_origin()
         session = self.require_session()
         await self.store.sessions.profile(session)
         if self.over:
-            return  # whoever hung up meanwhile gives no place back
+            return  # the client is gone, and would never free a place
         self.site.image_upload.enter(session.user)
         self.uploader = session.user
         await self.store.limits.picture(session.user)
 
     def data_received(self, chunk: bytes) -> None:
-        """Keeps as much as a picture may have."""
+        """Keeps at most as many bytes as a picture may have."""
         self.size += len(chunk)
         if self.size <= MOST_UPLOAD + ROUND_IT:
             self.pieces.append(chunk)
@@ -111,13 +112,13 @@ class UploadHandler(ProfilePage):
             self.pieces.clear()
 
     def on_connection_close(self) -> None:
-        """Nobody answers a request whose body never came whole, so it ends here."""
+        """Ends a request whose body never arrived in full: nobody will answer it."""
         super().on_connection_close()
         if not self.complete:
             self.on_finish()
 
     def on_finish(self) -> None:
-        """Gives the place back, once."""
+        """Frees the place, once."""
         if self.over:
             return
         self.over = True
@@ -127,7 +128,7 @@ class UploadHandler(ProfilePage):
         super().on_finish()
 
     async def post(self) -> None:
-        """Makes a picture of the file and shows it; what is wrong with it is said beside the field."""
+        """Makes a picture from the file and shows it, or an error in the field."""
         self.complete = True
         session = self.require_session()
         try:
@@ -152,7 +153,7 @@ class UploadHandler(ProfilePage):
         files: dict[str, list[HTTPFile]] = {}
         try:
             parse_body_arguments(kind, b"".join(self.pieces), self.request.body_arguments, files)
-        except (HTTPInputError, ValueError):  # what is no UTF-8 is a ValueError
+        except (HTTPInputError, ValueError):  # bad UTF-8 raises ValueError
             raise Refused("invalid_request", "The form is broken.") from None
         finally:
             self.pieces = []

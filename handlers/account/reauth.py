@@ -1,4 +1,4 @@
-"""What pages share on which who is signed in shows again who they are."""
+"""Shared by pages that ask the person to re-authenticate."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from store.refused import Refused
 
 
 class ReauthPage(PageHandler):
-    """A page that asks for a passkey: the challenge in a cookie, the answer in a form."""
+    """A page that asks for a passkey: the challenge is in a cookie, the response in a form."""
 
     uses_scripts = True
 
     def relying_party(self) -> RelyingParty:
-        """Who asks. Raises Refused("invalid_request") where there are no passkeys."""
+        """The relying party. Raises Refused("invalid_request") if passkeys don't work here."""
         if self.site.relying_party is None:
             raise Refused("invalid_request", NO_PASSKEYS)
         return self.site.relying_party
 
     def ask_passkey(self, challenge: str, allowed: list[str]) -> None:
-        """What the browser is asked for, with the challenge that it keeps for the answer."""
+        """Answers with WebAuthn options, and sets the challenge in a cookie."""
         options = options_for_use(self.relying_party(), challenge, allowed)
         self.write_cookie(CHALLENGE_COOKIE, challenge, CHALLENGE)
         self.write_json({"publicKey": options})
 
     def read_passkey(self, params: Params) -> tuple[RelyingParty, str | None, PasskeyResponse]:
-        """Who asked, the challenge and the answer in the form. Raises Refused, ReauthFailed."""
+        """The relying party, the challenge, and the response in the form. Raises Refused, ReauthFailed."""
         relying_party, challenge = self.relying_party(), self.read_cookie(CHALLENGE_COOKIE)
         self.write_cookie(CHALLENGE_COOKIE, None)
         try:

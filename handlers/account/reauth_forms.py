@@ -1,4 +1,4 @@
-"""Pages whose forms ask the person to confirm who they are, before the handler of the form runs."""
+"""Forms that ask the person to confirm their identity, before the form's handler runs."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ WRITING = ("post", "put", "patch", "delete")
 
 
 class GuardedPage(ReauthPage):
-    """A page whose forms their rows may guard: a person without a recent confirmation gets a page
-    that asks for it, keeps what was typed, and sends the form again."""
+    """A page whose forms may require a confirmation. Without a recent one, the person gets a page that asks for it,
+    keeps what was typed, and sends the form again."""
 
     uses_scripts = False
     _moved: Session | None = None
 
     def initialize(self, policy: Policy) -> None:
-        """Takes the route's policy, and the rules of its form."""
+        """Keeps the route's policy and the rules of its form."""
         super().initialize(policy)
         self.guard = policy.post or PersonPost("")
 
     def session(self) -> Session | None:
-        """The session of the cookie, or the one that took its place when the person confirmed with this form."""
+        """The session in the cookie, or its successor after a confirmation with this form."""
         return self._moved or super().session()
 
     async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
-        """Asks for the confirmation that the rules of the form demand; the handler runs once there is one."""
+        """Asks for the confirmation that the form's rules require. Once there is one, the handler runs."""
         super().prepare()
         if self.request.method == "POST" and self.guard.reauth in (ReauthRule.RECENT, ReauthRule.CURRENT):
             self.check_same_origin()
             await self.reauth_first(self.require_session(), self.body())
 
     async def reauth_first(self, session: Session, params: Params) -> None:
-        """Takes the confirmation in the form, or asks for one. Raises SignedOut, Refused."""
+        """Accepts the confirmation in the form, or asks for one. Raises SignedOut, Refused."""
         if self.guard.excuses(params.get):
             return
         if self.has_reauth(params):
@@ -62,30 +62,30 @@ class GuardedPage(ReauthPage):
             await self.ask(factors, params)
 
     def has_reauth(self, params: Params) -> bool:
-        """Whether the form comes from the page that asks."""
+        """Whether the form comes from the page that asks for a confirmation."""
         return bool(params.get(PASSWORD) or params.get(CREDENTIAL))
 
     async def take_reauth(self, session: Session, params: Params) -> str:
-        """The cookie of the session that confirmed. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
+        """The cookie of the confirmed session. Raises ReauthFailed, Refused("rate_limited"), HasherBusy."""
         reauth = self.store.reauth
         if params.get(CREDENTIAL):
             return await reauth.with_passkey(session, *self.read_passkey(params), self.visitor)
         return await reauth.with_password(session, params.get(PASSWORD) or "", params.get(CODE) or "", self.visitor)
 
     def move_to(self, cookie: str) -> None:
-        """Moves the session to a new cookie; forms in the answer get an XSRF token that fits it."""
+        """Moves the session to a new cookie. Forms in the answer get a matching XSRF token."""
         self.write_session(cookie)
         self._moved = self.store.sessions.open(cookie)
         self._raw_xsrf_token = (None, os.urandom(16), time())
         vars(self).pop("_xsrf_token", None)
 
     def came_back_to(self) -> str:
-        """The page that the form is on: the longest beginning of its address that names an app's page, or itself."""
+        """The page of the form: the longest start of its address that is an app's page, or the address itself."""
         found = re.match(r"/developer/apps/[^/]+(?:/webhooks)?|/account/apps(?:/[^/]+/data)?", self.request.path)
         return found[0] if found else self.request.path
 
     async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
-        """The page that asks, with what was typed but no secret."""
+        """The page that asks for a confirmation. Keeps what was typed, except secrets."""
         if self.wants_json():
             raise Refused("access_denied", error or REAUTH_FIRST)
         self.uses_scripts = True
@@ -106,7 +106,7 @@ class GuardedPage(ReauthPage):
 
 
 def check_posts(routes: Iterable[Route]) -> None:
-    """Raises WrongRoute unless the rows of all forms of pages have their rules, and no other row has any."""
+    """Raises WrongRoute unless every form of a page has its rules, and no other row has any."""
     for route in routes:
         writes = any(method in vars(kind) for kind in route.handler.__mro__[:-2] for method in WRITING)
         if route.post is None:

@@ -1,4 +1,4 @@
-"""/signin/second, /signin/passkey: the step after the password, and sign-in with a passkey alone."""
+"""/signin/second, /signin/passkey: the step after the password, and sign-in with only a passkey."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ NO_PASSKEYS = "Passkeys do not work at this address."
 
 
 class PasskeyPage(SignInPage):
-    """What the two have in common: challenges in a cookie, answers in a form."""
+    """Shared by both: challenges are in a cookie, responses in a form."""
 
     uses_scripts = True
 
     def half(self) -> Half | None:
-        """The sign-in whose password was right, as the cookie names it."""
+        """The sign-in in the cookie, whose password was right."""
         return self.store.second_step.open(self.read_cookie(HALF_COOKIE))
 
     async def give_options(self, half: Half | None, allowed: list[str]) -> None:
-        """What the browser is asked for, with the challenge that it keeps for the answer."""
+        """Answers with WebAuthn options, and sets the challenge in a cookie."""
         if self.site.relying_party is None:
             raise Refused("invalid_request", NO_PASSKEYS)
         challenge = await self.store.second_step.challenge(half)
@@ -36,7 +36,7 @@ class PasskeyPage(SignInPage):
         self.write_json({"publicKey": options_for_use(self.site.relying_party, challenge, allowed)})
 
     async def session_for_passkey(self, half: Half | None, params: Params) -> SignedIn:
-        """A new session, for the answer of a passkey. Raises Refused, SignedOut."""
+        """A new session for a passkey response. Raises Refused, SignedOut."""
         if self.site.relying_party is None:
             raise Refused("invalid_request", NO_PASSKEYS)
         answer = read_answer(params.get("credential") or "")
@@ -48,19 +48,19 @@ class PasskeyPage(SignInPage):
 
 
 class PasskeyOptionsHandler(PasskeyPage):
-    """What a browser is asked for to sign somebody in who has not said who."""
+    """WebAuthn options for a sign-in without an address."""
 
     async def post(self) -> None:
-        """Any passkey that the browser has for this server."""
+        """Allows any passkey that the browser has for this server."""
         self.check_same_origin()
         await self.give_options(None, [])
 
 
 class PasskeySignInHandler(PasskeyPage):
-    """Sign-in with a passkey, which says whose it is and checked who holds it: no password, no second step."""
+    """Signs in with a passkey, which names the account and verified its holder: no password, no second step."""
 
     async def post(self) -> None:
-        """Starts a new session, or shows the sign-in page with what went wrong."""
+        """Starts a new session, or shows the sign-in page with an error."""
         self.check_same_origin()
         params = self.body()
         target = safe_next(params.get("next"))
@@ -80,7 +80,7 @@ class SecondStepHandler(PasskeyPage):
     """The page between the password and the session."""
 
     async def get(self) -> None:
-        """Asks for a code or a passkey."""
+        """Shows the form for a code or a passkey."""
         target = safe_next(self.query().get("next"))
         half = self.half()
         try:
@@ -91,7 +91,7 @@ class SecondStepHandler(PasskeyPage):
             self.begin_again(target)
 
     async def show(self, half: Half, target: str, error: str | None = None) -> None:
-        """The page, with what went wrong. Raises SignedOut."""
+        """The page, with the error if there is one. Raises SignedOut."""
         options = await self.store.second_step.options(half)
         await self.allow_redirect_of(target)
         self.render(
@@ -105,12 +105,12 @@ class SecondStepHandler(PasskeyPage):
         )
 
     def begin_again(self, target: str) -> None:
-        """Back to the password, since too much time passed or something changed."""
+        """Returns to the password, because the sign-in expired or something changed."""
         self.write_cookie(HALF_COOKIE, None)
         self.see_other(f"/signin?late=1&next={quote(target, safe='')}")
 
     async def post(self) -> None:
-        """Checks the code, or the answer of the passkey, and starts a new session."""
+        """Checks the code or the passkey response, and starts a new session."""
         self.check_same_origin()
         params = self.body()
         target = safe_next(params.get("next"))
@@ -119,7 +119,7 @@ class SecondStepHandler(PasskeyPage):
             if half is None:
                 raise SignedOut
             device = self.device()
-            # A known device has a count of wrong codes of its own: nobody else at its address takes from that.
+            # A known device has its own count of wrong codes, which nobody else at its address can use up.
             if params.get("credential") or not half.knows(device):
                 await self.store.limits.passkey(self.counted_address)
             if params.get("credential"):
@@ -142,10 +142,10 @@ class SecondStepHandler(PasskeyPage):
 
 
 class SecondOptionsHandler(PasskeyPage):
-    """What a browser is asked for as the second step."""
+    """WebAuthn options for the second step."""
 
     async def post(self) -> None:
-        """One of this person's passkeys. Raises SignedOut where the password is too long ago."""
+        """Lists this person's passkeys. Raises SignedOut if the password was entered too long ago."""
         self.check_same_origin()
         half = self.half()
         if half is None:

@@ -1,4 +1,4 @@
-"""/account/security: password, second step, passkeys, devices and activity of the person."""
+"""/account/security: the person's password, second step, passkeys, devices and activity."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 class SecurityPage(GuardedPage):
-    """The page, which shows what went wrong beside the part it belongs to. It asks for a confirmation itself."""
+    """The page. It shows each error in its section, and asks for a confirmation itself."""
 
     uses_scripts = True
 
     async def show(self, part: str = "", error: str = "", notice: str | None = None) -> None:
-        """The page, with what happened; `part` is the part that the error belongs to."""
+        """The page, with a notice or an error. `part` is the section of the error."""
         session = self.require_session()
         profile, entries = await self.store.sessions.activity(session)
         activity: list[SimpleNamespace] = []
@@ -83,37 +83,37 @@ class SecurityPage(GuardedPage):
         )
 
     async def show_refusal(self, part: str, refusal: Refused) -> None:
-        """The page with a refusal that the person can do something about. Raises any other again."""
+        """The page with a refusal that the person can act on. Raises any other refusal."""
         if self.wants_json() or refusal.code not in ("access_denied", "invalid_request"):
             raise refusal
         self.set_status(400)
         await self.show(part, refusal.description)
 
     def has_reauth(self, params: Params) -> bool:
-        """False: these forms have a passkey of their own, and fields that no page may keep."""
+        """False: these forms have their own passkey field, and fields that no page may keep."""
         return False
 
     async def ask(self, factors: Factors, params: Params, error: str | None = None) -> None:
-        """This page asks. Raises Refused for a script."""
+        """Asks on this page. Raises Refused for a script."""
         if self.wants_json():
             raise Refused("access_denied", REAUTH_FIRST)
         await self.show_unproved()
 
     async def show_unproved(self) -> None:
-        """The page, which asks who it is first."""
+        """The page, which first asks for a confirmation."""
         self.set_status(403)
         await self.show("confirm", REAUTH_FIRST)
 
 
 class SecurityHandler(SecurityPage):
-    """The page, and its first form: the password."""
+    """The page, and the form for the password."""
 
     async def get(self) -> None:
-        """Shows it."""
+        """Shows the page."""
         await self.show(notice=self.notice(NOTICES))
 
     async def post(self) -> None:
-        """Changes the password; every other session ends."""
+        """Changes the password. Every other session ends."""
         self.check_same_origin()
         session = self.require_session()
         params = self.body()
@@ -137,10 +137,10 @@ class SecurityHandler(SecurityPage):
 
 
 class ReauthHandler(SecurityPage):
-    """Who it is shown again, before how the person signs in is changed."""
+    """Confirms the person's identity before a change to how they sign in."""
 
     async def post(self) -> None:
-        """Notes it in the session, which goes on under another cookie."""
+        """Notes the confirmation in the session, which gets a new cookie."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         reauth = self.store.reauth
@@ -158,10 +158,10 @@ class ReauthHandler(SecurityPage):
 
 
 class ReauthOptionsHandler(SecurityPage):
-    """What a browser is asked for where a passkey shows who it is."""
+    """WebAuthn options for a confirmation with a passkey."""
 
     async def post(self) -> None:
-        """One of this person's passkeys."""
+        """Lists this person's passkeys."""
         self.check_same_origin()
         self.ask_passkey(*await self.store.reauth.challenge(self.require_session()))
 
@@ -170,7 +170,7 @@ class EndSessionHandler(SecurityPage):
     """Signs another device out."""
 
     async def post(self) -> None:
-        """Ends the session that the form names; this one is ended by signing out."""
+        """Ends the session that the form names. To end this one, people sign out."""
         self.check_same_origin()
         session, session_id = self.require_session(), self.body().get("session") or ""
         if not _SESSION_ID.fullmatch(session_id) or session_id == session.session_id:
@@ -183,7 +183,7 @@ class EndOtherSessionsHandler(SecurityPage):
     """Signs every other device out."""
 
     async def post(self) -> None:
-        """One click."""
+        """Takes one click."""
         self.check_same_origin()
         session = self.require_session()
         await self.store.sessions.end_others(session, self.visitor)

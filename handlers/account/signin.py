@@ -28,23 +28,23 @@ def _mark(target: str) -> str:
 
 
 class SignInPage(PageHandler):
-    """What sign-in, its second step and sign-up share: where to go on to, and the right to go there."""
+    """Shared by sign-in, its second step and sign-up: the next page, and the right to go there."""
 
     def query(self) -> Params:
-        """The parameters of the address."""
+        """The parameters in the query."""
         return once(parse_pairs(self.request.query))
 
     def remember_going(self, target: str, lasts: int) -> None:
-        """Notes in this browser for `lasts` ms that a link it asks for is to lead on to `target`."""
+        """Notes in this browser for `lasts` ms that a link it requested may lead on to `target`."""
         self.write_cookie(GOING_COOKIE, _mark(target), lasts)
 
     def going_on(self, target: str) -> str:
-        """Where a mailed link leads on to: `target` in the browser that asked for the link, else "/". Whoever else asks
-        must not choose where the person's mail leads."""
+        """The next page after a mailed link: `target` in the browser that requested the link, else "/". Somebody else
+        who requests a link must not choose where it leads."""
         return safe_next(target) if self.read_cookie(GOING_COOKIE) == _mark(safe_next(target)) else "/"
 
     async def replace_session(self, found: SignedIn) -> None:
-        """Signs this browser in; the session it had before ends (RFC 9700 4.7, session fixation)."""
+        """Signs this browser in. Its earlier session ends (RFC 9700 4.7, session fixation)."""
         before = self.session()
         if before:
             await self.store.sessions.end(before, self.visitor)
@@ -54,14 +54,14 @@ class SignInPage(PageHandler):
         self.write_cookie(HALF_COOKIE, None)
 
     async def signed_in(self, found: SignedIn, target: str) -> None:
-        """Signs this browser in and goes on: the end of every way to sign in."""
+        """Signs this browser in and goes on. Every way to sign in ends here."""
         await self.replace_session(found)
         self.see_other(target)
 
     async def show_sign_in(
         self, target: str, email: str = "", error: str | None = None, passkey_error: str | None = None
     ) -> None:
-        """The sign-in page, with what went wrong."""
+        """The sign-in page, with the error if there is one."""
         await self.allow_redirect_of(target)
         self.render(
             "signin.html",
@@ -77,8 +77,8 @@ class SignInPage(PageHandler):
         )
 
     async def allow_redirect_of(self, target: str) -> None:
-        """When the person goes on to an authorization that needs no page, the redirect to the app follows this form:
-        `form-action` must let it through."""
+        """Lets `form-action` pass the redirect to the app: if the next authorization needs no page, that redirect
+        follows this form."""
         parts = urlsplit(target)
         if parts.path != "/oauth/authorize":
             return
@@ -104,8 +104,8 @@ class SignInHandler(SignInPage):
         await self.show_sign_in(safe_next(query.get("next")), error=late)
 
     async def post(self) -> None:
-        """Checks the password off the event loop. Then a new session starts, and one that was there before ends; or,
-        where the password is not enough, the second step is asked for."""
+        """Checks the password in a thread. Then starts a new session and ends the earlier one, or asks for the second
+        step."""
         self.check_same_origin()
         params = self.body()
         target = safe_next(params.get("next"))
@@ -113,7 +113,7 @@ class SignInHandler(SignInPage):
         try:
             email = normalise_email(typed)
         except ValueError:
-            # Nobody's. One that is too long is not cut: what is left of it may be somebody's address.
+            # An address that is too long is nobody's. It is not cut, because the rest may be somebody's address.
             email = typed if len(typed) <= MAX_EMAIL_BYTES else ""
         try:
             known = self.read_cookie(DEVICE_COOKIE)
@@ -130,7 +130,7 @@ class SignInHandler(SignInPage):
 
 
 class SignUpHandler(SignInPage):
-    """The page on which a person makes an account, as far as the operator lets them."""
+    """The page to make an account, as far as the operator allows it."""
 
     async def get(self) -> None:
         """Shows the form."""
@@ -143,7 +143,7 @@ class SignUpHandler(SignInPage):
         await self.begin(safe_next(query.get("next")), over=bool(invite))
 
     async def begin(self, target: str, email: str = "", name: str = "", *, over: bool) -> None:
-        """The form for whoever has no invitation; `over`: the one they have works no longer."""
+        """The form for a person without an invitation. `over`: their invitation has expired or was used."""
         error = INVITATION_OVER if over else None
         if over:
             self.set_status(400)
@@ -152,7 +152,7 @@ class SignUpHandler(SignInPage):
         await self.show(target, email, name, error)
 
     async def check_invited(self, invite: str | None) -> Invited | None:
-        """What an invitation says. Raises Refused("access_denied") where one is needed."""
+        """The content of an invitation. Raises Refused("access_denied") if an invitation is required."""
         invited = await self.store.people.invited(invite) if invite and self.site.signup != "off" else None
         if invited is None and self.site.signup == "invite":
             need = "You need an invitation to make an account here."
@@ -164,7 +164,7 @@ class SignUpHandler(SignInPage):
     async def show(
         self, target: str, email: str = "", name: str = "", error: str | None = None, invite: str | None = None
     ) -> None:
-        """The form, with what went wrong."""
+        """The form, with the error if there is one."""
         await self.allow_redirect_of(target)
         self.render(
             "signup.html",
@@ -179,7 +179,7 @@ class SignUpHandler(SignInPage):
         )
 
     async def post(self) -> None:
-        """Makes the account and signs the person in. An address is confirmed only where an invitation went to it."""
+        """Makes the account and signs the person in. Confirms the address only if an invitation was sent to it."""
         self.check_same_origin()
         params = self.body()
         target, invite = safe_next(params.get("next")), params.get("invite")
@@ -212,12 +212,12 @@ class SignUpHandler(SignInPage):
         self.see_other(target)
 
     async def ask(self, target: str, email: str = "", error: str | None = None) -> None:
-        """The form where mail is sent: the address alone, since an account is made by whoever reads its mail."""
+        """The form on a server that sends mail: only the address, because whoever reads its mail makes the account."""
         title, signed_in = "Create an account", await self.profile_if_known()
         self.render("signup_address.html", title=title, signed_in=signed_in, next=target, email=email, error=error)
 
     async def invite(self, typed: str, target: str) -> None:
-        """Mails an invitation, or to who has an account that they have one: this page says the same of both."""
+        """Mails an invitation, or a notice if there is an account. The page says the same in both cases."""
         try:
             email = normalise_email(typed)
         except ValueError as error:
@@ -243,7 +243,7 @@ class SignOutHandler(PageHandler):
     """Ends the session."""
 
     async def post(self) -> None:
-        """One click, and on to `next`."""
+        """Takes one click, and goes on to `next`."""
         self.check_same_origin()
         target = safe_next(self.body().get("next"))
         session = self.session()

@@ -1,4 +1,4 @@
-"""How a person signs in and out, and the pages that change it."""
+"""The routes to sign in and out, and of the pages that change how a person signs in."""
 
 from __future__ import annotations
 
