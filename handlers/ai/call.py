@@ -1,4 +1,4 @@
-"""One AI call: held, made, and settled or released, whatever happens on either side of it. SPEC 4.6."""
+"""One AI call: held, made, then settled or released, whatever happens on either side. SPEC 4.6."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from store.refused import Refused
 log = logging.getLogger("latchkey.ai")
 
 PARTING = 1.0
-"""Seconds that the end of an answer may take where the time of the call is over."""
+"""Seconds to send the end of an answer after the call's time is over."""
 STREAM = "text/event-stream; charset=utf-8"
 WHOLE = "application/json"
 REPORT = 2.0
-"""Seconds in which an accepted stream whose app is gone may still report its input."""
+"""Seconds that an accepted stream without its app has to report its input."""
 SETTLE_PAUSES = (0.25, 0.5, 1.0, 2.0, 0.0)
-"""Seconds between the attempts at a settlement that nobody waits for; in all less than a hold outlives its call."""
+"""Seconds between the attempts at a settlement in the background. Their sum is less than a hold outlives its call."""
 
 
 class ClientGone(Exception):
-    """The app hung up while it was being answered."""
+    """The app hung up before its answer was complete."""
 
 
 class AppConnection(Protocol):
-    """The app's side of the call."""
+    """The connection to the app."""
 
     async def send(self, media_type: str, piece: bytes) -> None:
-        """Sends a piece of the answer and waits until it is on its way. Raises StreamClosedError."""
+        """Sends a part of the answer, and waits until it is on its way. Raises StreamClosedError."""
 
 
 class Call(Asker):
-    """A call that is held. `deadline` is in the loop's time. Once the model's server has accepted it, the call is
-    charged, whatever becomes of it: a whole one runs to its end though the app hung up, and so does a stream with an
-    idempotency key, so that the app finds the reply when it asks again; any other stream ends with its app."""
+    """A call with a hold. `deadline` is in the loop's time. Once the model's server has accepted the call, it is
+    charged, whatever happens. If the app hangs up, a whole reply still runs to its end, and so does a stream with an
+    idempotency key, so that a retry finds the reply. Any other stream ends when its app hangs up."""
 
     def __init__(
         self,
@@ -77,35 +77,35 @@ class Call(Asker):
         """Whether the ledger has an entry for this call."""
 
     def hang_up(self) -> None:
-        """The app is gone: a stream ends as soon as its input is known, unless it has a key."""
+        """The app is gone: a stream without a key ends as soon as its input is known."""
         self._gone = True
         self._hurry()
 
     def stop(self) -> None:
-        """The server ends, and the call at once, with a key too."""
+        """The server is stopping: ends the call at once, even with a key."""
         self._gone = self._stopped = True
         self._end_within(0.0)
 
     def accept(self) -> None:
-        """The model's server answered 200: from here on the call costs the operator money, and the person too."""
+        """The model's server answered 200: from now on the call costs the operator money, so it is charged."""
         self._accepted += 1
         self._hurry()
 
     def refuse(self) -> None:
-        """An attempt costs nothing after all. An earlier one that was accepted and said nothing still does."""
+        """The current attempt costs nothing after all. An earlier accepted attempt still does."""
         self._accepted -= 1
 
     def receive(self, body: bytearray) -> None:
-        """What arrives of a whole reply, or of a stream where it broke, is charged, also where nobody can read it."""
+        """The received part of a whole reply, or of a broken stream, is charged even if nobody can read it."""
         self._body = body
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody is left to make a second attempt for."""
+        """Whether anybody still wants a second attempt."""
         return self._hold.keyed or not self._gone
 
     def _hurry(self) -> None:
-        # Servers report the input right behind their 200; who hangs up before that must not go free.
+        # Servers report the input right after their 200. An app that hangs up before that must not get it for free.
         if self._cut and self._accepted:
             self._end_within(0.0 if self._meter.begun else REPORT)
 
@@ -116,18 +116,18 @@ class Call(Asker):
 
     @property
     def _cut(self) -> bool:
-        """Whether this is a stream that nobody is left for."""
+        """Whether this is a stream that nobody wants any more."""
         return self._streams and not self.wanted
 
     def _ask(self) -> None:
-        """The model's server is asked from here on. Raises ClientGone where nobody is left to ask for."""
+        """Notes that the model's server is asked from now on. Raises ClientGone if nobody wants the reply."""
         if not self.wanted:
             raise ClientGone
         self._asked_at = asyncio.get_running_loop().time()
 
     async def reply(self) -> tuple[StoredReply, Charge]:
-        """The whole reply and what it cost. Raises Refused, StoreUnavailable, ClientGone: an app that was gone before
-        the model's server was asked."""
+        """The whole reply and its cost. Raises Refused, StoreUnavailable, and ClientGone if the app hung up before the
+        model's server was asked."""
         try:
             async with asyncio.timeout_at(self._deadline) as self._limit:
                 self._ask()
@@ -149,11 +149,11 @@ class Call(Asker):
             await self._release()
 
     async def stream(self, client: AppConnection) -> None:
-        """Passes the reply on, event by event, with what it cost on the last `message_delta`.
+        """Passes the reply on, event by event. The last `message_delta` gets the cost.
 
-        Raises Refused and StoreUnavailable as long as nothing has gone out; after that a failure is an event of the
-        stream. Raises ClientGone when the app hung up or stopped reading. A stream that does not reach its end is
-        charged its input and the output that was received, once the model's server has accepted it.
+        Raises Refused and StoreUnavailable before anything is sent; a later failure is an event of the stream. Raises
+        ClientGone if the app hung up or stopped reading. Once the model's server has accepted it, an incomplete stream
+        is charged its input and the output received.
         """
         self._streams = True
         try:
@@ -177,11 +177,11 @@ class Call(Asker):
             await self._release()
 
     def _left_by(self, error: Exception) -> bool:
-        """Whether the app is gone: it hung up, or stopped reading until the time was over."""
+        """Whether the app is gone: it hung up, or did not read until the time was over."""
         return isinstance(error, ClientGone) or (isinstance(error, TimeoutError) and (self._cut or self._sending))
 
     async def _pass_in_time(self, client: AppConnection) -> StreamEvent:
-        """Passes on all in the time of the call; of an app that is gone, what is on its way to it is metered."""
+        """Passes events on within the call's time. If the app is gone, meters what was on its way to the app."""
         async with aclosing(self._model.upstream.stream(self._model, self._request, self)) as events:
             try:
                 async with asyncio.timeout_at(self._deadline) as self._limit:
@@ -193,7 +193,7 @@ class Call(Asker):
                 raise
 
     async def _pass_all(self, client: AppConnection, events: AsyncIterator[StreamEvent]) -> StreamEvent:
-        """Passes on all but the last `message_delta`, which is returned: the charge belongs on it."""
+        """Passes on all events except the last `message_delta`, and returns that: it carries the charge."""
         last = None
         loop = asyncio.get_running_loop()
         breath = loop.time() + BREATH
@@ -210,7 +210,7 @@ class Call(Asker):
                 last = event
             else:
                 await self._pass_on(client, self._named(event))
-            # Nothing here waits while events come as fast as they go: other requests have their turn all the same.
+            # Fast events never block here, so yield to other requests.
             if loop.time() >= breath:
                 await asyncio.sleep(0)
                 breath = loop.time() + BREATH
@@ -223,7 +223,7 @@ class Call(Asker):
         self._begun = True
 
     async def _send(self, client: AppConnection, piece: bytes) -> None:
-        """Raises ClientGone unless the call goes on without the app, if only until its input is known."""
+        """Raises ClientGone, unless the call continues without the app, if only until its input is known."""
         if not self._gone:
             self._sending = True
             try:
@@ -235,7 +235,7 @@ class Call(Asker):
             raise ClientGone
 
     async def _send_last(self, client: AppConnection, piece: bytes) -> None:
-        """The end of an answer. Who does not take it in time is gone, too."""
+        """Sends the end of an answer. An app that doesn't read it in time counts as gone."""
         until = max(self._deadline, asyncio.get_running_loop().time() + PARTING)
         try:
             async with asyncio.timeout_at(until):
@@ -260,15 +260,15 @@ class Call(Asker):
                 self._stored = None
 
     def _named(self, event: StreamEvent) -> StreamEvent:
-        """The beginning of a message names the model as the app knows it."""
+        """Puts the app's name for the model into the start of a message."""
         message = event.data.get("message")
         if event.name != "message_start" or not isinstance(message, dict):
             return event
         return StreamEvent(event.name, {**event.data, "message": {**message, "model": self._model.model_id}})
 
     async def _settle_received(self) -> None:
-        """Charges a call that was cut short what it used so far, unless all was charged before, or the model's server
-        never accepted it. Nobody waits for more, so a store that is away is asked again."""
+        """Charges a call that was cut short for its use so far, unless it was charged before or never accepted. Nobody
+        waits for this, so it retries while the store is away."""
         if self._ended or not self._accepted:
             return
         if self._body:
@@ -299,7 +299,7 @@ class Call(Asker):
         return charge
 
     async def _release(self) -> None:
-        """Ends the hold if nothing else did. Where the store is away it ends by itself."""
+        """Ends the hold if nothing else did. While the store is away, the hold expires by itself."""
         self._over("cut")
         if not self._ended:
             self._ended = True
@@ -309,15 +309,14 @@ class Call(Asker):
                 log.warning("hold %s was not released and ends by itself", self._hold.hold_id)
 
     def _over(self, outcome: str) -> None:
-        """The server has done with the call; the first who says so knows how."""
+        """Notes how the model's server ended the call. Only the first outcome counts."""
         if self._asked_at is not None:
             seconds = asyncio.get_running_loop().time() - self._asked_at
             self._asked_at = None
             self._measures.called_upstream(self._server, self._hold.estimate.model, outcome, seconds)
 
     async def _failed(self, error: Exception) -> Refused:
-        """The catalogue's error for a call that failed; what it used is charged if the model's server had accepted
-        it."""
+        """The catalogue's error for a failed call. Charges its use if the model's server had accepted it."""
         if isinstance(error, UpstreamFailed):
             code, description, detail = error.code, error.description, error.detail
         else:
@@ -340,11 +339,11 @@ _CHARGED = {
 
 
 def credits_of(charge: Charge, *, reads: bool) -> bytes:
-    """What a reply says of its cost, in micro-dollars, and where the token `reads` the credits of what is left."""
+    """The cost in a reply, in micro-dollars, and the remaining credits if the token `reads` them."""
     told = {"charged": charge.charged}
     return encoded({**told, "remaining": charge.remaining} if reads else told)
 
 
 def error_event(refusal: Refused) -> bytes:
-    """A failure after the stream has begun."""
+    """The event for a failure after the stream has begun."""
     return b"event: error\ndata: %b\n\n" % encoded(envelope(refusal))

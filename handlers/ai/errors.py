@@ -1,4 +1,4 @@
-"""Errors in the envelope of the Anthropic Messages API, for its SDKs."""
+"""Errors in the format of the Anthropic Messages API, for its SDKs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ TYPES = {
     "overloaded": "overloaded_error",
 }
 OTHERS = ("invalid_request_error", "api_error")
-"""What it says of anything else: of the app's fault, and of ours."""
+"""The types of all other errors: the app's fault, and ours."""
 
 
 def kind_of(code: str) -> str:
-    """What that API calls an error of the catalogue."""
+    """The Messages API's type for an error of the catalogue."""
     return TYPES.get(code, OTHERS[CATALOGUE[code].status >= 500])
 
 
 def envelope(refusal: Refused) -> dict[str, Any]:
-    """The error as that API says it."""
+    """The error in that API's format."""
     message = refusal.description or CATALOGUE[refusal.code].description
     return {"type": "error", "error": {"type": kind_of(refusal.code), "message": message}}

@@ -1,5 +1,5 @@
-"""/api/v1/ai: calls of AI models that the person pays for, and what the official SDKs of the Messages API ask beside.
-SPEC 4.6."""
+"""/api/v1/ai: calls of AI models that the person pays for, and other calls of the Messages API's official SDKs. SPEC
+4.6."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ SDK_HEADERS = (
 
 
 class AIHandler(ApiHandler):
-    """What is asked of a model."""
+    """A call that concerns a model."""
 
     allowed_headers = f"{ApiHandler.allowed_headers}, {', '.join(SDK_HEADERS)}"
 
     @property
     def max_body(self) -> int:
-        """Conversations are longer than other requests."""
+        """Larger than for other requests, because conversations are long."""
         return self.site.max_ai_request
 
     def model(self, model_id: str) -> Model:
-        """The model of this name. Raises Refused("not_found")."""
+        """The model with this id. Raises Refused("not_found")."""
         model = self.site.models.find(model_id)
         if model is None:
             raise Refused("not_found", "There is no model of this name; GET /api/v1/ai/models lists them.")
@@ -56,7 +56,7 @@ class AIHandler(ApiHandler):
     call: Call | None = None
 
     def write_refusal(self, refusal: Refused) -> None:
-        """Keeps the SDKs, which send again after any 409 and 5xx, from what would fail again or be charged again."""
+        """Tells the SDKs not to retry: they repeat after any 409 and 5xx, and would fail or be charged again."""
         if refusal.code == "idempotency_reply_gone" or (self.call is not None and self.call.charged):
             self.set_header("X-Should-Retry", "false")
         super().write_refusal(refusal)
@@ -64,8 +64,8 @@ class AIHandler(ApiHandler):
     async def read(
         self, caller: Caller, window: Window | None = None, *, counting: bool = False
     ) -> tuple[AIRequest, Model, int, Window | None]:
-        """The request, its model, a bound for its input tokens, and the figures of the window that has counted it; as
-        `read_body`. Raises Refused."""
+        """The request, its model, an upper bound of its input tokens, and the figures of the window that has counted
+        it; see `read_body`. Raises Refused."""
 
         def read() -> tuple[AIRequest, Model, int]:
             request = read_request(self.body(), form=media_type(self.request) == FORM, counting=counting)
@@ -81,18 +81,18 @@ class AIHandler(ApiHandler):
 
 
 class MessagesHandler(AIHandler):
-    """A call: hold, call, settle."""
+    """Makes a call: hold, call, settle."""
 
     async def post(self) -> None:
-        """Answers with the reply, whole or in events, and what it cost."""
+        """Answers with the reply, whole or in events, and its cost."""
         began = asyncio.get_running_loop().time()
         caller = await self.caller()
-        # Before anything is held; how many a person has under way, the holds say.
+        # Take a place before anything is held. The holds themselves limit each person's calls.
         with self.site.ai_calls.place():
             await self.answer_call(caller, began)
 
     async def answer_call(self, caller: Caller, began: float) -> None:
-        """The call, whose time counts from `began` on, in the loop's time."""
+        """Makes the call. Its time counts from `began`, in the loop's time."""
         key = self.idempotency_key()
         request, model, input_tokens, counted = await self.read(caller)
         limits, price = model.upstream.limits, model.price()
@@ -118,13 +118,13 @@ class MessagesHandler(AIHandler):
             self.set_header("Idempotent-Replayed", "true")
             return self.write_reply(held.stored, held.charge, reads=held.reads_credits)
         del estimate
-        self.request.body = b""  # a call may take minutes, and keeps what it sends on
+        self.request.body = b""  # a call may take minutes, and keeps the part that it forwards
         deadline = began + limits.total
         call = Call(self.store.calls, held, model, forwarded, deadline, self.site.measures)
         await self.make(call, request.stream, reads=held.reads_credits)
 
     async def make(self, call: Call, stream: bool, *, reads: bool) -> None:
-        """Makes the call that is held."""
+        """Makes the call that is on hold."""
         self.step_aside()
         self.call = call
         self.site.endings.add(call.stop)
@@ -135,36 +135,37 @@ class MessagesHandler(AIHandler):
                 return self.write_reply(*await call.reply(), reads=reads)
             await call.stream(self)
         except ClientGone:
-            # Who reads on after all must not take what came so far for the whole.
+            # A client that still reads must not take the part so far for the whole.
             cast(Any, self.request.connection).close()
         finally:
             self.site.endings.discard(call.stop)
         self.finish()
 
     async def send(self, media_type: str, piece: bytes) -> None:
-        """A piece of a stream. Raises StreamClosedError."""
+        """Sends a part of a stream. Raises StreamClosedError."""
         if not self._headers_written:
             self.set_header("Content-Type", media_type)
-            self.set_header("X-Accel-Buffering", "no")  # a proxy that waits for more would hold back every event
-            # So would TCP, each until the app's side has acknowledged the one before; Tornado turns it back at the end.
+            self.set_header("X-Accel-Buffering", "no")  # otherwise a proxy may hold events back
+            # Otherwise TCP would hold each event back until the app has acknowledged the last. Tornado resets this at
+            # the end.
             cast(HTTP1Connection, self.request.connection).stream.set_nodelay(True)
         self.streamed += len(piece)
         self.write(piece)
         await self.flush()
 
     def write_reply(self, stored: StoredReply, charge: Charge, *, reads: bool) -> None:
-        """The whole answer, with what it cost in its place."""
+        """Writes the whole answer, with the cost in its place."""
         self.set_header("Content-Type", stored.media_type)
         self.finish(stored.head + credits_of(charge, reads=reads) + stored.tail)
 
     def on_connection_close(self) -> None:
-        """The app hung up."""
+        """Called when the app hangs up."""
         super().on_connection_close()
         if self.call is not None:
             self.call.hang_up()
 
     def idempotency_key(self) -> str | None:
-        """The key under which the app may ask again. Raises Refused("invalid_request")."""
+        """The key with which the app may retry. Raises Refused("invalid_request")."""
         keys = self.request.headers.get_list("Idempotency-Key")
         if not keys:
             return None
@@ -174,10 +175,10 @@ class MessagesHandler(AIHandler):
 
 
 class ModelsHandler(AIHandler):
-    """The models and what they cost."""
+    """The models and their prices."""
 
     async def get(self) -> None:
-        """Answers with all of them; prices are micro-dollars per million tokens."""
+        """Answers with all models. Prices are in micro-dollars per million tokens."""
         self.write_window(await self.store.calls.check(await self.caller(), self.needed))
         models = []
         for model in self.site.models.all():
@@ -197,28 +198,28 @@ class ModelsHandler(AIHandler):
 
 
 class SdkHandler(AIHandler):
-    """An address that the SDKs build: errors are in the envelope they know."""
+    """An address that the SDKs use. Errors are in the format that they know."""
 
     def set_default_headers(self) -> None:
-        """Where the SDKs look for the id of a request."""
+        """Puts the request id where the SDKs look for it."""
         super().set_default_headers()
         self.set_header("Request-Id", self.request_id)
 
     @classmethod
     def error_body(cls, refusal: Refused, request_id: str) -> dict[str, Any]:
-        """The envelope."""
+        """The error in the SDKs' format."""
         return {**envelope(refusal), "request_id": request_id}
 
 
 class SdkMessagesHandler(SdkHandler, MessagesHandler):
-    """The same call at the address of the SDKs."""
+    """The same call, at the SDKs' address."""
 
 
 class SdkCountHandler(SdkHandler):
     """Counts the tokens of a request."""
 
     async def post(self) -> None:
-        """Answers with their number; nothing is charged. Raises Refused."""
+        """Answers with the number. Charges nothing. Raises Refused."""
         caller = await self.caller()
         long = len(self.request.body) > LONG_BODY
         self.write_window(window := await self.store.calls.check(caller, self.needed, everywhere=long))
@@ -237,10 +238,10 @@ class SdkCountHandler(SdkHandler):
 
 
 class SdkModelsHandler(SdkHandler):
-    """The models as the SDKs list them."""
+    """The models in the SDKs' format."""
 
     async def get(self) -> None:
-        """Answers with all of them on one page."""
+        """Answers with all models on one page."""
         self.write_window(await self.store.calls.check(await self.caller(), self.needed))
         models = [described(model) for model in self.site.models.all()]
         ids = [model["id"] for model in models]
@@ -249,16 +250,16 @@ class SdkModelsHandler(SdkHandler):
 
 
 class SdkModelHandler(SdkHandler):
-    """One model as the SDKs know it."""
+    """One model in the SDKs' format."""
 
     async def get(self, model_id: str) -> None:
-        """Answers with what is known of it."""
+        """Answers with the model."""
         self.write_window(await self.store.calls.check(await self.caller(), self.needed))
         self.write_json(described(self.model(model_id)))
 
 
 def described(model: Model) -> dict[str, Any]:
-    """A model in the words of the Messages API."""
+    """A model in the format of the Messages API."""
     return {
         "type": "model",
         "id": model.model_id,

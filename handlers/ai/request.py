@@ -10,14 +10,14 @@ from handlers.core.params import Params
 from outbound.ai.events import compact
 from store.refused import Refused
 
-# What is passed on. Anything else is ignored, as everywhere: it could change what a call costs, or where what was said
-# goes (tools that the server runs, files that it keeps, faster lanes).
+# Fields that are forwarded. All others are ignored, as everywhere: they could change the cost of a call, or where its
+# content goes (tools that the server runs, files that it keeps, faster lanes).
 FORWARDED = (
     *("messages", "system", "tools", "tool_choice", "thinking", "temperature", "top_p", "top_k"),
     *("stop_sequences", "metadata", "output_config"),
 )
 _PLAIN = ("model", "system")
-"""Of a form's fields those that are text; the others are JSON text."""
+"""The form fields that are text. The others are JSON text."""
 BLOCKS = ("text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking")
 _SOURCES = {"image": ("base64",), "document": ("text", "content")}
 MAX_ASKED = 10**9
@@ -25,8 +25,8 @@ MAX_ASKED = 10**9
 
 @dataclass(frozen=True, slots=True)
 class AIRequest:
-    """`forwarded` is what the model's server is asked, without model, max_tokens and stream; `size` is its length in
-    bytes; `least_output` the tokens below which the call makes no sense."""
+    """`forwarded` goes to the model's server, without model, max_tokens and stream. `size` is its length in bytes.
+    `least_output`: with fewer tokens, the call makes no sense."""
 
     model: str
     max_tokens: int
@@ -37,7 +37,7 @@ class AIRequest:
 
 
 def read_request(params: Params, *, form: bool, counting: bool = False) -> AIRequest:
-    """The request in a body. Where tokens are only counted, max_tokens may be left out. Raises
+    """The request in a body. If tokens are only counted, max_tokens may be missing. Raises
     Refused("invalid_request")."""
     model = params.require("model")
     given = {name: _value(params, name, form) for name in (*FORWARDED, "max_tokens", "stream")}
@@ -60,7 +60,7 @@ def read_request(params: Params, *, form: bool, counting: bool = False) -> AIReq
 
 
 def check_messages(messages: object) -> None:
-    """A list that is not empty, of objects with a role and text or blocks."""
+    """Requires a list that is not empty, of objects with a role and text or blocks."""
     if not isinstance(messages, list) or not messages:
         raise Refused("invalid_request", "messages must be a list with something in it.")
     for message in messages:
@@ -70,13 +70,13 @@ def check_messages(messages: object) -> None:
 
 
 def check_system(system: object) -> None:
-    """Text, or blocks of it."""
+    """Requires text, or blocks of text."""
     if system is not None:
         _check_content(system)
 
 
 def check_tools(tools: object) -> None:
-    """Only the app's own: what a tool of the server's costs nobody can tell before."""
+    """Allows only the app's own tools: the cost of a server's tool is unknown in advance."""
     if tools is None:
         return
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
@@ -97,12 +97,12 @@ def _check_content(content: object) -> None:
             raise Refused("invalid_request", "A block of text has text.")
         allowed, source = _SOURCES.get(block["type"]), block.get("source")
         if allowed and not (isinstance(source, dict) and source.get("type") in allowed):
-            # What lies behind an address or an id, or in a PDF, has no bound that could be held.
+            # The content at an address, behind an id or in a PDF has no known limit.
             raise Refused("invalid_request", f"The source of a block {block['type']} is {' or '.join(allowed)} here.")
 
 
 def _blocks(content: list[Any]) -> Iterator[Any]:
-    """The blocks with those inside of tool results and documents."""
+    """All blocks, also those inside tool results and documents."""
     waiting = list(content)
     while waiting:
         block = waiting.pop()
@@ -122,7 +122,7 @@ def _value(params: Params, name: str, form: bool) -> Any:
 
 
 def _least_output(forwarded: dict[str, Any]) -> int:
-    """More than what thinking may take, or the server refuses the call."""
+    """More than the limit for thinking, or the model's server refuses the call."""
     thinking = forwarded.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     return budget + 1 if isinstance(budget, int) and 0 < budget < MAX_ASKED else 1

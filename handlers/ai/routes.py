@@ -1,4 +1,4 @@
-"""Calls of AI models."""
+"""The routes to call AI models."""
 
 from __future__ import annotations
 

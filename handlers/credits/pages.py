@@ -1,4 +1,4 @@
-"""/account/credits: what a person has to spend, what calls hold, and the ledger."""
+"""/account/credits: the person's credits, the holds of calls, and the ledger."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ENTRIES_ON_A_PAGE = 50
 
 
 class CreditsHandler(PageHandler):
-    """The person's credits."""
+    """The page of the person's credits."""
 
     async def get(self) -> None:
-        """Shows the balance, the spending of the last days, the holds and the newest entries; `before` goes on behind
-        an entry."""
+        """Shows the balance, the spending of the last days, the holds and the newest entries. `before` shows older
+        entries."""
         before = once(parse_pairs(self.request.query)).get("before") or ""
         profile, account = await self.store.credits.of(
             self.require_session(), before=before, most=ENTRIES_ON_A_PAGE + 1
@@ -40,14 +40,14 @@ class CreditsHandler(PageHandler):
         )
 
     async def names_of(self, account: Account, also: set[str]) -> dict[str, str]:
-        """The names of the apps that are shown, by client id; an app may have been deleted meanwhile."""
+        """The names of the shown apps, by client id. An app may have been deleted since."""
         clients = also | {entry.client for entry in account.entries} | {hold.client for hold in account.holds}
         apps = {client: await self.store.apps.remembered(client) for client in clients - {""}}
         return {client: app.name if app else "An app that no longer exists" for client, app in apps.items()}
 
 
 def by_app(entries: tuple[LedgerEntry, ...]) -> list[SimpleNamespace]:
-    """What these entries charged, in micro-dollars, by app: who spent most comes first."""
+    """The charges of these entries by app, in micro-dollars, the largest sum first."""
     sums: dict[str, SimpleNamespace] = {}
     for entry in entries:
         if entry.kind == "charge":

@@ -1,4 +1,4 @@
-"""The page of a person's credits."""
+"""The route of a person's credits."""
 
 from __future__ import annotations
 

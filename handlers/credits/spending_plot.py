@@ -1,4 +1,4 @@
-"""What apps spent on each of the last days, as a plot of stacked bars and as a table."""
+"""The spending of apps in the last days, as stacked bars and as a table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from store.credits.credits import Spending
 
 DAYS = 30
 PLACES = ("first", "second", "third", "fourth", "other")
-"""The colours, as the stylesheet names them."""
+"""The colours, by their names in the stylesheet."""
 COLOURS = len(PLACES) - 1
-"""Apps that have a colour of their own; the others share the last."""
+"""Apps with a colour of their own. The others share the last colour."""
 WIDTH, HEIGHT = 720, 150
 _STEP = WIDTH // DAYS
 _GAP = 4
@@ -23,7 +23,7 @@ _OTHERS = "Other apps"
 
 @dataclass(frozen=True, slots=True)
 class BarPiece:
-    """A piece of a bar, in the units of the plot; `colour` is a place in the legend."""
+    """A part of a bar, in the units of the plot. `colour` is a place in the legend."""
 
     x: int
     y: int
@@ -34,7 +34,7 @@ class BarPiece:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """`legend`: name and sum by place; `rows`: day, app and sum, the newest day first; sums in micro-dollars."""
+    """`legend`: name and sum by place. `rows`: day, app and sum, the newest day first. Sums are in micro-dollars."""
 
     bars: tuple[BarPiece, ...]
     legend: tuple[tuple[str, int], ...]
@@ -46,7 +46,7 @@ class Plot:
 
 
 def plot_of(spending: Spending, names: Mapping[str, str]) -> Plot | None:
-    """The plot; None where nothing was spent on these days. `names` are those of the apps by client id."""
+    """The plot; None if nothing was spent on these days. `names` has the names of apps by client id."""
     charged = [row for row in spending.charged if row[2] > 0]
     if not charged:
         return None
@@ -77,12 +77,12 @@ def plot_of(spending: Spending, names: Mapping[str, str]) -> Plot | None:
 
 
 def in_words(on: date) -> str:
-    """A day as the pages say it."""
+    """A day in the words of the pages."""
     return day(datetime(on.year, on.month, on.day, tzinfo=UTC))
 
 
 def _bars(charged: list[tuple[date, str, int]], place: Mapping[str, int], first: date, highest: int) -> list[BarPiece]:
-    """From the ground up, in the order of the legend; what was spent is always to be seen."""
+    """The parts from the bottom up, in the order of the legend. Even the smallest sum stays visible."""
     sums: defaultdict[tuple[date, int], int] = defaultdict(int)
     for on, client, amount in charged:
         sums[on, place[client]] += amount

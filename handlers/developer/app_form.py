@@ -1,4 +1,4 @@
-"""The form of an app: what was typed, and what is wrong with it."""
+"""The form of an app: typed values and their errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[0-9]{1,10}")
 
 @dataclass
 class AppForm:
-    """The form of an app as it was filled in, and what is wrong with it by field."""
+    """The values of the form, and the errors by field."""
 
     name: str = ""
     homepage: str = ""
@@ -35,7 +35,7 @@ class AppForm:
 
     @classmethod
     def of(cls, app: Registration) -> AppForm:
-        """The form of a registered app."""
+        """The form filled in for a registered app."""
         uris = "\n".join(app.redirect_uris)
         return cls(
             app.name,
@@ -52,8 +52,8 @@ class AppForm:
 
     @classmethod
     def read(cls, params: Params, public: bool, base_url: str, named: str = "") -> AppForm:
-        """What was typed, checked field by field; `base_url` is the origin of this server, `named` what the app is
-        called now, which it may stay."""
+        """The typed values, each checked. `base_url` is this server's origin. `named` is the app's present name, which
+        it may keep."""
         made = cls(
             name=params.get("name") or "",
             homepage=(params.get("homepage") or "").strip(),
@@ -71,7 +71,7 @@ class AppForm:
         return made
 
     def check(self, base_url: str, named: str) -> None:
-        """Notes what may not register, and why."""
+        """Collects the errors of values that may not be registered."""
         try:
             self.name = check_app_name(self.name)
             if self.name != named:
@@ -94,7 +94,7 @@ class AppForm:
             self.errors["redirect_uris"] = wrong
 
     def wrong_uris(self, base_url: str) -> list[str]:
-        """Why these addresses may not register. Too many are counted and none of them is checked."""
+        """Why these addresses may not be registered. If there are too many, none is checked."""
         uris = self.lines()
         if not uris:
             return ["Enter at least one address."]
@@ -109,7 +109,7 @@ class AppForm:
         return wrong
 
     def lines(self) -> dict[str, int]:
-        """The addresses, and the first line of each. What is checked and what registers both come from here, whole."""
+        """The addresses with the first line of each. Checks and registration both use this result, uncut."""
         found: dict[str, int] = {}
         for number, line in enumerate(self.redirect_uris.split("\n"), 1):
             if uri := line.strip():
@@ -117,7 +117,7 @@ class AppForm:
         return found
 
     def uris(self) -> tuple[str, ...]:
-        """The addresses, each once."""
+        """The addresses, without repetitions."""
         return tuple(self.lines())
 
     def fields(self) -> dict[str, Any]:

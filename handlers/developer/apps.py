@@ -1,4 +1,4 @@
-"""/developer: apps in the hands of the people who registered them."""
+"""/developer: people's own apps."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ NOTICES = {
 
 
 class DeveloperPage(GuardedPage):
-    """What the pages of the portal share."""
+    """Shared by the pages of the portal."""
 
     def tell_owner(self, profile: Profile, app: Registration, *lines: str) -> None:
-        """Mails the owner what was changed; `app` is the registration of before."""
+        """Mails the changes to the owner. `app` is the registration before the change."""
         mails.app_changed(self.site, profile, app, list(lines), self.visitor)
 
     def show_form(self, profile: Profile, form: AppForm) -> None:
-        """The form of a new app."""
+        """The form for a new app."""
         if form.errors:
             self.set_status(400)
         self.render(
@@ -63,8 +63,8 @@ class DeveloperPage(GuardedPage):
         domain: str | None = None,
         wrong_domain: str | None = None,
     ) -> None:
-        """The page of an app. `secret` is shown this once; `fresh`: it was registered just now; `wrong` is what was
-        not done, and why; `domain` is one that was typed, `wrong_domain` why it is not verified."""
+        """The page of an app. `secret` is shown only this once. `fresh`: it was just registered. `wrong`: an action
+        that failed, and why. `domain` was typed; `wrong_domain` is why it is not verified."""
         if wrong or wrong_domain or (form and form.errors):
             self.set_status(400)
         figures = await self.store.app_stats.of(app.client_id)
@@ -102,12 +102,12 @@ class DeveloperPage(GuardedPage):
         )
 
     def may_register(self) -> bool:
-        """Whether this person may register apps at all."""
+        """Whether this person may register apps."""
         return self.site.app_registration == "everybody"
 
 
 class OwnedAppsHandler(DeveloperPage):
-    """The list."""
+    """The list of apps."""
 
     async def get(self) -> None:
         """Shows the person's own apps."""
@@ -129,7 +129,7 @@ class RegisterHandler(DeveloperPage):
     """Registers an app."""
 
     async def prepare(self) -> None:  # type: ignore[override]  # Tornado awaits it
-        """Raises Refused("access_denied") where the operator alone registers apps."""
+        """Raises Refused("access_denied") if only the operator registers apps."""
         await super().prepare()
         if not self.may_register():
             raise Refused("access_denied", "Apps are registered by the operator of this server. Ask them for yours.")
@@ -140,8 +140,8 @@ class RegisterHandler(DeveloperPage):
         self.show_form(profile, AppForm(nonce=secrets.token_urlsafe(16)))
 
     async def post(self) -> None:
-        """Answers with the page of the app, on which its secret stands this once. The same form sent again, as a
-        browser does that loads the page anew, registers nothing and shows no secret."""
+        """Answers with the app's page, which shows the secret once. If the browser sends the form again, as on a
+        reload, nothing is registered and no secret is shown."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         kind = params.get("kind") or "confidential"
@@ -167,14 +167,14 @@ class RegisterHandler(DeveloperPage):
 
 
 class OwnedAppHandler(DeveloperPage):
-    """One app."""
+    """The page of one app."""
 
     async def get(self, client_id: str) -> None:
-        """Shows it."""
+        """Shows the page."""
         await self.show_app(*await self.store.owned.find(self.require_session(), client_id))
 
     async def post(self, client_id: str) -> None:
-        """Changes it. What is wrong is said beside its field."""
+        """Changes the app. Shows errors in their fields."""
         self.check_same_origin()
         session, params = self.require_session(), self.body()
         profile, app = await self.store.owned.find(session, client_id)
@@ -194,7 +194,8 @@ class RotateHandler(DeveloperPage):
     """Makes a second secret."""
 
     async def post(self, client_id: str) -> None:
-        """Answers with the page on which it stands this once. Sent again it is refused: there are two then."""
+        """Answers with the page that shows the secret once. A repeated request is refused, because the app then has
+        two."""
         self.check_same_origin()
         session = self.require_session()
         profile, app = await self.store.owned.find(session, client_id)
@@ -212,7 +213,7 @@ class EndSecretHandler(DeveloperPage):
     """Ends one of two secrets."""
 
     async def post(self, client_id: str) -> None:
-        """It is refused from then on."""
+        """Clients with this secret are refused from now on."""
         self.check_same_origin()
         session, mark = self.require_session(), self.body().require("mark")
         profile, app = await self.store.owned.find(session, client_id)
@@ -222,10 +223,10 @@ class EndSecretHandler(DeveloperPage):
 
 
 class StatusHandler(DeveloperPage):
-    """Switches an app off and on."""
+    """Disables and enables an app."""
 
     async def post(self, client_id: str) -> None:
-        """Off, every token of it is refused until it is on again."""
+        """While the app is off, every token of it is refused."""
         self.check_same_origin()
         session, status = self.require_session(), self.body().require("status")
         if status not in ("active", "off"):

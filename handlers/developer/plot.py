@@ -1,4 +1,4 @@
-"""Small plots, drawn as SVG by the templates: the numbers they need, in units of the picture."""
+"""Small plots: the numbers for the templates' SVG, in units of the picture."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 WIDTH, HEIGHT = 600, 120
 GAP = 0.25
-"""Part of the room of a bar that is left free beside it."""
+"""The free part of each bar's width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar: its left upper corner and its size."""
+    """A bar: its upper left corner and its size."""
 
     x: float
     y: float
@@ -21,7 +21,8 @@ class Bar:
 
 
 def bars(values: Sequence[int]) -> list[Bar]:
-    """A bar for each value, none below zero, the greatest as high as the picture. What is not nothing can be seen."""
+    """A bar for each value; none may be negative. The greatest is as high as the picture, and every non-zero value is
+    visible."""
     most, room = max([*values, 1]), WIDTH / max(1, len(values))
     heights = [max(2.0, HEIGHT * value / most) if value > 0 else 0.0 for value in values]
     return [

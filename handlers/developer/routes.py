@@ -1,4 +1,4 @@
-"""The pages on which people register and manage apps of their own."""
+"""The routes of the pages on which people register and manage their own apps."""
 
 from __future__ import annotations
 

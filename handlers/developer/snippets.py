@@ -1,4 +1,4 @@
-"""Ready-made code for an app, filled with its own values: curl, Python and JavaScript, each the whole flow."""
+"""Ready-made code with an app's own values: the whole flow in curl, Python and JavaScript."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLACEHOLDER = "YOUR_CLIENT_SECRET"
 
 
 class Snippet(NamedTuple):
-    """A piece of code; `language` is what people call it, `name` what it is called in an address."""
+    """A piece of code. `language` is shown to people, `name` is used in addresses."""
 
     name: str
     language: str
@@ -22,7 +22,7 @@ class Snippet(NamedTuple):
 
 
 def snippets_of(app: Registration, base_url: str, secret: str | None) -> list[Snippet]:
-    """The flow in three languages. `secret`: where it is known, which is once; else a placeholder stands there."""
+    """The flow in three languages. `secret` is known only once; without it, the code has a placeholder."""
     values = {
         "base_url": base_url,
         "client_id": app.client_id,
@@ -167,7 +167,7 @@ console.log(await userinfo.json());
 
 
 def _constants(values: dict[str, str], before: str, behind: str) -> str:
-    """The app's values as constants. A JSON string of ASCII is one in Python and in JavaScript."""
+    """The app's values as constants. A JSON string in ASCII is valid in Python and in JavaScript."""
     names = {"base_url": "SERVER"}
     lines = {names.get(name, name.upper()): json.dumps(value) for name, value in values.items() if value}
     return "".join(f"{before}{name} = {value}{behind}" for name, value in lines.items())

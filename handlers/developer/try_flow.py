@@ -1,8 +1,7 @@
-"""/developer/apps/:client_id/try: the flow, walked by the owner of an app in the browser, with every step shown.
+"""/developer/apps/:client_id/try: an app's owner runs the flow in the browser, with every step shown.
 
-The page is the app for once: it begins an authorization with PKCE that comes back here, exchanges the code, reads
-userinfo, and gives the tokens back. Its address is a redirect URI for the owner alone: see
-`AuthorizeHandler.own_try_page`.
+The page takes the app's part: it starts an authorization with PKCE that returns here, exchanges the code, reads
+userinfo, and revokes the tokens. Its address is a redirect URI for the owner only: see `AuthorizeHandler.own_try_page`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _COOKIE = re.compile(r"([A-Za-z0-9_-]{1,64})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-
 
 
 class Step(NamedTuple):
-    """A step that was made: what it is, what was sent and what came back."""
+    """A step of the flow: its name, the request and the response."""
 
     title: str
     words: str
@@ -39,10 +38,10 @@ class Step(NamedTuple):
 
 
 class TryHandler(DeveloperPage):
-    """The page."""
+    """The page of a try."""
 
     async def get(self, client_id: str) -> None:
-        """Shows what a try does, or, coming back from one, what it did."""
+        """Shows what a try does, or after a try, its steps."""
         profile, app = await self.store.owned.find(self.require_session(), client_id)
         params = once(parse_pairs(self.request.query))
         steps: list[Step] = []
@@ -61,7 +60,7 @@ class TryHandler(DeveloperPage):
         self.render("developer_try.html", title=f"Try {app.name}", signed_in=profile, app=app, steps=steps, wrong=wrong)
 
     async def post(self, client_id: str) -> None:
-        """Begins: makes state and verifier, which this browser keeps, and sends it where an app would."""
+        """Starts a try: makes state and verifier, keeps them in this browser, and redirects it like an app."""
         self.check_same_origin()
         _, app = await self.store.owned.find(self.require_session(), client_id)
         if not app.active:
@@ -83,17 +82,17 @@ class TryHandler(DeveloperPage):
         self.see_other(f"/oauth/authorize?{urlencode(asked)}")
 
     def flags(self) -> dict[str, Any]:
-        """Of the cookie that ties a try to this browser."""
+        """The attributes of the cookie that ties a try to this browser."""
         return {"path": "/", "httponly": True, "samesite": "Lax", "secure": self.site.secure}
 
     def started(self, client_id: str) -> tuple[str, str] | None:
-        """State and verifier of the try that this browser began with this app."""
+        """State and verifier of the try that this browser began for this app."""
         found = _COOKIE.fullmatch(self.get_cookie(self.site.cookie("try")) or "")
         return (found[2], found[3]) if found and found[1] == client_id else None
 
     async def walk(self, app: Registration, params: Params, verifier: str) -> tuple[list[Step], str | None]:
-        """What the app's back end does with the answer. The app is not asked for its secret, which the server does not
-        have: who is signed in owns it. Nothing of what is issued here lives on."""
+        """Does the work of an app's back end. It needs no app secret, which the server does not have: the signed-in
+        person owns the app. All tokens that it gets are revoked."""
         names = ("code", "error", "error_description", "state", "iss")
         got = {name: params.get(name) for name in names}
         came = [f"{name}={shortened(text) if name in SECRET else text}" for name, text in got.items() if text]
@@ -148,7 +147,7 @@ class TryHandler(DeveloperPage):
         return [*steps, Step("The end", words, sent, "200 OK")], None
 
     async def read_userinfo(self, caller: Caller, access_token: str) -> Step:
-        """Who the person is, as the app reads it."""
+        """Reads userinfo as the app would."""
         found, _ = await self.store.identity.read(caller, "profile")
         sent = f"GET /api/oauth/userinfo\nAuthorization: Bearer {shortened(access_token)}"
         words = "With the access token your app asks who the person is. Keep records under sub, which never changes."
@@ -163,10 +162,10 @@ class TryHandler(DeveloperPage):
 
 
 def shortened(secret: str) -> str:
-    """The beginning of what is secret or long, so that a picture of the page gives nothing away."""
+    """The beginning of a secret or long text, so that a screenshot gives nothing away."""
     return secret if len(secret) <= SHOWN else f"{secret[:SHOWN]}…"
 
 
 def pretty(answer: dict[str, Any]) -> str:
-    """JSON to read."""
+    """Indented JSON."""
     return json.dumps(answer, indent=2, ensure_ascii=False)

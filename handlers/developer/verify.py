@@ -8,11 +8,11 @@ from store.refused import Refused
 
 
 class VerifyHandler(DeveloperPage):
-    """Checks a domain."""
+    """Verifies a domain."""
 
     async def post(self, client_id: str) -> None:
-        """Fetches the file of the domain. Where a line of the file is the client id, pages say from then on that the
-        app has proven the domain; else nothing changes."""
+        """Fetches the domain's file. If a line of the file is the client id, pages show the domain as proven from then
+        on. Otherwise nothing changes."""
         self.check_same_origin()
         session, typed = self.require_session(), self.body().require("domain")
         profile, app = await self.store.owned.find(session, client_id)

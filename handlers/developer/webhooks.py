@@ -1,4 +1,4 @@
-"""/developer/apps/:client_id/webhooks: where events of an app go, and what became of them."""
+"""/developer/apps/:client_id/webhooks: an app's webhook URL, and its deliveries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WHAT_IS_TOLD = (
 
 
 class WebhooksPage(GuardedPage):
-    """What these pages share."""
+    """Shared by these pages."""
 
     async def show_webhooks(
         self,
@@ -47,7 +47,7 @@ class WebhooksPage(GuardedPage):
         wrong: str | None = None,
         secret: str | None = None,
     ) -> None:
-        """The page. `typed` is a URL that may not be, `wrong` why, or what was not done; `secret` is shown once."""
+        """The page. `typed` is a URL that was refused, `wrong` why, or which action failed. `secret` is shown once."""
         if wrong:
             self.set_status(400)
         before = once(parse_pairs(self.request.query)).get("before") or ""
@@ -73,19 +73,19 @@ class WebhooksPage(GuardedPage):
         )
 
     async def own(self, client_id: str) -> tuple[Profile, Registration]:
-        """Who is signed in, with an app of theirs. Raises SignedOut, Refused("not_found")."""
+        """The person who is signed in, and their app. Raises SignedOut, Refused("not_found")."""
         return await self.store.owned.find(self.require_session(), client_id)
 
 
 class WebhooksHandler(WebhooksPage):
-    """The page, and the form with the URL on it."""
+    """The page, and the form for the URL."""
 
     async def get(self, client_id: str) -> None:
-        """Shows it."""
+        """Shows the page."""
         await self.show_webhooks(*await self.own(client_id))
 
     async def post(self, client_id: str) -> None:
-        """Names the URL; an empty one ends it. The first one comes with a secret, which stands on the answer alone."""
+        """Sets the URL, or removes it if empty. The first URL gets a secret, which only this answer shows."""
         self.check_same_origin()
         profile, app = await self.own(client_id)
         url = (self.body().get("url") or "").strip()
@@ -108,8 +108,8 @@ class SigningSecretHandler(WebhooksPage):
     """Makes a new signing secret."""
 
     async def post(self, client_id: str) -> None:
-        """Answers with the page on which it stands this once. Sent again it is refused: the newest one has another mark
-        then."""
+        """Answers with the page that shows the secret once. A repeated request is refused, because its mark no longer
+        matches the newest secret."""
         self.check_same_origin()
         profile, _ = await self.own(client_id)
         params = self.body()
@@ -127,10 +127,10 @@ class SigningSecretHandler(WebhooksPage):
 
 
 class TestEventHandler(WebhooksPage):
-    """Sends an event that says nothing."""
+    """Sends a test event without data."""
 
     async def post(self, client_id: str) -> None:
-        """It goes the way of all events."""
+        """The event takes the path of all events."""
         self.check_same_origin()
         profile, app = await self.own(client_id)
         if not app.webhook_url:
@@ -143,10 +143,10 @@ class TestEventHandler(WebhooksPage):
 
 
 class DeliveryHandler(WebhooksPage):
-    """One delivery."""
+    """The page of one delivery."""
 
     async def get(self, client_id: str, delivery_id: str) -> None:
-        """Shows it, with the body as it is posted."""
+        """Shows the delivery, with the exact body."""
         profile, app = await self.own(client_id)
         found = await self.delivery(client_id, delivery_id)
         body = body_of(found.type, found.occurred_at, found.client_id, found.sub, found.details)
@@ -170,10 +170,10 @@ class DeliveryHandler(WebhooksPage):
 
 
 class ReplayHandler(DeliveryHandler):
-    """Posts an event once more."""
+    """Posts an event again."""
 
     async def post(self, client_id: str, delivery_id: str) -> None:
-        """At once, whatever became of it before; not while it is being posted."""
+        """Posts at once, whatever the last status. Refused while the event is being posted."""
         self.check_same_origin()
         profile, _ = await self.own(client_id)
         await self.delivery(client_id, delivery_id)

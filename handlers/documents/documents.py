@@ -21,13 +21,13 @@ COLLECTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 DOCUMENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@~-]{0,127}")
 PREFIX = re.compile(r"[A-Za-z0-9_.:@~-]{0,128}")
 MOST_IF_MATCH = 4096
-"""Characters of If-Match, at most: 170 of the longest ETags."""
+"""The longest If-Match, in characters: 170 of the longest ETags."""
 _ETAG = re.compile(r'"(\d{1,20})"')
 MOST_ITEMS = 200
 
 
 def check_names(collection: str, document_id: str | None = None) -> None:
-    """Raises Refused("invalid_request") for what cannot name a collection or a document."""
+    """Raises Refused("invalid_request") for an invalid name of a collection or a document."""
     if not COLLECTION.fullmatch(collection):
         raise Refused(
             "invalid_request", "A collection is 1 to 64 of A-Z a-z 0-9 _ . - and begins with one of A-Z a-z 0-9."
@@ -44,13 +44,13 @@ class DocumentHandler(ApiHandler):
 
     @property
     def max_body(self) -> int:
-        """The document's own limit stands in place of the server's."""
+        """The document's own limit, which replaces the server's."""
         return self.store.documents.quotas.document_bytes
 
     too_large = "document_too_large"
 
     async def get(self, collection: str, document_id: str) -> None:
-        """Answers with the bytes that were sent; the condition of a GET is not looked at in v1 (SPEC 9)."""
+        """Answers with the bytes that were stored. Ignores conditions of a GET in v1 (SPEC 9)."""
         caller = await self.caller()
         check_names(collection, document_id)
         found, content, window = await self.store.documents.read(caller, self.needed, collection, document_id)
@@ -63,7 +63,7 @@ class DocumentHandler(ApiHandler):
         self.write_whole(content, headers)
 
     async def put(self, collection: str, document_id: str) -> None:
-        """Keeps the body as it was sent; the answer never holds the content."""
+        """Stores the body unchanged. The answer never has the content."""
         caller = await self.caller()
         check_names(collection, document_id)
         kind = self.request.headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
@@ -79,7 +79,7 @@ class DocumentHandler(ApiHandler):
         self.write_json(document_record(found), 201 if created else 200)
 
     async def check_content(self, caller: Caller, body: bytes) -> bool:
-        """Whether the window has counted this request; as `read_body`. Raises Refused."""
+        """Whether the window has counted this request; see `read_body`. Raises Refused."""
 
         def read() -> None:
             try:
@@ -104,7 +104,7 @@ class DocumentHandler(ApiHandler):
         self.finish()
 
     def conditions(self) -> Conditions:
-        """RFC 9110 13.1.1 and 13.1.2. A weak or foreign ETag matches nothing."""
+        """The conditions of RFC 9110 13.1.1 and 13.1.2. A weak or foreign ETag matches nothing."""
         if_match = self._condition("If-Match")
         if_none = self._condition("If-None-Match")
         if if_none not in (None, "*"):
@@ -118,7 +118,7 @@ class DocumentHandler(ApiHandler):
         return Conditions(if_match or "", if_none == "*")
 
     def _condition(self, name: str) -> str | None:
-        """The header, or None where there is none: one without a tag is a condition that nothing meets."""
+        """The header, or None if it is missing. A header without a tag is a condition that nothing meets."""
         lines = self.request.headers.get_list(name)
         return ",".join(lines).strip() if lines else None
 
@@ -127,7 +127,7 @@ class CollectionHandler(ApiHandler):
     """The documents of a collection."""
 
     async def get(self, collection: str) -> None:
-        """Answers with a page in id order; an unknown collection is an empty one."""
+        """Answers with a page in order of ids. An unknown collection is empty."""
         caller = await self.caller()
         check_names(collection)
         params = once(parse_pairs(self.request.query))
@@ -156,14 +156,14 @@ class CollectionHandler(ApiHandler):
 
 
 class UsageHandler(ApiHandler):
-    """What the app keeps for the person."""
+    """The storage that the app uses for the person."""
 
     async def get(self) -> None:
-        """Answers with use and limits."""
+        """Answers with the use and the limits."""
         usage, window = await self.store.documents.usage(await self.caller(), self.needed)
         documents = self.store.documents
         quotas = documents.quotas
-        # One app alone keeps no more than all apps together may.
+        # One app can't store more than the limit of all apps together.
         most, most_bytes = min(quotas.documents, quotas.person_documents), min(quotas.bytes, documents.person_bytes)
         self.write_window(window)
         self.write_json(
@@ -179,8 +179,7 @@ class UsageHandler(ApiHandler):
 
 
 def _spliced(page: DocumentPage, cursor: str | None) -> bytes:
-    """A page with what is in its documents: their text as it was sent, since to read and write it anew could change
-    it."""
+    """A page with the text of its documents. The text is copied, because parsing and writing it could change it."""
     items = []
     for found, content in page.items:
         assert content is not None

@@ -1,4 +1,4 @@
-"""/account/apps/:client_id/data: what an app keeps for the person, to look at, download and delete."""
+"""/account/apps/:client_id/data: an app's data about the person, to view, download and delete."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from store.refused import Refused
 
 
 class DataHandler(GuardedPage):
-    """A page about the data of one app."""
+    """A page about one app's data."""
 
     async def app(self, client_id: str) -> SimpleNamespace:
-        """The app as the pages name it; it may have been deleted meanwhile."""
+        """The app, as the pages name it. It may have been deleted since."""
         app = await self.store.apps.remembered(client_id)
         return SimpleNamespace(client_id=client_id, name=app.name if app else "An app that no longer exists")
 
@@ -30,7 +30,8 @@ class AppDataHandler(DataHandler):
     """The documents of an app."""
 
     async def get(self, client_id: str) -> None:
-        """Shows a page of them by collection: names, sizes and dates. `collection` shows one alone; `after` goes on."""
+        """Shows a page of documents by collection: names, sizes and dates. `collection` selects one; `after` shows the
+        next page."""
         params = once(parse_pairs(self.request.query))
         collection, after = params.get("collection") or "", params.get("after") or ""
         if collection:
@@ -55,10 +56,10 @@ class AppDataHandler(DataHandler):
 
 
 class DocumentPageHandler(DataHandler):
-    """One document."""
+    """The page of one document."""
 
     async def get(self, client_id: str, collection: str, document_id: str) -> None:
-        """Shows it: indented for reading, or as the app sent it where that would grow too long."""
+        """Shows the document, indented, or as sent if indenting would make it too long."""
         check_names(collection, document_id)
         profile, found, content = await self.store.person_documents.read(
             self.require_session(), client_id, collection, document_id
@@ -78,7 +79,7 @@ class DeleteDocumentHandler(GuardedPage):
     """Deletes one document."""
 
     async def post(self, client_id: str, collection: str, document_id: str) -> None:
-        """The app sees it gone."""
+        """For the app, the document no longer exists."""
         self.check_same_origin()
         check_names(collection, document_id)
         await self.store.person_documents.delete(
@@ -88,7 +89,7 @@ class DeleteDocumentHandler(GuardedPage):
 
 
 class DeleteDataHandler(GuardedPage):
-    """Deletes all an app keeps for the person."""
+    """Deletes all data of an app about the person."""
 
     async def post(self, client_id: str) -> None:
         """The app stays connected."""
@@ -101,7 +102,7 @@ class ExportHandler(DownloadPage):
     """The download of all documents of an app."""
 
     async def get(self, client_id: str) -> None:
-        """Streams a zip archive or JSON lines (`format`), in memory that does not grow with the number of documents."""
+        """Streams a zip archive or JSON lines (`format`). Memory use does not depend on the number of documents."""
         make = ARCHIVES.get(once(parse_pairs(self.request.query)).get("format") or "zip")
         if make is None:
             raise Refused("invalid_request", f"format is one of {', '.join(ARCHIVES)}.")

@@ -1,4 +1,4 @@
-"""JSON laid out for reading: every string and number stays as it was written, only white space changes."""
+"""Indents JSON for reading: only white space changes, every string and number stays as written."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 
 MAX_CHARACTERS = 2**18
 MOST_TOKENS = 20_000
-"""Each takes a microsecond of the event loop."""
+"""The limit of tokens. Each takes a microsecond of the event loop."""
 _TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _STEP = "  "
 
 
 def indented(text: str) -> str | None:
-    """The JSON text with a member or element a line; None for a text of more than 131,072 characters or 20,000 tokens,
-    and where the result takes more than 262,144 characters."""
+    """The JSON text with one member or element a line. None if the text has more than 131,072 characters or 20,000
+    tokens, or the result more than 262,144 characters."""
     if len(text) > MAX_CHARACTERS // 2:
         return None
     pieces: list[str] = []

@@ -1,4 +1,4 @@
-"""Hosted documents: what apps call, and the pages on which people see and delete them."""
+"""The routes of hosted documents: the API, and the pages on which people view and delete them."""
 
 from __future__ import annotations
 

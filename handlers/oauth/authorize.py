@@ -1,4 +1,4 @@
-"""GET /oauth/authorize: steps in the order in which RFC 6749 4.1.1 lets them fail. SPEC 4.1."""
+"""GET /oauth/authorize: checks in the order in which RFC 6749 4.1.1 lets them fail. SPEC 4.1."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MAX_STATE = 2000
 
 
 class Mark(NamedTuple):
-    """Who vouches for an app: the operator, or else a domain that the app has proven; empty where there is none.
+    """Who vouches for an app: the operator, or a domain that the app has proven; empty if nobody does.
 
-    `brand` is a well-known one that the name looks like. A domain never vouches for such a name: whoever registers
-    `evil.example` can prove it, so a mark with a brand has none.
+    `brand` is a well-known brand that the name resembles. A domain never vouches for such a name, because whoever
+    registers `evil.example` can prove that domain. So a mark with a brand has no domain.
     """
 
     by_operator: bool
@@ -38,12 +38,12 @@ class Mark(NamedTuple):
 
 
 class AuthorizeHandler(PageHandler):
-    """Where an app sends a person's browser."""
+    """The address to which an app sends a person's browser."""
 
     async def get(self) -> None:
-        """Sends the browser on with a code, to the sign-in page, or shows the consent page."""
+        """Redirects with a code or to the sign-in page, or shows the consent page."""
         pairs = parse_pairs(self.request.query)
-        # Nothing is sent to an address before app and address are known to belong together: errors are a page.
+        # Until app and redirect URI are known to belong together, errors are pages: nothing is redirected.
         app = await self.check_client(pairs)
         redirect_uri = self.own_try_page(app, pairs) or check_redirect_uri(app, pairs, self.site.base_url)
         try:
@@ -57,7 +57,7 @@ class AuthorizeHandler(PageHandler):
             await self.answer_error(app, redirect_uri, refusal, pairs)
 
     async def check_client(self, pairs: list[tuple[str, str]]) -> Registration:
-        """The app, which must be registered and active."""
+        """The app, if it is registered and active."""
         client_id = once([pair for pair in pairs if pair[0] == "client_id"]).get("client_id")
         app = await self.store.apps.active(client_id) if client_id else None
         if app is None:
@@ -65,8 +65,8 @@ class AuthorizeHandler(PageHandler):
         return app
 
     def own_try_page(self, app: Registration, pairs: list[tuple[str, str]]) -> str | None:
-        """The page of ours on which the owner of an app tries it out, if that is where this goes back to. It is nobody
-        else's redirect URI: the code goes to the browser of the one person who may open the page, for that person."""
+        """Our page on which the owner tries the app, if the request returns there. For anybody else it is no redirect
+        URI: the code goes to the browser of the one person who may open the page, for that person."""
         page, session = try_page(self.site.base_url, app.client_id), self.session()
         asked = [value for name, value in pairs if name == "redirect_uri"]
         return page if asked == [page] and session is not None and app.owner == session.user else None
@@ -74,12 +74,12 @@ class AuthorizeHandler(PageHandler):
     async def begin(
         self, app: Registration, request: AuthorizationRequest, prompts: set[str], pairs: list[tuple[str, str]]
     ) -> None:
-        """Answers for a person who is signed in; sends others to sign in and back."""
+        """Continues for a person who is signed in; sends others to sign in and back."""
         session = self.session()
         quiet = "none" in prompts
         if session is None or "login" in prompts:
             return self.sign_in_first(pairs, quiet)
-        # RFC 8252 8.6: nothing but the page proves which app listens behind a loopback port or a custom scheme.
+        # RFC 8252 8.6: only the consent page proves which app listens at a loopback port or a custom scheme.
         always_ask = "consent" in prompts or (app.public and is_interceptable(request.redirect_uri))
         try:
             begun = await self.store.authorizations.begin(session, request, always_ask=always_ask)
@@ -96,8 +96,8 @@ class AuthorizeHandler(PageHandler):
     async def answer_error(
         self, app: Registration, redirect_uri: str, refusal: Refused, pairs: list[tuple[str, str]]
     ) -> None:
-        """RFC 6749 4.1.2.1: what is wrong goes back to the app. Where anybody may have registered the app, nobody is
-        redirected before signing in (RFC 9700 4.11.2), and `prompt=none` gets a page, against Core 3.1.2.6."""
+        """Sends the error to the app (RFC 6749 4.1.2.1). If anybody may have registered the app, nobody is redirected
+        before signing in (RFC 9700 4.11.2), and `prompt=none` gets a page, against Core 3.1.2.6."""
         answer = {"error": refusal.code, "error_description": refusal.description}
         state = _first(pairs, "state")
         if app.from_operator:
@@ -111,7 +111,7 @@ class AuthorizeHandler(PageHandler):
     async def show_target(
         self, app: Registration, redirect_uri: str, answer: dict[str, str], state: str | None
     ) -> None:
-        """A page that names the address and leaves the way there to the person."""
+        """A page that names the address, and lets the person decide to go there."""
         self.render(
             "leaving.html",
             title=f"Go to {app.name}?",
@@ -123,7 +123,8 @@ class AuthorizeHandler(PageHandler):
         )
 
     def sign_in_first(self, pairs: list[tuple[str, str]], quiet: bool) -> None:
-        """To the sign-in page and back here; `login` is left out of `prompt` on the way back, or it would never end."""
+        """Redirects to the sign-in page and back here. Removes `login` from `prompt` for the way back, or this would
+        never end."""
         if quiet:
             raise Refused("login_required", "The person has to sign in.")
         again = []
@@ -135,13 +136,14 @@ class AuthorizeHandler(PageHandler):
         self.to_sign_in(f"/oauth/authorize?{urlencode(again)}")
 
     async def confirm_first(self, app: Registration, profile: Profile) -> None:
-        """No app sees an address that nobody confirmed. The mail that went to it leads back here."""
+        """Asks for a confirmed address first: no app sees one that nobody confirmed. The mail's link leads back
+        here."""
         target = self.request.uri or "/"
         await mails.confirmation(self.site, profile.user, profile.email, self.counted_address, target, again=False)
         self.render("confirm_first.html", title="Confirm your address", signed_in=profile, app=app, next=target)
 
     def show_consent(self, app: Registration, request: AuthorizationRequest, pending: Pending) -> None:
-        """The page on which the person decides."""
+        """The consent page."""
         self.uses_scripts = True
         self.allow_form_to(request.redirect_uri)
         self.render(
@@ -167,12 +169,12 @@ class AuthorizeHandler(PageHandler):
 
 
 def try_page(base_url: str, client_id: str) -> str:
-    """The address of that page."""
+    """The address of the page on which an owner tries the app."""
     return f"{base_url}/developer/apps/{client_id}/try"
 
 
 def answer_url(app: Registration, issuer: str, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:
-    """The address that takes an authorization response to the app."""
+    """The address that brings an authorization response to the app."""
     answer = {name: value for name, value in answer.items() if value}
     if state is not None:
         answer["state"] = state
@@ -182,24 +184,24 @@ def answer_url(app: Registration, issuer: str, redirect_uri: str, answer: dict[s
 
 
 def mark_of(app: Registration, redirect_uri: str) -> Mark:
-    """What vouches for an app that sends people to this redirect URI."""
+    """The mark of an app that uses this redirect URI."""
     brand = looks_like_a_brand(app.name) or ""
     return Mark(app.verified, "" if brand else app.proven_for(redirect_uri), brand)
 
 
 def offered_limit(pending: Pending) -> int | None:
-    """The monthly limit the page begins with, in micro-dollars: that of an earlier consent, where there was one."""
+    """The page's default for the monthly limit, in micro-dollars: the limit of an earlier consent, if there was one."""
     if pending.spend_limit is None and "credits:spend" not in pending.granted:
         return DEFAULT_SPEND_LIMIT
     return pending.spend_limit
 
 
 def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url: str) -> str:
-    """SPEC 4.1: one of the registered redirect URIs, and never one of this server."""
+    """SPEC 4.1: a registered redirect URI, but never one of this server."""
     redirect_uri = once([pair for pair in pairs if pair[0] == "redirect_uri"]).get("redirect_uri")
     if redirect_uri is None or not match_redirect_uri(app.redirect_uris, redirect_uri):
         raise Refused("invalid_request", f"{app.name} did not register the address it wants you to go back to.")
-    # The base URL may be younger than the registration.
+    # The base URL may have changed since the registration.
     if is_own_origin(redirect_uri, base_url):
         raise Refused("invalid_request", f"{app.name} wants you to go back to this server, which is no app's address.")
     return redirect_uri
@@ -208,7 +210,7 @@ def check_redirect_uri(app: Registration, pairs: list[tuple[str, str]], base_url
 def check_request(
     app: Registration, redirect_uri: str, params: Params, require_pkce: bool = False
 ) -> AuthorizationRequest:
-    """The rest of the request. Raises Refused, which goes back to the app. `require_pkce`: as `check_pkce`."""
+    """Checks the rest of the request. Raises Refused, which goes back to the app. `require_pkce`: see `check_pkce`."""
     # RFC 6749 3.1.1
     response_type = params.require("response_type")
     if response_type != "code":
@@ -236,7 +238,7 @@ def check_scope(app: Registration, params: Params) -> tuple[str, ...]:
 
 
 def check_pkce(app: Registration, params: Params, require_pkce: bool) -> str:
-    """SPEC 5.2, RFC 7636 4.3: S256 or nothing, and nothing only where app and server (`require_pkce`) allow it."""
+    """SPEC 5.2, RFC 7636 4.3: S256, or nothing if both the app and the server (`require_pkce`) allow it."""
     challenge, method = params.get("code_challenge"), params.get("code_challenge_method")
     if challenge is None:
         if method is not None:
@@ -262,6 +264,6 @@ def check_prompt(params: Params) -> set[str]:
 
 
 def _first(pairs: list[tuple[str, str]], name: str) -> str | None:
-    """The value of a parameter for an error response; a repeated one is not echoed."""
+    """A parameter's value for an error response. A repeated parameter is not echoed."""
     values = [value for key, value in pairs if key == name]
     return values[0] if len(values) == 1 and len(values[0].encode()) <= MAX_STATE else None

@@ -13,7 +13,7 @@ class BalanceHandler(ApiHandler):
     """The person's credits."""
 
     async def get(self) -> None:
-        """Answers with what is left, in micro-dollars."""
+        """Answers with the balance, in micro-dollars."""
         balance, window = await self.store.credits.balance(await self.caller(), self.needed)
         self.write_window(window)
         limit = balance.app_limit
@@ -34,10 +34,10 @@ class ConnectedAppsHandler(ApiHandler):
     """The other apps that the person has connected."""
 
     async def get(self) -> None:
-        """Answers with those that are registered still, newest first."""
+        """Answers with the apps that are still registered, newest first."""
         rows, window = await self.store.grants.connected(await self.caller(), self.needed)
         self.write_window(window)
-        # The store is asked for all that are not cached at once, and there are MOST_CONNECTED of them at most.
+        # The store looks up all apps that are not cached at once, at most MOST_CONNECTED.
         found = await asyncio.gather(*(self.store.apps.active(row.client) for row in rows))
         apps = []
         for row, app in zip(rows, found, strict=True):

@@ -16,10 +16,10 @@ SPEND = "credits:spend"
 
 
 class DecideHandler(PageHandler):
-    """Session cookie, XSRF token and the same origin: no other site can decide for a person."""
+    """Requires a session cookie, an XSRF token and the same origin, so that no other site can decide for a person."""
 
     async def post(self) -> None:
-        """A form is sent on to the app (303), a JSON request is told where to go."""
+        """Redirects a form to the app (303). A JSON request gets the address."""
         self.check_same_origin()
         params = self.body()
         self.came_from = params.get("next") or self.came_from
@@ -28,7 +28,7 @@ class DecideHandler(PageHandler):
         if decision not in ("allow", "deny"):
             raise Refused("invalid_request", "decision is allow or deny.")
         request_id, scopes = params.require("request_id"), ticked(params)
-        # Before the decision: an amount that makes no sense uses no request up.
+        # Before the decision, so that an invalid amount doesn't use the request up.
         limit = wanted_limit(params, decision, scopes)
         client = self.store.authorizations.client_of(session, request_id)
         app = await self.store.apps.active(client) if client else None
@@ -55,15 +55,15 @@ class DecideHandler(PageHandler):
             self.see_other(url)
 
     def way_on(self, refusal: Refused, here: bool) -> Onward:
-        """Whoever has too many apps is sent to them."""
+        """Sends a person with too many apps to their list."""
         if refusal.description == TOO_MANY_APPS:
             return Onward("/account/apps", "Go to your apps")
         return super().way_on(refusal, here)
 
 
 def ticked(params: Params) -> list[str] | None:
-    """The scopes the person ticked: `scopes`, or the page's boxes. None, when neither was sent, means all. Raises
-    Refused("invalid_scope") for a name that is no scope."""
+    """The scopes that the person ticked: `scopes`, or the boxes of the page. None if neither was sent, which means all.
+    Raises Refused("invalid_scope") for an unknown scope."""
     scopes = params.texts("scopes")
     if scopes is None and params.get("boxes"):
         scopes = [name.removeprefix(BOX) for name in params.names() if name.startswith(BOX)]
@@ -73,8 +73,8 @@ def ticked(params: Params) -> list[str] | None:
 
 
 def wanted_limit(params: Params, decision: str, scopes: list[str] | None) -> SpendLimit:
-    """What the app may spend in a month: `spend_limit`, or the page's field of dollars, which counts only where the
-    person allows spending. Raises Refused("invalid_request")."""
+    """The app's monthly limit: `spend_limit`, or the page's field of dollars, which counts only if the person allows
+    spending. Raises Refused("invalid_request")."""
     if not params.get("boxes"):
         return spend_limit(params)
     if decision != "allow" or "spend_dollars" not in params.names() or (scopes is not None and SPEND not in scopes):

@@ -7,7 +7,7 @@ from store.names import SCOPES
 
 
 class MetadataHandler(ApiHandler):
-    """What client libraries discover."""
+    """The server metadata that client libraries discover."""
 
     def get(self) -> None:
         """Answers with the metadata document."""

@@ -6,15 +6,15 @@ from handlers.core.api import ApiHandler
 
 
 class RevokeHandler(ApiHandler):
-    """Ends a token, and says the same of a live, a dead and an invented one."""
+    """Revokes a token. Gives the same answer for a live, a dead and an invented one."""
 
     async def post(self) -> None:
         """Answers 200 with an empty object."""
         params = self.body()
         token = params.require("token")
-        params.get("token_type_hint")  # a hint only: what the token is stands in the token
+        params.get("token_type_hint")  # only a hint: the token itself has its kind
         app = await self.authenticate(params, optional=True)
-        # An app that was only named, without the secret it has, is no authenticated one.
+        # A confidential app that sent only its id, without its secret, is not authenticated.
         authenticated = bool(self.counted_app)
         self.write_window(await self.store.tokens.revoke(app, token, authenticated=authenticated))
         self.write_json({})

@@ -1,4 +1,4 @@
-"""What apps call, and the two ends of an authorization."""
+"""The routes of the OAuth endpoints: the API, and both ends of an authorization."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
 
 
 class TokenHandler(ApiHandler):
-    """Exchanges a code, rotates a refresh token."""
+    """Exchanges a code, or rotates a refresh token."""
 
     async def post(self) -> None:
         """Answers with the token response of SPEC 2.2."""
@@ -24,7 +24,7 @@ class TokenHandler(ApiHandler):
         grant_type = params.require("grant_type")
         if grant_type not in ("authorization_code", "refresh_token"):
             raise Refused("unsupported_grant_type")
-        # Everything malformed is refused before the app is authenticated and before any window is asked.
+        # Malformed requests are refused before the app is authenticated and before any window counts them.
         if grant_type == "authorization_code":
             code, redirect_uri = params.require("code"), params.require("redirect_uri")
             verifier = _check_verifier(params.get("code_verifier"))
@@ -48,7 +48,7 @@ class TokenHandler(ApiHandler):
     def _write(self, response: TokenResponse) -> None:
         if response.window:
             self.write_window(response.window)
-        self.set_header("Pragma", "no-cache")  # RFC 6749 5.1, beside Cache-Control: no-store
+        self.set_header("Pragma", "no-cache")  # RFC 6749 5.1, in addition to Cache-Control: no-store
         self.write_json(
             {
                 "access_token": response.access_token,

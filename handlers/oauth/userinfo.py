@@ -6,7 +6,7 @@ from handlers.core.api import ApiHandler
 
 
 class UserinfoHandler(ApiHandler):
-    """Who the person is."""
+    """The person's profile, for the app."""
 
     async def get(self) -> None:
         """Answers with the userinfo object of SPEC 2.3."""

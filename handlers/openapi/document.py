@@ -1,7 +1,7 @@
-"""GET /openapi.json: the HTTP interface as an OpenAPI 3.1 document, made of the routes, the policies and the catalogue.
+"""GET /openapi.json: the HTTP interface as an OpenAPI 3.1 document, from the routes, policies and catalogue.
 
-What only a person could say of an operation is in `operations.py` and `parameters.py`, its fields are in `schemas.py`,
-examples of them in `examples.py`, and the introduction is in `words.py`.
+Texts about operations are in `operations.py` and `parameters.py`, fields in `schemas.py`, examples in `examples.py`,
+and the introduction in `words.py`.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ OPTIONAL = {"Idempotent-Replayed"}
 
 
 class OpenApiHandler(ApiHandler):
-    """What generators of clients read."""
+    """Serves the document to client generators."""
 
     def get(self) -> None:
-        """Answers with the document that was made at the start."""
+        """Answers with the document, which was made at start."""
         self.write_whole(self.application.openapi, {"Cache-Control": "public, max-age=300"})
 
 
@@ -64,8 +64,8 @@ def document_bytes(routes: Sequence[Route], base_url: str) -> bytes:
 
 
 def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
-    """The document for a server at this base URL. Operations stand in the order of their groups, and within one as
-    `OPERATIONS` has them."""
+    """The document for a server at this base URL. Operations are sorted by group, and in the order of `OPERATIONS`
+    within a group."""
     served = {route.name: route for route in routes}
     described = [
         (served[name], method, operation)
@@ -106,18 +106,18 @@ def document(routes: Sequence[Route], base_url: str) -> dict[str, Any]:
 
 
 def operation_id(name: str, method: str) -> str:
-    """What an operation is called: as its route, and where that has several, with the method."""
+    """The name of an operation: its route's name, with the method if the route has several."""
     return name if len(OPERATIONS[name]) == 1 else f"{name}-{method}"
 
 
 def path_of(pattern: str, operation: Operation) -> str:
-    """The address of a route as OpenAPI writes it."""
+    """The path of a route in OpenAPI's notation."""
     names = iter(operation.path)
     return _OPEN_PART.sub(lambda _: "{" + next(names) + "}", pattern).replace("\\", "")
 
 
 def codes_of(route: Route, method: str, operation: Operation) -> list[str]:
-    """The codes of the catalogue that an operation can end with."""
+    """The error codes that an operation can answer."""
     policy = route.policy
     codes = [*operation.errors]
     if policy.scope:
@@ -137,7 +137,7 @@ def _operation(route: Route, method: str, operation: Operation) -> dict[str, Any
     policy = route.policy
     window = (method != "get" and policy.write_window) or policy.window
     responses = {
-        # A decision that sends to the sign-in page was not counted.
+        # A decision that redirects to the sign-in page was not counted.
         str(status): _answer(answer, limited=bool(window) and not (operation.page and status != 200))
         for status, answer in operation.answers.items()
     }
@@ -204,7 +204,7 @@ def _error_name(codes: tuple[str, ...], operation: Operation) -> str:
 
 
 def _errors(described: Iterable[tuple[Route, str, Operation]]) -> dict[str, Any]:
-    """Each set of errors that some operation answers with under one status."""
+    """Each set of errors that some operation answers under one status."""
     made = {}
     for route, method, operation in described:
         for codes in _by_status(codes_of(route, method, operation)).values():
@@ -229,7 +229,7 @@ def _error(codes: tuple[str, ...], operation: Operation) -> dict[str, Any]:
 
 
 def _error_schema(codes: tuple[str, ...], *, sdk: bool) -> Schema:
-    """The error body, with the codes it can have here."""
+    """The schema of the error body, with the codes possible here."""
     if sdk:
         kinds = sorted({kind_of(code) for code in codes})
         named: Schema = {"properties": {"error": {"properties": {"type": {"enum": kinds}}}}}
@@ -241,7 +241,7 @@ def _error_schema(codes: tuple[str, ...], *, sdk: bool) -> Schema:
 
 
 def _forms() -> dict[str, Schema]:
-    """What forms carry in place of the JSON objects that operations read."""
+    """The schemas of forms that can replace JSON objects."""
     bodies = {
         operation.body
         for methods in OPERATIONS.values()

@@ -1,5 +1,5 @@
-"""Examples in the OpenAPI document: one request and one answer of each kind, as they could go over the wire. A test
-holds each against its schema."""
+"""Examples in the OpenAPI document: one request and one answer of each kind, as on the wire. A test checks each against
+its schema."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ BY_SCHEMA: dict[str, dict[str, Any]] = {
     "OpenAPI": {"document": {"openapi": "3.1.0", "info": {"title": "Latchkey", "version": "1"}, "paths": {}}},
     "Page": {"page": "<!doctype html><title>Allow Notes? · Latchkey</title>"},
 }
-"""By the name of the schema that each is of."""
+"""Examples by the name of their schema."""
 
 EVENTS = """\
 event: content_block_delta
@@ -155,7 +155,7 @@ data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"outpu
 "credits":{"charged":10,"remaining":4999990}}
 
 """
-"""What a stream of events looks like."""
+"""An example of a stream of events."""
 
 OF_PARAMETERS: dict[str, Any] = {
     "collection": "notes",
@@ -180,21 +180,21 @@ OF_PARAMETERS: dict[str, Any] = {
 
 
 def as_form(example: dict[str, Any], form: Schema) -> dict[str, Any]:
-    """What a form of this schema carries in place of a JSON object: lists and the like are their JSON text."""
+    """The example as a form of this schema: lists and objects become JSON text."""
     parts = form.get("oneOf", [form])
     texts = {name for one in parts for name, field in one["properties"].items() if "contentMediaType" in field}
     return {name: json.dumps(value) if name in texts else value for name, value in example.items()}
 
 
 def shown(examples: dict[str, Any]) -> dict[str, Any]:
-    """Examples, or the one that there is, as OpenAPI writes them beside a schema."""
+    """The examples in OpenAPI's notation, or only the example if there is one."""
     if len(examples) == 1:
         return {"example": next(iter(examples.values()))}
     return {"examples": {name: {"value": value} for name, value in examples.items()}}
 
 
 def of_error(code: str, *, sdk: bool) -> dict[str, Any]:
-    """The body of an error of the catalogue."""
+    """The body of an error from the catalogue."""
     if sdk:
         return {**envelope(Refused(code)), "request_id": _REQUEST_ID}
     body: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The operations of the OpenAPI document, by route and method: what their rows in the route map do not say."""
+"""The operations of the OpenAPI document, by route and method: what the route map doesn't say."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from handlers.core.params import JSON
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """A success. `schema` names what its body is; none, where there is no body. `headers` are beside those of every
-    answer and those of the window."""
+    """A success. `schema` names the schema of the body; empty if there is none. `headers` come in addition to those of
+    every answer and of the window."""
 
     description: str
     schema: str = ""
@@ -21,10 +21,10 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`description`, in Markdown: what it does beyond the summary. `errors` are codes of the catalogue beside those
-    that follow from the policy. `path` names what the pattern of the address leaves open. `body` names the schema of
-    what is read, `document`: as JSON alone. `calls_store`: 503 while the store is away. `page`: errors are a page for a
-    client that does not ask for JSON. `security` are alternatives beside the scopes of the policy."""
+    """`description`, in Markdown: what the operation does beyond its summary. `errors`: codes of the catalogue in
+    addition to those that follow from the policy. `path` names the groups of the route's pattern. `body` names the
+    schema of the request; `document`: JSON only. `calls_store`: 503 while the store is away. `page`: errors are pages
+    for a client that does not ask for JSON. `security`: alternatives to the scopes of the policy."""
 
     tag: str
     summary: str

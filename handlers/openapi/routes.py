@@ -1,4 +1,4 @@
-"""The OpenAPI document, for programs and for people."""
+"""The routes of the OpenAPI document, for programs and for people."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What goes in and what comes out, field by field: the schemas of the OpenAPI document (JSON Schema 2020-12).
+"""The schemas of requests and answers, field by field, for the OpenAPI document (JSON Schema 2020-12).
 
-What the server writes is closed: a field that is not here is in no answer. What it reads is open, since unknown
+Schemas of answers are closed: no answer has a field that is not here. Schemas of requests are open, because unknown
 parameters are ignored.
 """
 
@@ -35,22 +35,22 @@ SCOPE_NAMES: Schema = {"type": "array", "items": {"enum": list(SCOPES)}}
 
 
 def exactly(pattern: str) -> Schema:
-    """Text that a pattern matches from end to end."""
+    """Text that matches the whole pattern."""
     return {"type": "string", "pattern": f"^(?:{pattern})$"}
 
 
 def ref(name: str) -> Schema:
-    """A schema by its name."""
+    """A reference to a schema by name."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def listed(items: Schema) -> Schema:
-    """A list."""
+    """A list of `items`."""
     return {"type": "array", "items": items}
 
 
 def nullable(schema: Schema) -> Schema:
-    """It, or null."""
+    """The schema, or null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -65,7 +65,7 @@ def written(required: Schema, optional: Schema | None = None) -> Schema:
 
 
 def form_of(schema: Schema) -> Schema:
-    """What a form carries in place of a JSON object: lists and objects are their JSON text."""
+    """The form that can replace a JSON object: lists and objects become JSON text."""
     if "oneOf" in schema:
         return {"oneOf": [form_of(one) for one in schema["oneOf"]]}
     plain = ("string", "integer", "boolean", "number")

@@ -1,4 +1,4 @@
-"""GET /docs: the HTTP interface for people to read. A viewer that lies in `static/vendor` shows /openapi.json."""
+"""GET /docs: the HTTP interface for people. A viewer in `static/vendor` shows /openapi.json."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from handlers.core.page import PageHandler
 
 
 class DocsHandler(PageHandler):
-    """The page, the same for everybody; nothing of the store is asked."""
+    """The page. It is the same for everybody and needs no store."""
 
     uses_scripts = True
 

@@ -1,6 +1,6 @@
-"""What the OpenAPI document says to people: an introduction, and what each group of operations is for.
+"""The OpenAPI document's texts for people: an introduction, and the purpose of each group of operations.
 
-All of it is Markdown. What can be told from the code, such as the table of errors, is made of the code.
+All texts are Markdown. Parts that follow from the code, such as the table of errors, are generated.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ TAGS: dict[str, str] = {
     "Operation": "What load balancers and monitoring ask.",
     "Consent page": "Not for apps: what the page sends on which a person decides.",
 }
-"""The groups of operations, in their order."""
+"""The groups of operations, in order."""
 
 
 def introduction(base_url: str, headers: Iterable[tuple[str, str]]) -> str:
-    """The first words, for a server at this base URL; `headers` are those of windows, and what they contain."""
+    """The introduction for a server at this base URL. `headers` are those of windows, and their meaning."""
     errors = "\n".join(
         f"| `{PUBLIC_NAME.get(code, code)}` | {entry.status} | {entry.description} |"
         for code, entry in CATALOGUE.items()
@@ -108,16 +108,16 @@ def introduction(base_url: str, headers: Iterable[tuple[str, str]]) -> str:
 
 
 def needs(scopes: Iterable[str]) -> str:
-    """What a token must carry."""
+    """The scopes that a token needs."""
     return f"Needs an access token with the scope {' or '.join(f'`{scope}`' for scope in scopes)}."
 
 
 def limit(group: Group) -> str:
-    """How often."""
+    """The rate limit."""
     period = "a minute" if group.period == MINUTE else f"in {group.period // SECOND} seconds"
     return f"At most {group.limit} requests {period} (window `{group.name}`)."
 
 
 def told(code: str) -> str:
-    """An error, by the code that goes out."""
+    """An error, under the code that clients see."""
     return f"`{PUBLIC_NAME.get(code, code)}`: {CATALOGUE[code].description}"

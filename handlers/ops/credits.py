@@ -1,5 +1,4 @@
-"""The operations port: what payment back ends call. An application of its own, which shares no route with the other
-but its health."""
+"""The operations port, for payment back ends: a separate application, which shares only the health routes."""
 
 from __future__ import annotations
 
@@ -28,22 +27,22 @@ class Operations(Latchkey):
     keys: tuple[bytes, ...] = ()
 
     def take_keys(self, keys: Iterable[str]) -> None:
-        """Takes these operator keys, and no others any more."""
+        """Replaces the operator keys."""
         self.keys = tuple(_digest(key) for key in keys)
 
 
 class OpsHandler(BaseHandler):
-    """A call of the operator's own programs. No browser comes here, so there is no CORS."""
+    """A call by the operator's own programs. No browser calls it, so there is no CORS."""
 
     def prepare(self) -> None:
-        """Raises Refused("invalid_token") without an operator key, before anything of the request is looked at."""
+        """Raises Refused("invalid_token") without an operator key, before the rest of the request is read."""
         if self.policy.operator and not self.shows_a_key():
             self.store.security.note("operator_key_refused")
             raise Refused("invalid_token", "The operator key is missing or wrong.")
         super().prepare()
 
     def shows_a_key(self) -> bool:
-        """Whether the request carries one of the keys. Digests are compared, all of them, in constant time."""
+        """Whether the request has one of the keys. Compares all digests, in constant time."""
         header = self.request.headers.get_list("Authorization")
         scheme, _, presented = (header[0] if len(header) == 1 else "").partition(" ")
         digest = _digest(presented.strip())
@@ -55,7 +54,7 @@ class GrantCreditsHandler(OpsHandler):
     """POST /ops/credits."""
 
     async def post(self) -> None:
-        """Adds to a person's credits, or takes from them, once for each idempotency key."""
+        """Adds or removes credits of a person, once for each idempotency key."""
         params = self.body()
         who, amount = _person(params.require("user")), params.whole("amount")
         reason, key = params.get("reason") or "", self.idempotency_key(params)
@@ -78,7 +77,7 @@ class GrantCreditsHandler(OpsHandler):
         sent = {value for value in self.request.headers.get_list("Idempotency-Key") if value}
         field = params.get("key")
         if not all(value.isascii() for value in sent):
-            # The bytes of a header have no agreed encoding: the same key in the field would be another one.
+            # Header bytes have no agreed encoding, so the same key in the field could differ.
             raise Refused("invalid_request", "A key with other characters than ASCII goes into the field key.")
         sent |= {field} if field is not None else set()
         if len(sent) != 1:

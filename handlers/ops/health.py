@@ -8,23 +8,23 @@ from store.refused import Refused
 
 
 class HealthHandler(BaseHandler):
-    """The process answers."""
+    """Whether the process answers."""
 
     vital = True
 
     def get(self) -> None:
-        """200 as long as the event loop turns."""
+        """200 while the event loop runs."""
         self.write_json({"status": "ok"})
 
 
 class ReadyHandler(BaseHandler):
-    """The process and its store answer."""
+    """Whether the process and its store answer."""
 
     vital = True
 
     async def get(self) -> None:
-        """200, or 503 when the store cannot be reached, and from the moment on when the server is told to stop, so that
-        balancers send nobody here any more."""
+        """200, or 503 while the store is unreachable and once the server is stopping, so that load balancers send no
+        more requests."""
         if self.application.draining:
             raise Refused("temporarily_unavailable", "The server is about to stop.", retry_after=later())
         await self.store.ping()

@@ -1,4 +1,4 @@
-"""The metrics port: what Prometheus reads. An application of its own, which shares no route with the others."""
+"""The metrics port, for Prometheus: a separate application, which shares no route with the others."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from store.refused import Refused
 
 
 class Metrics(Latchkey):
-    """The application. `scribe` is one thread: what is read is read by one at a time. `hosts` are the names
-    that the port answers to; empty for any."""
+    """The application. `scribe` is one thread, so one scrape runs at a time. `hosts` are the names that the port
+    answers to; empty for any."""
 
     exposition: Exposition
     scribe: ThreadPoolExecutor
@@ -31,16 +31,16 @@ class MetricsHandler(BaseHandler):
     """GET /metrics."""
 
     def prepare(self) -> None:
-        """Raises Refused("access_denied") for a page of another site that a browser on this machine has open: its name
-        may resolve to this address (DNS rebinding), but it stays in `Host`."""
+        """Raises Refused("access_denied") for a page of another site in a browser on this machine: its name may resolve
+        to this address (DNS rebinding), but stays in `Host`."""
         hosts = cast(Metrics, self.application).hosts
         if hosts and self.request.host_name.strip("[]") not in hosts:
             raise Refused("access_denied", f"This port answers to {', '.join(hosts)} only.")
         super().prepare()
 
     async def get(self) -> None:
-        """All metrics of all workers, in the format that is asked for. Thousands of lines take some milliseconds: they
-        are written beside the event loop."""
+        """All metrics of all workers, in the requested format. Thousands of lines take some milliseconds, so a thread
+        writes them."""
         application, accept = cast(Metrics, self.application), self.request.headers.get("Accept", "")
         self.site.measures.fold()
         rendered = application.exposition.rendered
@@ -52,7 +52,7 @@ METRICS_ROUTES: tuple[Route, ...] = (Route(r"/metrics", MetricsHandler, "metrics
 
 
 def make_metrics_application(site: Site, exposition: Exposition, hosts: Collection[str] = ()) -> Metrics:
-    """The Tornado application of the metrics port; `hosts` are the names it answers to, empty for any."""
+    """The Tornado application of the metrics port. `hosts` are the names that it answers to; empty for any."""
     application = Metrics(
         [route.spec() for route in METRICS_ROUTES],
         default_handler_class=NothingHandler,

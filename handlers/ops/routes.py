@@ -1,4 +1,4 @@
-"""Health, as the public port tells it."""
+"""The health routes of the public port."""
 
 from __future__ import annotations
 
