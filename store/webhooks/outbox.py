@@ -183,7 +183,7 @@ class Outbox:
                 except StoreUnavailable:
                     raise
                 except Exception:  # an error with one app must not stop the others; a later sweep retries
-                    log.exception("webhook events of the app %s postponed", event.client_id)
+                    log.exception("what the app %s is told of waits", event.client_id)
                     stuck.add(event.client_id)
             await self._scripts.run("drop_events", known, entries=" ".join(done))
         return moved
@@ -206,7 +206,7 @@ def _by_itself(shard: str) -> Iterator[None]:
     except StoreUnavailable:
         raise
     except StoreError as error:
-        log.error("webhook events in %s postponed: %s", shard, error)
+        log.error("what apps are told of in %s waits: %s", shard, error)
 
 
 def _answer(found: Any) -> Any:
