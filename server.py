@@ -22,6 +22,7 @@ from runtime.hangup import Hangup
 from runtime.listening import bind, raise_open_files
 from runtime.process_state import Runtime
 from runtime.processes import serve
+from runtime.socket_activation import check_passed, passed_sockets
 from runtime.wiring import open_keys
 from settings.declared import Settings
 from settings.types import SettingsError
@@ -59,16 +60,19 @@ def main(argv: Sequence[str] | None = None, program: str = "server.py") -> int:
 
 
 def run(settings: Settings, reread: Callable[[], Settings]) -> int:
-    """Binds the sockets, starts an embedded store, serves. Raises StartupError, KeyRingError, OSError."""
+    """Binds the sockets or takes those that systemd passes, starts an embedded store, serves. Raises StartupError,
+    KeyRingError, OSError."""
     hangup = Hangup()
     raise_open_files()
     # Before there is anything to drain, SIGTERM ends the start and the store as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, hangup.note)
-    sockets, ops_sockets, metrics_sockets = (
+    passed = passed_sockets(os.environ)
+    check_passed(passed, settings)
+    sockets = passed or bind(settings.host, settings.port, shared=settings.reuse_port)
+    ops_sockets, metrics_sockets = (
         bind(host, port, shared=settings.reuse_port) if port is not None else []
         for host, port in (
-            (settings.host, settings.port),
             (settings.ops_host, settings.ops_port),
             (settings.metrics_host, settings.metrics_port),
         )
@@ -87,6 +91,7 @@ def run(settings: Settings, reread: Callable[[], Settings]) -> int:
             ops_sockets=ops_sockets,
             metrics_sockets=metrics_sockets,
             memory=MetricsMemory(settings.workers),
+            passed=bool(passed),
             reread=reread,
             hangup=hangup,
         )

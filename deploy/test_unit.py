@@ -44,6 +44,15 @@ def test_the_unit_is_one_and_leaves_little_open(tmp_path: Path) -> None:
     ran(tool("systemd-analyze"), "security", "--offline=true", "--no-pager", threshold, str(path))
 
 
+def test_the_socket_is_one_of_the_unit(tmp_path: Path) -> None:
+    unit(tmp_path)
+    path = tmp_path / "latchkey.socket"
+    path.write_text((HERE / path.name).read_text())
+    said = ran(tool("systemd-analyze"), "verify", "--man=no", str(path))
+    assert path.name not in said.stdout + said.stderr
+    assert directive(path.read_text(), "ListenStream") == f"127.0.0.1:{Settings().port}"
+
+
 def test_the_unit_leaves_time_for_the_drain() -> None:
     text, usual = (HERE / "latchkey.service").read_text(), Settings()
     needed = usual.drain_delay + usual.drain_timeout + 2 * usual.redis_timeout + 10

@@ -89,17 +89,19 @@ def _bind(port: int, host: str, shared: bool) -> list[socket.socket]:
 def take_connections(sockets: Iterable[socket.socket]) -> None:
     """Makes the sockets listen if they don't yet. Raises OSError."""
     for one in sockets:
-        one.listen(BACKLOG)
+        if not one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            one.listen(BACKLOG)
 
 
-def for_each_worker(sockets: list[socket.socket], workers: int) -> list[list[socket.socket]]:
+def for_each_worker(sockets: list[socket.socket], workers: int, *, shared: bool = False) -> list[list[socket.socket]]:
     """One set of listening sockets for each worker, `sockets` first, on the same addresses. Linux spreads new
-    connections over the sets. Other systems don't, so there all workers share one set. Raises StartupError.
+    connections over the sets. Other systems don't, so there all workers share one set, as they do if `shared`: sockets
+    that systemd bound let no others join. Raises StartupError.
 
     The first set was bound alone, because that fails if another process listens. Only now it lets others join. Linux
     permits this, and lets only the same user's sockets join.
     """
-    if sys.platform != "linux":
+    if shared or sys.platform != "linux":
         return [sockets] * workers
     try:
         for one in sockets:

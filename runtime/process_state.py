@@ -34,6 +34,8 @@ class Runtime:
     """Sockets of the operations port; empty if the port is off."""
     metrics_sockets: list[socket.socket] = field(default_factory=list)
     """Sockets of the metrics port; empty if the port is off."""
+    passed: bool = False
+    """Whether systemd passed `sockets`, and keeps them."""
     memory: MetricsMemory = field(default_factory=MetricsMemory)
     """Shared memory for the counts of all workers. A worker's number is its place."""
     number: int = 0

@@ -84,7 +84,7 @@ class _Supervisor:
         self._runtime = runtime
         self._serve = serve
         # The operations port has one socket for all workers, so that an idle worker takes its few requests.
-        self._sockets = for_each_worker(runtime.sockets, runtime.settings.workers)
+        self._sockets = for_each_worker(runtime.sockets, runtime.settings.workers, shared=runtime.passed)
         self._workers: dict[int, _Worker] = {}
         # When each replacement starts, and its sockets.
         self._later: list[tuple[float, list[socket.socket]]] = []
