@@ -1,7 +1,7 @@
-"""The log of a process: as people read it, or every line a JSON object (RFC 8259), for programs.
+"""The log of a process: lines for people, or a JSON object (RFC 8259) a line, for programs.
 
-What is in a line of JSON stands in docs/operations.md. In JSON, whatever Python itself would print on standard error is
-a line of the log too: warnings, what nobody caught, what went wrong in a thread or while something was thrown away.
+docs/operations.md lists the fields of a JSON line. In JSON, the log also replaces what Python would print on standard
+error: warnings, uncaught exceptions, and errors in threads and finalizers.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _CONSOLE_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LogMessage:
-    """What a line says, where that is more than words: the message of a record. `str()` of it is the line for people;
-    in JSON `words` is the message, and fields stand beside it."""
+    """A message with more than text. `str()` gives the line for people; in JSON, `words` is the message, and the other
+    fields are separate."""
 
     __slots__ = ()
 
@@ -36,18 +36,18 @@ class LogMessage:
         return str(self)
 
     def put_fields(self, line: dict[str, Any]) -> None:
-        """Puts what is said apart into a line of JSON."""
+        """Adds the fields to a line of JSON."""
 
 
 class ConsoleFormatter(logging.Formatter):
-    """A line for people: as `logging` would write it, but that it takes a second apart once."""
+    """A line for people in the format of `logging`. Formats the time only once a second."""
 
     def __init__(self) -> None:
         super().__init__(_CONSOLE_LINE)
         self._second, self._stamp = -1, ""
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        """Local time."""
+        """The local time."""
         second = int(record.created)
         if second != self._second:
             self._stamp = time.strftime(self.default_time_format, time.localtime(second))
@@ -63,7 +63,7 @@ class JsonFormatter(logging.Formatter):
         self._second, self._stamp = -1, ""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """The line, without the line end."""
         said = record.msg
         line: dict[str, Any] = {
             "ts": self._time(record.created),
@@ -85,11 +85,11 @@ class JsonFormatter(logging.Formatter):
             line["stack"] = record.stack_info
         try:
             return orjson.dumps(line).decode()
-        except TypeError:  # a lone surrogate: a piece of a file's name, say
+        except TypeError:  # a lone surrogate, for example from a file name
             return json.dumps(line)
 
     def _time(self, created: float) -> str:
-        """RFC 3339, in UTC and ms."""
+        """The time in UTC with milliseconds (RFC 3339)."""
         ms = int(created * 1000)
         second = ms // 1000
         if second != self._second:
@@ -103,14 +103,14 @@ _form = CONSOLE
 
 
 def configure(level: str, form: str) -> None:
-    """From now on lines of at least this level go to standard error in this form; may be called again."""
+    """Logs lines of at least this level to standard error, in this format. May be called again."""
     global _handler, _form
     root = logging.getLogger()
     if _handler is None:
         _handler = logging.StreamHandler(sys.stderr)
         root.addHandler(_handler)
-        # What no line says need not be found out for each: thread, process, task, and the place in the code
-        # (`_srcfile`: as the manual of logging has it).
+        # Don't collect what no line shows: thread, process, task, and the place in the code (`_srcfile`: see the manual
+        # of logging).
         logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
         if sys.version_info >= (3, 12):
             logging.logAsyncioTasks = False
@@ -128,7 +128,7 @@ def configure(level: str, form: str) -> None:
 
 
 def complain(error: object) -> None:
-    """Says why the process ends."""
+    """Logs why the process ends."""
     if _form == JSON:
         log.critical("%s", error)
     else:
@@ -136,8 +136,8 @@ def complain(error: object) -> None:
 
 
 def wanted(argv: Sequence[str], environ: Mapping[str, str]) -> str:
-    """The form that flags or environment ask for, for what goes wrong before the settings are read. The configuration
-    file is not looked at: it may be what is wrong."""
+    """The log format in the flags or the environment, for errors before the settings are read. Skips the configuration
+    file, which may itself be the error."""
     asked = environ.get("LATCHKEY_LOG_FORMAT", "")
     for number, word in enumerate(argv):
         if word == "--log-format":
@@ -148,7 +148,7 @@ def wanted(argv: Sequence[str], environ: Mapping[str, str]) -> str:
 
 
 class Listens(LogMessage):
-    """The one line on standard output."""
+    """The one line on standard output: the server listens."""
 
     def __init__(self, url: str, more: str = "") -> None:
         self.url, self._more = url, more
@@ -167,7 +167,7 @@ class Listens(LogMessage):
 
 
 def announce(said: Listens) -> None:
-    """Prints that the server listens, in one piece: who waits for the line finds the rest with it."""
+    """Prints that the server listens, in one write, so that whoever waits for the line gets all of it."""
     line = str(said)
     if _form == JSON:
         line = JsonFormatter().format(logging.LogRecord(log.name, logging.INFO, __file__, 0, said, (), None))
@@ -178,13 +178,13 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     else:
-        log.critical("ended by what nobody caught", exc_info=(kind, error, trace))
+        log.critical("uncaught exception", exc_info=(kind, error, trace))
 
 
 def _uncaught_in_thread(failed: threading.ExceptHookArgs) -> None:
     if failed.exc_value is not None and not isinstance(failed.exc_value, SystemExit):
-        log.error("a thread ended by what nobody caught", exc_info=failed.exc_value)
+        log.error("uncaught exception in a thread", exc_info=failed.exc_value)
 
 
-def _unraisable(failed: Any) -> None:  # sys.UnraisableHookArgs, a name for type checkers alone
-    log.error("%s", failed.err_msg or "what nobody could catch", exc_info=failed.exc_value)
+def _unraisable(failed: Any) -> None:  # sys.UnraisableHookArgs, which exists only for type checkers
+    log.error("%s", failed.err_msg or "unraisable exception", exc_info=failed.exc_value)

@@ -1,1 +1,1 @@
-"""What Latchkey calls: the servers of AI models."""
+"""Calls to other servers: AI models, mail, webhooks, breached passwords, files that prove domains."""

@@ -1,7 +1,7 @@
-"""Which addresses are posted to: those of the public internet, and what the operator allows beside.
+"""Which addresses may receive posts: public ones, and those that the operator allows.
 
-A name may lead anywhere, and elsewhere a moment later. So it is not the name that is judged, nor what a look-up said:
-the address is, in the call that makes the socket which is then connected to it.
+A name may lead to any address, and to another one a moment later. So the check applies to neither the name nor the
+result of a look-up. It applies to the address itself, in the call that creates the socket for the connection.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from store.keyed_semaphore import FairSemaphore
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
-# IANA's registries of special-purpose addresses, and what clouds keep for themselves among public ones. Written out:
-# what `is_global` says has changed from one Python to the next.
+# IANA's registries of special-purpose addresses, and public addresses that clouds keep for themselves. Listed here
+# because `is_global` has changed between releases of Python.
 _NOT_PUBLIC = tuple(
     ip_network(text)
     for text in (
@@ -32,7 +32,7 @@ _NOT_PUBLIC = tuple(
         *("192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16"),
         *("192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
         "168.63.129.16/32",  # Azure's host
-        # Within 2000::/3. Outside of it nothing is public.
+        # Within 2000::/3. Nothing outside it is public.
         *("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
     )
 )
@@ -43,29 +43,29 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class Unreachable(OSError):
-    """Nothing is posted to this address. The message names none: it is shown to the owner of the app, who would learn
-    what names lead to within the operator's network."""
+    """The address may not be called. The message omits it: the owner of the app sees the message, and would learn where
+    names lead within the operator's network."""
 
     def __init__(self) -> None:
         super().__init__("not an address that may be posted to")
 
 
 class AddressPolicy:
-    """What may be posted to: public addresses, `networks`, and with `loopback` this machine."""
+    """The allowed addresses: public ones, `networks`, and with `loopback` this machine."""
 
     def __init__(self, networks: tuple[Network, ...] = (), *, loopback: bool = False) -> None:
         self._networks = (*networks, *(_LOOPBACK if loopback else ()))
 
     def allows(self, text: str) -> bool:
-        """Whether an address, as the socket has it, may be connected to."""
+        """Whether connections to this address, in the socket's notation, are allowed."""
         try:
             address = ip_address(text)
-        except ValueError:  # one with a zone, say
+        except ValueError:  # for example, with a zone
             return False
         return self._allows(address)
 
     def socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """The socket for an address of a look-up, as aiohttp has it made for each it tries. Raises Unreachable."""
+        """Creates the socket for an address; aiohttp calls this for each address it tries. Raises Unreachable."""
         family, kind, protocol, _, address = info
         if not self.allows(address[0]):
             raise Unreachable
@@ -73,7 +73,7 @@ class AddressPolicy:
 
     def _allows(self, address: Address) -> bool:
         if isinstance(address, IPv6Address) and (inner := _within(address)) is not None:
-            # A mapped address is the one within it. A translator is the operator's, who names its prefix.
+            # A mapped address counts as the IPv4 address within it. A translator's prefix must be in `networks`.
             named = address in _MAPPED or self._names(address)
             return named and self._allows(inner)
         return self._names(address) or _is_public(address)
@@ -89,23 +89,23 @@ def _is_public(address: Address) -> bool:
 
 
 def _within(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that a packet to this one ends at."""
+    """The IPv4 address that finally receives a packet to this address."""
     if address in _MAPPED or address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return None
 
 
 asking: ContextVar[str] = ContextVar("asking", default="")
-"""For whom a name is looked up: whose share of the threads it takes. aiohttp looks names up in a task of its own, which
+"""The owner of the current look-up, who gets a share of the threads. aiohttp looks names up in a task of its own, which
 inherits this from the task that posts."""
 
 
 class Resolver(AbstractResolver):
-    """Looks names up in threads of its own, shared fairly by those who ask: name servers that do not answer hold up
-    nobody else's look-ups. The end of the process waits for none of these threads.
+    """Looks names up in its own threads, shared fairly among owners: a name server that doesn't answer delays only its
+    own owner's look-ups. The process doesn't wait for these threads when it exits.
 
-    A look-up goes on when its post has given up, since aiohttp shields it. One that gets no thread within `waits`
-    seconds is dropped: by then its post has given up."""
+    A look-up continues after its post has given up, because aiohttp shields it. A look-up that gets no thread within
+    `waits` seconds is dropped: by then its post has given up."""
 
     def __init__(self, threads: int = 64, *, waits: float = 5.0) -> None:
         self._semaphore = FairSemaphore(threads)
@@ -147,7 +147,7 @@ class Resolver(AbstractResolver):
                 found = look_up()
             except Exception as trouble:
                 error = trouble
-            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(end, found, error)
 
         try:
@@ -155,9 +155,9 @@ class Resolver(AbstractResolver):
                 await self._semaphore.acquire(payer)
         except TimeoutError:
             raise OSError("no thread in time") from None
-        # An executor's threads are waited for when the process ends.
+        # Not an executor: the process would wait for its threads at exit.
         threading.Thread(target=run, name="latchkey-webhook-names", daemon=True).start()
         return await answer
 
     async def close(self) -> None:
-        """There is nothing to give back."""
+        """Does nothing: there is nothing to free."""

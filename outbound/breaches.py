@@ -1,8 +1,8 @@
-"""Has a password been in a breach? A look-up by k-anonymity: the first five hex digits of its SHA-1, and no more.
+"""Checks whether a password was in a breach. The look-up is k-anonymous: it sends only the first five hex digits of the
+SHA-1.
 
-The answer is what the range endpoint of Have I Been Pwned sends: lines of `SUFFIX:COUNT`, a suffix of 35 hex digits.
-Any server of that form will do. One that is away, slow, or sends something else lets the password pass, with a line in
-the log.
+The server answers like the range endpoint of Have I Been Pwned, in lines of `SUFFIX:COUNT` with a suffix of 35 hex
+digits. If the server is away, slow, or sends anything else, the password passes and the log gets a line.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import aiohttp
 SECONDS = 2.0
 AT_ONCE = 8
 MOST_BYTES = 2**18
-"""Of an answer: one with padding has some 40 KB."""
+"""The longest answer. With padding, answers have some 40 KB."""
 BREACHED = "That password has been in a data breach, so others have it. Choose another."
 
 log = logging.getLogger("latchkey.passwords")
 
 
 class Breaches:
-    """Look-ups at an operator's URL, which five hex digits complete. The operator chose its host: it may be private."""
+    """Look-ups at the operator's URL, plus five hex digits. The operator chose the host, so it may be private."""
 
     def __init__(self, url: str, seconds: float = SECONDS) -> None:
         self.url = url
@@ -32,7 +32,7 @@ class Breaches:
         self._busy = 0
 
     async def check(self, password: str) -> None:
-        """Raises ValueError, with a reason for people, for a password that was in a breach."""
+        """Raises ValueError, with a reason for people, if the password was in a breach."""
         if self.url and await self._has(password):
             raise ValueError(BREACHED)
 
@@ -45,13 +45,13 @@ class Breaches:
         try:
             async with asyncio.timeout(self._seconds):
                 found = await self._range(digest[:5])
-        except (aiohttp.ClientError, OSError, ValueError) as error:  # of these a time-out is one
-            # The URL may hold a secret, and the message of an error the URL.
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # includes time-outs
+            # The URL may contain a secret, and error messages may contain the URL.
             log.warning("a password was not looked up at %s: %s", urlsplit(self.url).hostname, type(error).__name__)
             return False
         finally:
             self._busy -= 1
-        # A line of padding has the count 0.
+        # Lines of padding have the count 0.
         return any(line.partition(":")[2].strip() != "0" for line in found.split() if line.startswith(digest[5:] + ":"))
 
     async def _range(self, prefix: str) -> str:

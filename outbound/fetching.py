@@ -1,4 +1,4 @@
-"""One GET of a small text file at an address that an owner of an app has named."""
+"""Fetches a small text file from an address that an app's owner has named."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ CONNECT_SECONDS, WHOLE_SECONDS = 5.0, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The text of a file, or in words why there is none. `answered`: the server said so, and had no trouble of its own
-    (5xx, 429), so a second try would say the same."""
+    """The text of a file, or the reason why there is none. `answered`: the server gave that answer, and not because of
+    its own trouble (5xx, 429), so a retry would give the same."""
 
     text: bytes
     error: str = ""
@@ -28,8 +28,8 @@ class Fetched:
 
 
 class Fetcher:
-    """Fetches, a few at once, of one person at most two; others wait within their time. `whole` is the seconds that one
-    may take in all."""
+    """Fetches a few files at once, at most two of one person; others wait within their time. `whole` is the limit in
+    seconds for one fetch."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class Fetcher:
         self._semaphore = FairSemaphore(AT_ONCE)
 
     async def fetch(self, url: str, most: int, person: str = "") -> Fetched:
-        """A plain text of at most `most` bytes, with no redirect followed, for a `person`. Raises nothing but what
-        cancels it."""
+        """A plain text of at most `most` bytes, for a `person`, without following redirects. Raises nothing except
+        cancellation."""
         payer = person or url
         for_whom = asking.set(payer)
         try:
@@ -71,7 +71,7 @@ class Fetcher:
             if response.status != 200:
                 passing = response.status >= 500 or response.status == 429
                 return Fetched(b"", f"The answer was {response.status}.", answered=not passing)
-            # A page that answers every path, in HTML, is nobody's statement.
+            # HTML proves nothing: some sites answer every path with a page.
             if response.content_type != "text/plain" or "content-encoding" in response.headers:
                 return Fetched(b"", "The answer was not a plain text (Content-Type: text/plain).")
             text = b""

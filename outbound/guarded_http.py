@@ -1,4 +1,4 @@
-"""Calls to addresses that anybody may have named: to public addresses alone, with nothing kept and nothing followed."""
+"""HTTP calls to addresses that anybody may have named: public ones only, no cookies, no redirects."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from aiohttp.http import HttpProcessingError
 from outbound.address_policy import AddressPolicy, Resolver, Unreachable
 
 READ_BYTES = 4096
-"""What is read of an answer at a time."""
+"""Bytes of an answer to read at a time."""
 INTERIM = 8
-"""Interim answers (1xx) before the one that counts. A receiver that sends them without end would have this server read
-them, some thousands in one piece, for as long as a post may take."""
+"""Interim answers (1xx) before the final one. A receiver that sends them without end could keep this server reading,
+some thousands in one piece, for the whole time of a post."""
 NO_ADDRESS = "The host's name leads to no address that may be posted to."
 
 
 class _Response(aiohttp.ClientResponse):
-    """One that gives up on a receiver of too many interim answers."""
+    """Gives up on a receiver that sends too many interim answers."""
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        """As in aiohttp."""
+        """See aiohttp."""
         protocol = connection.protocol
         assert protocol is not None
         read, left = protocol.read, INTERIM
@@ -37,7 +37,7 @@ class _Response(aiohttp.ClientResponse):
             left -= 1
             return await read()
 
-        protocol.read = counted  # type: ignore[method-assign]  # aiohttp has no bound of its own
+        protocol.read = counted  # type: ignore[method-assign]  # aiohttp has no limit of its own
         return await super().start(connection)
 
 
@@ -49,14 +49,14 @@ def guarded_session(
     headers: Mapping[str, str],
     tls: ssl.SSLContext | None = None,
 ) -> aiohttp.ClientSession:
-    """A session whose connections end at addresses that `policy` allows; `most` at once, each made within `connect`
-    seconds. `tls` takes the place of the usual certificates."""
+    """A session that connects only to addresses that `policy` allows. At most `most` connections at once; each must
+    connect within `connect` seconds. `tls` replaces the usual certificates."""
     connector = aiohttp.TCPConnector(
         limit=most,
         resolver=resolver or Resolver(waits=connect),
         socket_factory=policy.socket,
         ssl=tls or True,
-        # A receiver that closes a connection which waited would make an event late by one back-off.
+        # Don't reuse connections: a receiver that closes an idle one would delay an event by one back-off.
         force_close=True,
     )
     return aiohttp.ClientSession(
@@ -67,12 +67,12 @@ def guarded_session(
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=headers,
         read_bufsize=READ_BYTES,
-        trust_env=False,  # a proxy would connect in our place, to whatever it can reach
+        trust_env=False,  # a proxy would connect for us, to any address it can reach
     )
 
 
 def in_words(error: Exception) -> str:
-    """What went wrong, without the URL, which may hold a secret of the receiver's, or an address."""
+    """The error in words, without the URL, which may contain a secret of the receiver or an address."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return NO_ADDRESS
     if isinstance(error, aiohttp.ClientConnectorCertificateError):

@@ -1,2 +1,2 @@
-"""What the server counts of its own doings, for Prometheus: declared as data, kept in memory that all workers share,
-read by whichever of them is asked."""
+"""The server's metrics, for Prometheus: declared as data, and kept in memory that all workers share, so that any worker
+can report them."""

@@ -1,7 +1,7 @@
-"""Every metric, declared once: what a process keeps, and what is told of it.
+"""Every metric, declared once: what a process counts, and what Prometheus reads.
 
-What is kept is a row of figures for each set of labels: one figure, or those of a histogram. Several metrics may be
-told of the same rows, so that an answer is counted in one place only.
+A process keeps a row of figures for each set of labels: one figure, or those of a histogram. Several metrics may use
+the same rows, so that each event is counted in one place only.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-# Seconds. A request takes half a millisecond where nobody waits; ten seconds are longer than any call of the store.
+# Seconds. A request without waiting takes half a millisecond; ten seconds are longer than any call of the store.
 QUICK = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-# Of what waits for a model's server or for its reader.
+# For requests that wait for a model's server or for a slow reader.
 SLOW = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 MOST_APPS = 1000
-"""Apps that one process counts by their ids; those that come later are counted together, as `OTHER`."""
+"""Apps that one process counts by id. It counts later ones together, as `OTHER`."""
 OTHER = "other"
-"""The label of what is counted without being told apart."""
+"""The label of everything that is counted together."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFamily:
-    """Rows that a process keeps: one for each set of values of `labels`. With `bounds` a row is a histogram: a figure
-    for each bound and one for what lies above, then the sum. `level`: a figure of the present, which ends with its
-    process; all others are counts, which go on with the one that replaces it."""
+    """Rows of a process, one for each set of values of `labels`. With `bounds` a row is a histogram: a figure for each
+    bound, one for values above the last, then the sum. `level`: a present value, which ends with its process. All
+    others are counts, which a replacement process continues."""
 
     name: str
     labels: tuple[str, ...] = ()
@@ -35,11 +35,11 @@ class RowFamily:
 
     @property
     def width(self) -> int:
-        """The figures of a row."""
+        """The number of figures in a row."""
         return len(self.bounds) + 2 if self.bounds else 1
 
     def count(self, row: list[float]) -> float:
-        """How often something was counted in a row."""
+        """The total count in a row."""
         return sum(row[:-1]) if self.bounds else row[0]
 
 
@@ -78,9 +78,9 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric as Prometheus reads it, read from the rows of `families`. Its labels are among theirs, and those that
-    are not are summed over; or `only` says which rows it is read from and under which labels. `worker` is a label that
-    every process adds itself: its number among the workers, from 0."""
+    """A metric, as Prometheus reads it, from the rows of `families`. Its labels are a subset of theirs; the other
+    labels are summed. Or `only` selects rows and gives their labels. `worker` is a label that every process adds: its
+    number, from 0."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -91,7 +91,7 @@ class Metric:
 
     @property
     def by_worker(self) -> bool:
-        """Whether each process stands for itself."""
+        """Whether each worker has its own value."""
         return "worker" in self.labels
 
 

@@ -1,4 +1,4 @@
-"""The rows of all workers as Prometheus reads them: summed, in the text format or in OpenMetrics."""
+"""The rows of all workers for Prometheus: summed, in the text format or in OpenMetrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MetricFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily |
 
 
 class Exposition(Collector):
-    """What is told of a memory. `build` are the labels of the release."""
+    """Reports the metrics in a memory. `build` has the labels of the release."""
 
     def __init__(self, memory: MetricsMemory, build: dict[str, str]) -> None:
         self._memory, self._build = memory, build
@@ -26,12 +26,12 @@ class Exposition(Collector):
         self._registry.register(self)
 
     def rendered(self, accept: str) -> tuple[bytes, str]:
-        """All metrics in the format that the header `Accept` asks for, and its media type."""
+        """All metrics in the format that the header `Accept` requests, and its media type."""
         encode, media_type = choose_encoder(accept)
         return encode(self._registry), media_type
 
     def collect(self) -> Iterator[MetricFamily]:
-        """For prometheus_client: every metric, those without a row too."""
+        """Called by prometheus_client: every metric, also without rows."""
         rows: dict[str, list[MetricRow]] = {}
         for row in self._memory.read():
             rows.setdefault(row.family.name, []).append(row)
@@ -72,7 +72,7 @@ def _family(metric: Metric, rows: Iterable[MetricRow]) -> MetricFamily:
 
 
 def _labels(metric: Metric, row: MetricRow) -> Labels | None:
-    """The labels under which a row is told; None for one that the metric is not about."""
+    """The labels of a row for this metric; None if the metric does not include the row."""
     if metric.only:
         return metric.only.get(row.labels)
     named = dict(zip(row.family.labels, row.labels, strict=True), worker=str(row.place))

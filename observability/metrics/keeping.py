@@ -1,4 +1,4 @@
-"""What is looked at now and then: how late the event loop is, and how much there is of everything at present."""
+"""Measures at intervals: the lag of the event loop, and present levels."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from observability.metrics.measures import Measures
 
 LOOK_SECONDS = 0.1
 LEVELS = 10
-"""Levels are noted with every tenth look at the clock: once a second."""
+"""Levels are read at every tenth measurement of the lag: once a second."""
 _MEMORY = Path("/proc/self/statm")
 
 
 async def keep(measures: Measures, levels: Mapping[RowFamily, Callable[[], float]]) -> None:
-    """Counts what was noted, again and again until it is cancelled. `levels` are asked for what there is at present."""
+    """Counts the noted events repeatedly until cancelled. `levels` are functions that return present values."""
     loop = asyncio.get_running_loop()
     before = measures.reading(of.CPU)  # of the process that this one replaces
     look = 0
@@ -42,7 +42,7 @@ async def keep(measures: Measures, levels: Mapping[RowFamily, Callable[[], float
 
 
 def resident() -> int:
-    """Bytes of memory that this process takes; where the system does not say, the most that it ever took."""
+    """This process's memory in bytes. If the system doesn't report the present value, the peak."""
     try:
         return int(_MEMORY.read_text("ascii").split()[1]) * resource.getpagesize()
     except (OSError, ValueError):

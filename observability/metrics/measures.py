@@ -1,7 +1,7 @@
-"""What a process counts, as it happens.
+"""The counters of a process.
 
-What happens with every request is noted, a few words on a list, and counted a tenth of a second later with all that
-came meanwhile, which costs half of counting each by itself. Everything else is counted at once.
+Events of every request are first noted in a list, and counted together ten times a second, for half the cost. All other
+events are counted at once.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ K = TypeVar("K")
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 AnsweredRequest = tuple[str, str | None, int, bool, float, str]
-"""A request that was answered: route, method, status, whether it waited for a model's server or for its reader,
-seconds, and the client id of the app that called, or nothing."""
+"""An answered request: route, method, status, whether it waited for a model's server or a slow reader, seconds, and the
+client id of the app that called, or nothing."""
 Answers = Callable[[], Iterable[tuple[str, str, int]]]
-"""Scripts of the store, the words that they have answered since the process began, and how often."""
+"""The store's scripts, their answers since the process began, and how often each was given."""
 
 
 class Measures:
-    """Counts into a place. Without one it counts all the same, for nobody."""
+    """Counts into a place in shared memory. Without a place, nobody reads the counts."""
 
     def __init__(self, place: Place | None = None) -> None:
         self._place = MetricsMemory().place(0) if place is None else place
         self._figures = self._place.figures
-        # Those that the process before it at this place told apart, too.
+        # Includes apps that the previous process at this place counted by id.
         self._apps = {labels[0] for family, labels, _ in self._place.rows() if family is of.CALLED} - {OTHER}
         self._answers: list[Any] = []
         self.answered: Callable[[AnsweredRequest], None] = self._answers.extend
-        """Notes a request that was answered; `fold` counts it."""
+        """Notes an answered request. `fold` counts it."""
         self.scripts: Answers = tuple
-        """What `fold` counts of the store: nothing, until it is told where to ask."""
+        """The source of the store's counts for `fold`; empty until it is set."""
         self._told: dict[tuple[str, str], int] = {}
 
     def fold(self) -> None:
-        """Counts what was noted."""
+        """Counts the noted events."""
         if self._answers:
             answers, clients = self._answers, self._answers[5::6]
             keys = zip(answers[0::6], answers[1::6], answers[2::6], answers[3::6], strict=True)
@@ -50,7 +50,7 @@ class Measures:
             answers.clear()
             for (route, method, status, late), found in gathered.items():
                 family = of.ANSWERED_LATE if late else of.ANSWERED
-                # Methods that clients invent have one row together.
+                # Methods that clients invent share one row.
                 self._spread(family, found, route, method if method in METHODS else OTHER, str(status))
             for client, number in Counter(clients).items():
                 if client:
@@ -62,12 +62,12 @@ class Measures:
                 self._count(of.SCRIPTS, script, answer, by=new)
 
     def took(self, script: str, seconds: float) -> None:
-        """A script of the store was timed."""
+        """Counts and times a call of a script."""
         self._observe(of.TIMED, seconds, script)
 
     def _app(self, client_id: str) -> str:
-        """The label of an app. None is given up for another one's sake: its count would fall in one process and stand
-        in others, and their sum would look like a start anew."""
+        """The label of an app. No app gives up its label for another: its count would disappear in one process but not
+        in others, so that the sum would look like a restart."""
         if client_id not in self._apps:
             if len(self._apps) >= MOST_APPS:
                 return OTHER
@@ -77,7 +77,7 @@ class Measures:
     def _spread(self, family: RowFamily, seconds: list[float], *labels: str) -> None:
         """Adds observations to a histogram."""
         seconds.sort()
-        if seconds[0] < 0.0:  # the clock was put back
+        if seconds[0] < 0.0:  # the clock was set back
             seconds = [max(0.0, one) for one in seconds]
         at, figures, below = self._place.row(family, *labels), self._figures, 0
         for number, bound in enumerate(family.bounds):
@@ -89,45 +89,45 @@ class Measures:
         figures[at + len(family.bounds) + 1] += sum(seconds)
 
     def refused(self, route: str, code: str) -> None:
-        """A request was refused, with a code of the catalogue."""
+        """Counts a refused request, by its code in the catalogue."""
         self._count(of.REFUSED, route, code)
 
     def unavailable(self, route: str, cause: str) -> None:
-        """A request was answered 503."""
+        """Counts a request that was answered 503."""
         self._count(of.UNAVAILABLE, route, cause)
 
     def called_upstream(self, server: str, model: str, outcome: str, seconds: float) -> None:
-        """A call of a model's server is over."""
+        """Counts a finished call of a model's server."""
         self._observe(of.UPSTREAM, seconds, server, model, outcome)
 
     def charged(self, server: str, model: str, input_tokens: int, output_tokens: int, amount: int) -> None:
-        """A call was settled, for so many micro-dollars."""
+        """Counts a settled call; `amount` is in micro-dollars."""
         self._count(of.TOKENS, server, model, "input", by=input_tokens)
         self._count(of.TOKENS, server, model, "output", by=output_tokens)
         self._count(of.CHARGED, server, model, by=amount)
 
     def mailed(self, what: str, outcome: str) -> None:
-        """A mail was sent, or not."""
+        """Counts a mail that was sent or not."""
         self._count(of.MAILED, what, outcome)
 
     def posted(self, event: str, outcome: str) -> None:
-        """An attempt to post an event to an app was settled."""
+        """Counts a settled attempt to post an event to an app."""
         self._count(of.POSTED, event, outcome)
 
     def secured(self, event: str, result: str, count: int) -> None:
-        """An event of the security log, or so many of one cause."""
+        """Counts an event of the security log, or `count` of the same cause."""
         self._count(of.SECURITY, event, result, by=count)
 
     def lagged(self, seconds: float) -> None:
-        """A timer of the event loop was late."""
+        """Counts a late timer of the event loop."""
         self._observe(of.LAG, seconds)
 
     def level(self, family: RowFamily, value: float) -> None:
-        """How much there is of something at present."""
+        """Sets a present value."""
         self._figures[self._place.row(family)] = value
 
     def reading(self, family: RowFamily) -> float:
-        """What stands in the one row of something."""
+        """The value of a family with a single row."""
         return self._figures[self._place.row(family)]
 
     def _count(self, family: RowFamily, *labels: str, by: float = 1.0) -> None:
@@ -138,7 +138,7 @@ class Measures:
 
 
 def _gathered(pairs: Iterable[tuple[K, float]]) -> dict[K, list[float]]:
-    """The figures that belong to the same key."""
+    """The figures by key."""
     found: defaultdict[K, list[float]] = defaultdict(list)
     for key, one in pairs:
         found[key].append(one)

@@ -1,9 +1,9 @@
-"""Rows of figures in memory that the supervisor and all workers share: each worker writes in a place of its own, and
-whichever is asked reads all of them.
+"""Rows of figures in memory that the supervisor and all workers share. Each worker writes in its own place, and any
+process reads all places.
 
-A figure is there for the others as soon as it is written, so a process that is killed takes no more with it than what
-it had noted and not counted yet; the one that replaces it goes on with what it finds. Nobody waits for anybody: a place
-has one writer, a directory of lines that only grows, and figures of eight bytes, each of which is written at once.
+Other processes see a figure as soon as it is written. So a process that is killed loses only events that it had noted
+but not counted, and its replacement continues with its figures. There are no locks: a place has one writer, a directory
+of lines that only grows, and figures of eight bytes, each written in one step.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ log = logging.getLogger("latchkey.metrics")
 DIRECTORY = 2**18
 """Bytes of a place for the names of its rows."""
 FIGURES = 2**15
-"""Figures of a place. The system gives memory to what is written alone, mostly some 100 KiB."""
+"""Figures of a place. The system allocates memory only when it is written, usually some 100 KiB."""
 _BYTES = DIRECTORY + 8 * FIGURES
 _PIECE = 2**12
-# The first figure says whether somebody works at the place; into the row behind it goes what there is no room for.
+# The first figure says whether a process uses the place. The row after it takes counts for which there is no room.
 _TAKEN = 0
 _LOST = 1
 _FIRST = 64
 
 
 class MetricRow(NamedTuple):
-    """A row as it was read. `place`: the number of the place it is from; `taken`: whether a process works there."""
+    """A row, as read. `place`: the number of its place; `taken`: whether a process uses the place."""
 
     place: int
     taken: bool
@@ -41,32 +41,32 @@ class MetricRow(NamedTuple):
 
 
 class MetricsMemory:
-    """So many places. Made before workers are forked; ends with the last process that has it."""
+    """The places of all workers. Made before the fork; freed with the last process that has it."""
 
     def __init__(self, places: int = 1) -> None:
         whole = memoryview(mmap.mmap(-1, places * _BYTES))
         self._parts = [whole[number * _BYTES : (number + 1) * _BYTES] for number in range(places)]
-        for part in self._parts:  # by then, there may be no room
+        for part in self._parts:  # at exit, there may be no room
             Place(part).row(DIED)
-        # Apart from the place that is written: they are read by a thread.
+        # Separate from the place that is written, because a thread reads them.
         self._read = [Place(part) for part in self._parts]
 
     def place(self, number: int) -> Place:
-        """The place of a process, which begins to work at it."""
+        """The place of a process, which starts to use it."""
         place = Place(self._parts[number])
         place.take()
         return place
 
     def leave(self, number: int, *, died: bool = True) -> None:
-        """The process at a place has ended: its levels are no more. To be called by another one, which writes there
-        until the next process does: that it `died`, where nobody had told it to end."""
+        """Clears the levels of a process that has ended. Another process calls this, and writes in the place until the
+        next process takes it. `died`: the process ended without being told to."""
         place = self.place(number)
         if died:
             place.figures[place.row(DIED)] += 1.0
         place.figures[_TAKEN] = 0.0
 
     def read(self) -> Iterator[MetricRow]:
-        """All rows of all places. Called by one thread at a time."""
+        """All rows of all places. Only one thread may call this at a time."""
         for number, place in enumerate(self._read):
             taken = bool(place.figures[_TAKEN])
             for family, labels, at in place.rows():
@@ -79,14 +79,14 @@ class Place:
     def __init__(self, memory: memoryview) -> None:
         self._directory = memory[:DIRECTORY]
         self.figures: memoryview[float] = memory[DIRECTORY:].cast("d")
-        # What was read of the directory: its bytes, and the rows in them.
+        # The bytes of the directory that were read, and their rows.
         self._read, self._next = 0, _FIRST
         self._rows: list[tuple[RowFamily, Labels, int]] = []
         self._at: dict[tuple[str, Labels], int] = {}
         self._full = False
 
     def rows(self) -> list[tuple[RowFamily, Labels, int]]:
-        """The rows there are, each with the place of its first figure. A line that is not complete is none yet."""
+        """All rows, each with the position of its first figure. Skips an incomplete line."""
         written = self._written()
         whole = written[: written.rfind(b"\n") + 1]
         for line in whole.splitlines():
@@ -96,7 +96,7 @@ class Place:
         return self._rows
 
     def _written(self) -> bytes:
-        """What follows what was read. The rest of the directory is not touched: it has no memory yet."""
+        """The unread part of the directory. Doesn't touch the bytes after it, which have no memory yet."""
         pieces = []
         for at in range(self._read, DIRECTORY, _PIECE):
             piece, end, _ = bytes(self._directory[at : at + _PIECE]).partition(b"\0")
@@ -112,8 +112,7 @@ class Place:
         return at
 
     def take(self) -> None:
-        """Begins to write. What was counted here before stands; what was a level does not, and a line that was begun is
-        none."""
+        """Starts to write. Keeps counts, clears levels, and removes an incomplete line."""
         for family, _, at in self.rows():
             if family.level:
                 self.figures[at] = 0.0
@@ -122,8 +121,8 @@ class Place:
         self.figures[_TAKEN] = 1.0
 
     def row(self, family: RowFamily, *labels: str) -> int:
-        """Where the first figure of a row stands, which is made when it is first asked for. Where there is no room, it
-        is one that nobody reads."""
+        """The position of a row's first figure. Makes the row at first use. Without room, returns a row that nobody
+        reads."""
         found = self._at.get((family.name, labels))
         if found is not None:
             return found

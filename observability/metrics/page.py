@@ -1,4 +1,4 @@
-"""The metrics as a table in Markdown, for docs/metrics.md."""
+"""The table of metrics in Markdown, for docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from observability.metrics.declared import BUILD, BUILD_HELP, BUILD_LABELS, METR
 
 
 def table() -> str:
-    """A line for each metric, in their order: name, kind, labels, what it says."""
+    """A line for each metric, in order: name, kind, labels, description."""
     rows = [(one.name, one.kind, one.labels, one.help) for one in METRICS]
     rows.append((f"{BUILD}_info", "gauge", BUILD_LABELS, BUILD_HELP))
     lines = ["| metric | kind | labels | what it says |", "|---|---|---|---|"]

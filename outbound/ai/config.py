@@ -1,4 +1,4 @@
-"""The file of `--ai-config`: servers, models and prices, in TOML. Without it there is the built-in model alone."""
+"""The file of `--ai-config`: servers, models and prices, in TOML. Without it only the built-in model exists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from store.credits.calls import Price
 MAX_PRICE = 10**9
 MAX_INPUT = 4_000_000
 MAX_OUTPUT = 1_000_000
-"""Within these bounds a price times a number of tokens is exact."""
+"""Within these limits, a price times a number of tokens is exact."""
 MAX_SECONDS = 3600.0
 _TOP = ("echo", "upstream")
 _UPSTREAM = (
@@ -29,16 +29,16 @@ _PRICE = ("version", "from", "input", "output")
 
 
 class ConfigError(ValueError):
-    """The file cannot be used: one line that names the place and never shows a key."""
+    """The file is unusable. The message is one line, names the place and never contains a key."""
 
 
 def load_models(path: Path | None, environ: Mapping[str, str] = os.environ, *, echo_pause: float = 0.0) -> Models:
-    """The models that are offered. Raises ConfigError."""
+    """The configured models. Raises ConfigError."""
     return parse_models(path, read_models(path), environ, echo_pause=echo_pause)
 
 
 def read_models(path: Path | None) -> str:
-    """What the file says; nothing where there is none. Raises ConfigError."""
+    """The text of the file; empty without a file. Raises ConfigError."""
     try:
         return path.read_text("utf-8") if path else ""
     except OSError as error:
@@ -50,7 +50,7 @@ def read_models(path: Path | None) -> str:
 def parse_models(
     path: Path | None, text: str, environ: Mapping[str, str] = os.environ, *, echo_pause: float = 0.0
 ) -> Models:
-    """The models that are offered by a file that says this. Raises ConfigError."""
+    """The models in the text of a file. Raises ConfigError."""
     if path is None:
         return Models((echo_model(echo_pause),))
     try:
@@ -60,7 +60,7 @@ def parse_models(
     try:
         top = _Table(content, "", _TOP)
         upstreams = top.tables("upstream", _UPSTREAM)
-        # People who can use a real model gain nothing by paying for an echo.
+        # People who can use a real model should not pay for an echo.
         models = [echo_model(echo_pause)] if top.take("echo", bool, not upstreams) else []
         for upstream in upstreams:
             models += _models(upstream, environ)
@@ -73,7 +73,7 @@ def parse_models(
 
 
 def _models(table: _Table, environ: Mapping[str, str]) -> list[Model]:
-    # Slow to import, and only a server that calls others needs it.
+    # Slow to import, and needed only by a server that calls others.
     from outbound.ai.messages import MessagesUpstream
 
     usual = Timeouts()
@@ -169,7 +169,7 @@ class _Table:
         return f"{self.place}.{name}" if self.place else name
 
     def take(self, name: str, kind: type[Any], default: Any = None) -> Any:
-        """The value, of this type."""
+        """The value, which must have this type."""
         value = self._given.get(name, default)
         if value is None:
             raise _Wrong(self._at(name), "is missing")
@@ -185,7 +185,7 @@ class _Table:
         return value
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:
-        """A whole number within bounds."""
+        """A whole number between `low` and `high`."""
         value: int = self.take(name, int, default)
         if not low <= value <= high:
             raise _Wrong(self._at(name), f"must be {low} to {high}")
@@ -193,13 +193,13 @@ class _Table:
 
     def seconds(self, name: str, default: float) -> float:
         """A number of seconds above zero."""
-        value: float = self.take(name, (int, float), default)  # type: ignore[arg-type]  # take() has looked
+        value: float = self.take(name, (int, float), default)  # type: ignore[arg-type]  # take() has checked
         if not 0 < value <= MAX_SECONDS:
             raise _Wrong(self._at(name), f"must be more than 0 and at most {MAX_SECONDS:g} seconds")
         return float(value)
 
     def tables(self, name: str, known: tuple[str, ...]) -> list[_Table]:
-        """The tables of an array, none without it."""
+        """The tables of an array; empty if it is missing."""
         items = self.take(name, list, [])
         return [_Table(item, f"{self._at(name)}[{position}]", known) for position, item in enumerate(items)]
 

@@ -1,5 +1,5 @@
-"""The built-in model `latchkey-echo`: it answers with what it was told last, so that the whole path runs with no
-account anywhere."""
+"""The built-in model `latchkey-echo`, which repeats the last message, so that calls work without any account
+elsewhere."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from outbound.ai.tokens import count_request, pieces
 from store.credits.calls import Price
 
 ECHO = "latchkey-echo"
-# A micro-dollar and five, so that what is charged can be checked by looking.
+# Prices of one and five micro-dollars, so that charges are easy to check.
 PRICE = Price("echo-1", 1_000_000, 5_000_000)
 
 MAX_TOKENS = 16_384
-"""What it reads, and what it writes: it works in the server's event loop, and nobody may wait for it long."""
+"""Tokens that it reads or writes. It runs in the server's event loop, which it may not block for long."""
 
 
 class EchoUpstream:
-    """Runs in the process. `pause` is the time in seconds between two tokens of a stream."""
+    """Runs in this process. `pause` is the time in seconds between two tokens of a stream."""
 
     name = "echo"
 
@@ -33,7 +33,7 @@ class EchoUpstream:
         self._pause = pause
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
-        """The last message of the user."""
+        """Repeats the last message of the user."""
         asker.accept()
         said, reason = _answer(request)
         message = _message(model, request)
@@ -45,7 +45,7 @@ class EchoUpstream:
     async def stream(
         self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY
     ) -> AsyncGenerator[StreamEvent]:
-        """The same, a token an event."""
+        """The same, with one token an event."""
         asker.accept()
         said, reason = _answer(request)
         yield _event("message_start", message=_message(model, request))
@@ -61,28 +61,28 @@ class EchoUpstream:
         yield _event("message_stop")
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
-        """The tokens of everything that was said. Raises UpstreamFailed for more than it reads."""
+        """The number of tokens in the request. Raises UpstreamFailed if the model doesn't read as many."""
         counted = count_request(request, model.max_input)
         if counted > model.max_input:
             raise UpstreamFailed("invalid_request", "echo: too long", "This is more than the model reads.")
         return counted
 
     def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:
-        """Exact, up to what it reads: this model counts as we do."""
+        """Exact, up to the limit: this model counts tokens as we do."""
         return count_request(request, model.max_input)
 
     async def close(self) -> None:
-        """Has nothing open."""
+        """Does nothing: there are no connections."""
 
 
 def echo_model(pause: float = 0.0) -> Model:
-    """The model as it is offered."""
+    """The model for the list of models."""
     always = datetime(2026, 1, 1, tzinfo=UTC)
     return Model(ECHO, "Latchkey Echo", EchoUpstream(pause), ECHO, MAX_TOKENS, MAX_TOKENS, ((always, PRICE),))
 
 
 def _answer(request: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The tokens of the answer, and why it ends."""
+    """The tokens of the answer, and its stop reason."""
     last = next((message for message in reversed(request["messages"]) if message["role"] == "user"), None)
     content = last["content"] if last else ""
     if isinstance(content, list):

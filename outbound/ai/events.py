@@ -1,4 +1,4 @@
-"""Server-sent events as the Anthropic Messages API sends them: read in pieces, written whole."""
+"""Server-sent events of the Anthropic Messages API: parsed from pieces, written whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z_]{1,64}")
 
 
 class BrokenStream(Exception):
-    """What arrived is no stream of events; `rest` is what arrived of it and was not read."""
+    """The input is no stream of events. `rest` is the unread part of the input."""
 
     def __init__(self, reason: str, rest: bytes = b"") -> None:
         super().__init__(reason)
@@ -32,17 +32,17 @@ class StreamEvent:
     raw: bytes = b""
 
     def encoded(self) -> bytes:
-        """The event as it goes over the wire; as it came, where it came over one."""
+        """The event in its wire format; an event that was received is unchanged."""
         return self.raw or b"event: %b\ndata: %b\n\n" % (self.name.encode(), encoded(self.data))
 
 
 def compact(value: Any) -> str:
-    """JSON without white space. What came in as text goes out as the same text, beyond ASCII too."""
+    """JSON without white space. Text keeps its characters, beyond ASCII too."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def encoded(value: Any) -> bytes:
-    """The same in UTF-8. Half of a surrogate pair, for which UTF-8 has nothing, stays escaped."""
+    """The same in UTF-8. A lone surrogate, which UTF-8 can't represent, stays escaped."""
     try:
         return compact(value).encode()
     except UnicodeEncodeError:
@@ -50,8 +50,8 @@ def encoded(value: Any) -> bytes:
 
 
 def read_json(raw: bytes) -> Any:
-    """What a server sent. Raises ValueError for what could not be written again: no JSON, NaN, numbers beyond a float,
-    nesting beyond 200."""
+    """Parses JSON from a server. Raises ValueError for input that can't be written again: invalid JSON, NaN, numbers
+    beyond a float, nesting beyond 200."""
     check_nesting(raw)
     return _DECODER.decode(raw.decode())
 
@@ -67,15 +67,15 @@ _DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 class EventReader:
-    """Puts events together from pieces of any size (WHATWG HTML 9.2.6, the parts that the API uses)."""
+    """Joins events from pieces of any size (WHATWG HTML 9.2.6, the parts that the API uses)."""
 
     def __init__(self) -> None:
         self._buffer = b""
         self._searched = 0
 
     def feed(self, piece: bytes) -> Iterator[StreamEvent]:
-        """The events that this piece completes. Raises BrokenStream for an event that is too large or no JSON object
-        with a type."""
+        """The events that this piece completes. Raises BrokenStream if an event is too large or no JSON object with a
+        type."""
         buffer = self._buffer + (piece.replace(b"\r", b"") if b"\r" in piece else piece)
         start, search = 0, self._searched
         while (end := buffer.find(b"\n\n", search)) >= 0:
@@ -89,7 +89,7 @@ class EventReader:
             if event:
                 yield event
         self._buffer = buffer[start:]
-        # The first half of the end may be there.
+        # The buffer may end within the separator.
         self._searched = max(0, len(self._buffer) - 1)
         if len(self._buffer) > MAX_EVENT_BYTES:
             raise BrokenStream("an event is too large", self._buffer)
@@ -107,5 +107,5 @@ def _event(block: bytes) -> StreamEvent | None:
     name = value.get("type") if isinstance(value, dict) else None
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BrokenStream("an event has no type")
-    # Written anew from what was understood, so that no comment, id or retry of the server's reaches the app.
+    # Write the event from its parsed content, so that no comment, id or retry of the server reaches the app.
     return StreamEvent(name, value, b"event: %b\ndata: %b\n\n" % (name.encode(), data.replace(b"\n", b" ")))

@@ -1,4 +1,4 @@
-"""How a call to a model's server fails, in the codes of the error catalogue."""
+"""Failures of a call to a model's server, in the codes of the error catalogue."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ Code = Literal["upstream_error", "upstream_timeout", "overloaded", "invalid_requ
 
 
 class UpstreamFailed(Exception):
-    """The call came to nothing. `code` is the catalogue's; `detail`, for our log, never holds what was said or a key;
-    `description` is for the app: what the server found wrong with the request itself."""
+    """The call failed. `code` is the catalogue's. `detail`, for our log, never contains messages or keys.
+    `description`, for the app: the server's error about the request itself."""
 
     def __init__(self, code: Code, detail: str, description: str = "") -> None:
         super().__init__(f"{code}: {detail}")

@@ -1,4 +1,4 @@
-"""Bounds how long a stream may be silent."""
+"""A time limit for the silence of a stream."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from outbound.ai.failure import UpstreamFailed
 
 
 class IdleTimeout:
-    """Breaks a stream off that was waited for longer than `seconds` at a stretch. One timer looks now and then for how
-    long it has been: to set one for each event, which nearly always comes in time, would cost a tenth of what it takes
-    to pass the event on."""
+    """Breaks off a stream after more than `seconds` without an event. One timer checks the waiting time at intervals: a
+    timer for each event, nearly all of which come in time, would cost a tenth of passing on the event."""
 
     def __init__(self, body: aiohttp.StreamReader, seconds: float, failure: UpstreamFailed) -> None:
         self._loop = asyncio.get_running_loop()
@@ -32,7 +31,7 @@ class IdleTimeout:
         self._timer.cancel()
 
     async def next(self, events: AsyncIterator[StreamEvent]) -> StreamEvent | None:
-        """The next event, None at the end. Raises the failure where it does not come in time."""
+        """The next event, or None at the end. Raises the failure if it doesn't come in time."""
         self._since = self._loop.time()
         try:
             return await anext(events, None)

@@ -1,4 +1,4 @@
-"""Meters what a model's server has sent of a stream that nobody reads any more."""
+"""Meters the rest of a stream that nobody reads any more."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from outbound.ai.meter import Meter
 SECONDS = 0.5
 MAX_BYTES = 4 * 2**20
 BREATH = 0.005
-"""Seconds after which a stream lets others have their turn."""
+"""Seconds after which a stream yields to others."""
 
 
 async def meter_leftover(events: AsyncIterator[StreamEvent], meter: Meter) -> None:
-    """Reads on for at most SECONDS and MAX_BYTES: the output in our buffers and the server's was paid for."""
+    """Reads on for at most SECONDS and MAX_BYTES: output in our buffers and the server's is already paid for."""
     loop, left = asyncio.get_running_loop(), MAX_BYTES
     breath = loop.time() + BREATH
     with suppress(TimeoutError, UpstreamFailed):

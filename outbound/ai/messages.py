@@ -28,20 +28,20 @@ READ_BYTES = 2**16
 PAUSE = 0.1
 """Seconds before the one retry."""
 END = 5.0
-"""Seconds in which the body of a stream ends after its last event."""
-# What an image takes at most, and what the server adds to a request of its own (a prompt for tools, say), in tokens.
+"""Seconds that the body of a stream may take to end after its last event."""
+# Upper bounds in tokens: for an image, and for what the server adds to a request (such as a prompt for tools).
 IMAGE_TOKENS = 5_000
 OVERHEAD_TOKENS = 1_024
 _OVERLOADED = (429, 529)
 _AGAIN = (429, 500, 502, 503, 504, 529)
 _THE_REQUEST = (400, 413, 422)
-# A 400 too, but about the operator's account with the server: people would take it for theirs with us.
+# Also a 400, but about the operator's account with the server. People would take it for their account here.
 _BILLING = re.compile(r"credit balance|billing|organi[sz]ation|quota", re.IGNORECASE)
 
 
 class MessagesUpstream:
-    """One server. `url` is what stands before `/v1/messages`; `key` is sent as `X-Api-Key`; at most `connections`
-    requests are under way at once, others wait; `traced` is whether the trace of an app's request goes along."""
+    """One server. `url` is the part before `/v1/messages`; `key` is sent as `X-Api-Key`; at most `connections` requests
+    run at once, others wait; `traced`: calls carry the trace of the app's request."""
 
     def __init__(
         self, name: str, url: str, key: str, limits: Timeouts, connections: int, *, traced: bool = False
@@ -58,7 +58,7 @@ class MessagesUpstream:
         self._ending: set[asyncio.Future[None]] = set()
 
     async def complete(self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY) -> dict[str, Any]:
-        """The reply to a request, whole. Raises UpstreamFailed."""
+        """The whole reply to a request. Raises UpstreamFailed."""
         reply = await self._json("/v1/messages", {**request, "model": model.upstream_id, "stream": False}, asker)
         if reply.get("type") == "error":
             asker.refuse()
@@ -66,7 +66,7 @@ class MessagesUpstream:
         return reply
 
     async def count_tokens(self, model: Model, request: Mapping[str, Any]) -> int:
-        """What the server counts. Raises UpstreamFailed."""
+        """The number of tokens by the server's count. Raises UpstreamFailed."""
         asked = {name: value for name, value in request.items() if name not in ("max_tokens", "stream", "metadata")}
         found = await self._json("/v1/messages/count_tokens", {**asked, "model": model.upstream_id}, NOBODY)
         number = found.get("input_tokens")
@@ -75,14 +75,14 @@ class MessagesUpstream:
         return number
 
     def most_input(self, model: Model, request: Mapping[str, Any], size: int) -> int:
-        """No token is less than a byte; pictures count apart, and nothing beyond the model's window is ever read."""
+        """A token has at least one byte. Images count separately, and the model never reads more than its window."""
         images = sum(item == "image" for item in texts_of(request["messages"]))
         return min(model.max_input, size + OVERHEAD_TOKENS + images * IMAGE_TOKENS)
 
     async def stream(
         self, model: Model, request: Mapping[str, Any], asker: Asker = NOBODY
     ) -> AsyncGenerator[StreamEvent]:
-        """The reply in events, as they come. Raises UpstreamFailed."""
+        """The reply in events, as they arrive. Raises UpstreamFailed."""
         body = {**request, "model": model.upstream_id, "stream": True}
         async with contextlib.AsyncExitStack() as stack:
             response, events, event = await self._begin(body, stack, asker)
@@ -99,7 +99,7 @@ class MessagesUpstream:
     async def _begin(
         self, body: Mapping[str, Any], stack: contextlib.AsyncExitStack, asker: Asker
     ) -> tuple[aiohttp.ClientResponse, AsyncIterator[StreamEvent], StreamEvent | None]:
-        """The stream with its first event. Until then a call that failed is made once more."""
+        """The stream with its first event. A call that fails before that is tried once more."""
         until = self._first_byte_until()
         for again in (True, False):
             try:
@@ -120,8 +120,8 @@ class MessagesUpstream:
         raise AssertionError
 
     def _finish(self, response: aiohttp.ClientResponse) -> None:
-        """Takes in the end of the body, which many servers send after the last event, by itself. Without it the
-        connection could serve no other call. Nothing waits for it."""
+        """Reads the end of the body in the background. Many servers send it separately after the last event, and the
+        connection can't be reused without it."""
         if response.closed:
             return
 
@@ -164,7 +164,7 @@ class MessagesUpstream:
         return value
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
-        """The answer, of which the head has arrived. Raises UpstreamFailed; _Passing where another try may help."""
+        """The response, once its head has arrived. Raises UpstreamFailed; _Passing if another attempt may help."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections),
@@ -177,7 +177,7 @@ class MessagesUpstream:
         try:
             response = await self._session.post(
                 self._url + path,
-                data=io.BytesIO(encoded(body)),  # in pieces: bytes beyond 1 MiB would hold up everybody else
+                data=io.BytesIO(encoded(body)),  # in pieces: more than 1 MiB at once would block the event loop
                 headers={**self._headers, **passed_on(traced=self._traced)},
                 timeout=timeout,
                 allow_redirects=False,
@@ -209,7 +209,7 @@ class MessagesUpstream:
         return UpstreamFailed("upstream_error", detail)
 
     def _first_byte_until(self) -> float:
-        """When the answer must have begun, by the loop's time; a second try has no time of its own."""
+        """When the answer must have begun, in the loop's time. A second attempt gets no extra time."""
         return asyncio.get_running_loop().time() + self.limits.first_byte
 
     @contextlib.asynccontextmanager
@@ -224,7 +224,7 @@ class MessagesUpstream:
         return UpstreamFailed("upstream_timeout", f"{self.name}: silent for {seconds:g} s {where}")
 
     async def close(self) -> None:
-        """Drops its connections."""
+        """Closes its connections."""
         for ending in self._ending:
             ending.cancel()
         if self._session is not None:
@@ -233,12 +233,11 @@ class MessagesUpstream:
 
 
 class _Passing(UpstreamFailed):
-    """A failure that another try may not meet, while nothing of the answer has gone out."""
+    """A failure that may pass: another attempt may work, if no part of the answer was sent."""
 
 
 async def _read(response: aiohttp.ClientResponse, body: bytearray) -> bytes:
-    """Puts the body into `body` as it arrives. Raises UpstreamFailed for one that is too large, aiohttp.ClientError for
-    one that is cut off."""
+    """Reads the body into `body`. Raises UpstreamFailed if it is too large, aiohttp.ClientError if it is cut off."""
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > MAX_REPLY_BYTES:
@@ -247,7 +246,7 @@ async def _read(response: aiohttp.ClientResponse, body: bytearray) -> bytes:
 
 
 async def _read_end(response: aiohttp.ClientResponse) -> None:
-    # RuntimeError: aiohttp's word for a connection that was closed before it was waited for.
+    # aiohttp raises RuntimeError for a connection that was closed before the read.
     with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError):
         async with asyncio.timeout(END):
             while not response.content.at_eof():
@@ -266,7 +265,7 @@ async def _events(name: str, response: aiohttp.ClientResponse, asker: Asker) -> 
                 begun = begun or event.name != "ping"
                 yield event
     except (aiohttp.ClientError, BrokenStream) as error:
-        if begun and isinstance(error, BrokenStream):  # else there is no reply
+        if begun and isinstance(error, BrokenStream):  # otherwise there is no reply
             asker.receive(bytearray(error.rest))
         raise _Passing("upstream_error", f"{name}: the stream broke: {type(error).__name__}") from None
 

@@ -1,4 +1,4 @@
-"""What a call has used, from what its server reports and from what was received."""
+"""The tokens that a call has used, from the server's reports and from the received output."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_token
 _ALL = (*_INPUT, "output_tokens")
 _SAID = ("text", "partial_json")
 MOST_REPORTED = 10**9
-"""Tokens; a report of more counts as this many, which is more than any hold."""
+"""Tokens. A larger report counts as this many, which is more than any hold."""
 _SEALED = ("signature", "data")
-"""Where a server hides the thinking that it does not show: in the signature of a block, or in a redacted one."""
+"""Fields with hidden thinking: the signature of a block, and the data of a redacted one."""
 
 
 class Meter:
-    """Watches the reply to a request. Tokens read from and written to a cache count as input. What the server does not
-    report is counted by us."""
+    """Reads the reply to a request. Tokens read from and written to a cache count as input. Counts by itself what the
+    server does not report."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._request = request
@@ -29,12 +29,12 @@ class Meter:
         self._counted: int | None = None
         self._said = self._thought = self._sealed = 0
         self.begun = False
-        """Whether a stream has begun its message: from then on the server has reported the input, or never will."""
+        """Whether a stream has begun its message. From then on the server has reported the input, or never will."""
         self.shrank = False
         """Whether a later report was lower than an earlier one."""
 
     def see_reply(self, reply: Mapping[str, Any]) -> None:
-        """Takes in a whole reply."""
+        """Reads a whole reply."""
         self._report(reply.get("usage"), _ALL)
         content = reply.get("content")
         if "output_tokens" not in self._reported and isinstance(content, list):
@@ -42,18 +42,18 @@ class Meter:
                 self._receive(block)
 
     def see_bytes(self, raw: bytes | bytearray, enough: int) -> None:
-        """Takes in what came of a whole reply that cannot be read: its report, or else its bytes, `enough` tokens
-        at most. Much of it takes its time: call this in a thread."""
+        """Reads a whole reply that can't be parsed: its usage report, or else its bytes, at most `enough` tokens. Slow
+        for large replies: call this in a thread."""
         self._report(reported_usage(raw), _ALL)
         if "output_tokens" not in self._reported:
             self._said += min(count_bytes(raw, enough), enough)
 
     def see_event(self, data: Mapping[str, Any]) -> None:
-        """Takes in an event of a stream."""
+        """Reads an event of a stream."""
         kind = data.get("type")
         if kind == "message_start":
             self.begun = True
-            # A report of the output is an estimate here: there is none yet.
+            # The report of output is only an estimate at this point: there is no output yet.
             message = data.get("message")
             self._report(message.get("usage") if isinstance(message, dict) else None, _INPUT)
         elif kind == "message_delta":
@@ -64,7 +64,7 @@ class Meter:
             self._receive(data.get("delta"))
 
     async def count_input(self) -> None:
-        """Counts the input where the server did not report it, in a thread: a megabyte takes some 50 ms."""
+        """Counts the input if the server didn't report it, in a thread: a megabyte takes some 50 ms."""
         if "input_tokens" not in self._reported and self._counted is None:
             self._counted = await asyncio.to_thread(count_request, self._request)
 
@@ -73,7 +73,7 @@ class Meter:
         return self._input(), self._reported.get("output_tokens", self._received())
 
     def used_so_far(self) -> tuple[int, int]:
-        """Input and output tokens of a reply that was cut short, whose last report may lag behind."""
+        """Input and output tokens of a reply that was cut short. Its last report may be outdated."""
         return self._input(), max(self._reported.get("output_tokens", 0), self._received())
 
     def _input(self) -> int:
@@ -82,7 +82,7 @@ class Meter:
         return sum(self._reported.get(name, 0) for name in _INPUT)
 
     def _received(self) -> int:
-        # A signature seals the thinking that stands before it: the same tokens, so the larger figure counts.
+        # A signature contains the thinking before it: the same tokens, so the larger figure counts.
         return self._said + max(self._thought, self._sealed)
 
     def _report(self, usage: object, names: tuple[str, ...]) -> None:
@@ -92,7 +92,7 @@ class Meter:
             number = usage.get(name)
             if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
                 number = min(number, MOST_REPORTED)
-                # Reports are cumulative: the highest one is the newest that can be true.
+                # Reports are cumulative, so the highest is the newest one that can be true.
                 self.shrank = self.shrank or number < self._reported.get(name, 0)
                 self._reported[name] = max(number, self._reported.get(name, 0))
 

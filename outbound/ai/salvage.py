@@ -1,4 +1,4 @@
-"""Reads the usage out of a reply that cannot be read as a whole, and counts a reply that has none."""
+"""Reads the usage from a reply that can't be parsed, and counts a reply without usage."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from outbound.ai.tokens import count
 
 PART = 2**16
-"""Bytes that one step looks at: between two steps other threads have their turn."""
+"""Bytes for one step. Other threads can run between steps."""
 MAX_USAGE = 2**14
 MAX_DIGITS = 18
-# Outside of strings and inside; possessive, so that each byte is looked at once.
+# Outside and inside of strings. The quantifiers are possessive, so that each byte is read once.
 _OUTSIDE = re.compile(rb'[^"]{1,%d}+' % PART)
 _INSIDE = re.compile(rb'(?:[^"\\]{1,4096}+|\\.){1,16}+', re.S)
 _NAME = re.compile(rb'"usage"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}(?=\{)')
 
 
 def reported_usage(raw: bytes | bytearray) -> dict[str, Any]:
-    """The last `usage` at the top level of an object, empty where none is whole. Nesting and numbers of the rest do not
-    matter. The text of a model cannot forge it: that is further down, or in a string. Linear in the size."""
+    """The last complete `usage` at the top level of an object, or an empty dict. Ignores nesting and numbers elsewhere.
+    The model's text can't forge it, because it is nested or in a string. Linear in the size."""
     last = None
     for place in _top_names(raw):
         if match := _NAME.match(raw, place):
@@ -30,8 +30,7 @@ def reported_usage(raw: bytes | bytearray) -> dict[str, Any]:
 
 
 def count_bytes(raw: bytes | bytearray, enough: int) -> int:
-    """The number of tokens in the raw bytes, names and brackets included; if more than `enough`, some number above
-    it."""
+    """The number of tokens in the raw bytes, names and brackets included. Stops at some number above `enough`."""
     total = 0
     for start in range(0, len(raw), PART):
         total += count(raw[start : start + PART].decode(errors="replace"))
@@ -41,7 +40,7 @@ def count_bytes(raw: bytes | bytearray, enough: int) -> int:
 
 
 def _top_names(raw: bytes | bytearray) -> Iterator[int]:
-    """Where each string at the top level of an object begins."""
+    """The start of each string at the top level of an object."""
     at = depth = 0
     while at < len(raw):
         if outside := _OUTSIDE.match(raw, at):

@@ -1,4 +1,4 @@
-"""Counting tokens of the built-in model, and of what was delivered where a server reported nothing."""
+"""Counts tokens for the built-in model, and for output that a server didn't report."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# Up to six ASCII characters of a word, or one other character, with the space before it: near enough to what real
-# tokenizers make of text, never more tokens than bytes, and each piece by itself is one token again.
+# A token is up to six ASCII characters of a word, or one other character, with the space before it. This is close to
+# real tokenizers, never gives more tokens than bytes, and each piece alone is one token again.
 _PIECE = re.compile(r"\s?(?:[A-Za-z0-9_]{1,6}|\S)|\s")
 
 PART = 2**14
-"""Characters that one step looks at: between two steps other threads have their turn."""
+"""Characters for one step. Other threads can run between steps."""
 
 _SPOKEN = ("system", "messages", "tools", "tool_choice")
 
 
 def pieces(text: str) -> list[str]:
-    """The text in tokens; joined they are the text."""
+    """The tokens of the text. Joined, they are the text."""
     return _PIECE.findall(text)
 
 
 def count(text: str) -> int:
-    """How many tokens a text has. Beyond PART characters, parts are counted: at most one token more for each."""
+    """The number of tokens in a text. Longer texts are counted in parts, with at most one extra token for each part."""
     if len(text) <= PART:
         return len(pieces(text))
     return sum(len(pieces(text[start : start + PART])) for start in range(0, len(text), PART))
 
 
 def count_request(request: Mapping[str, Any], enough: int = 2**62) -> int:
-    """How many tokens stand in a request, names of members included; where it is more than `enough`, some number above
-    it, since counting on would take its time."""
+    """The number of tokens in a request, names of members included. Stops at some number above `enough`, to save
+    time."""
     total = 0
     for name in _SPOKEN:
         for text in texts_of(request.get(name)):
-            # A token is eight bytes at most.
+            # A token has at most eight bytes.
             total += count(text) if len(text) <= 8 * enough else len(text) // 8
             if total > enough:
                 return total
