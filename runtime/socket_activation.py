@@ -49,7 +49,7 @@ def check_passed(sockets: list[socket.socket], settings: Settings) -> None:
 
     A server that believes it serves only this machine shows mailed links in its log. So `host` must not say loopback
     while a socket listens elsewhere."""
-    if settings.reuse_port:
+    if sockets and settings.reuse_port:
         raise StartupError("sockets were passed by LISTEN_FDS: --reuse-port has no use with them")
     for one in sockets:
         address = one.getsockname()[0]
