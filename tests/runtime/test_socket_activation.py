@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -139,6 +140,8 @@ def test_clients_wait_while_the_server_is_replaced(listening: socket.socket, tmp
 
 
 def test_systemds_own_program_starts_the_server_at_the_first_connection(tmp_path: Path) -> None:
+    if not shutil.which("systemd-socket-activate"):
+        pytest.skip("systemd is not installed")
     port = free_port()
     words = ["systemd-socket-activate", "--listen", f"127.0.0.1:{port}", sys.executable, "server.py", "--data-dir"]
     with (tmp_path / "said").open("wb") as said:
