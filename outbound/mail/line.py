@@ -1,4 +1,4 @@
-"""Which of the waiting mails is sent next: a few are sent at once, and no kind and no payer holds up the others."""
+"""The order in which waiting mails are sent: no kind and no payer holds up the others."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from heapq import heapify, heappop, heappush
 
 AT_ONCE, NOTICES_AT_ONCE = 4, 3
 LATER_AT_ONCE = 1
-"""Second and later tries of one rank that are made at once. There are three ranks, so one of the four places is always
-for first tries: a relay that refuses slowly keeps no new mail waiting behind the tries that it refuses."""
+"""Retries of one rank that run at once. There are three ranks, so one of the four places is always for first tries: a
+relay that refuses slowly can't keep new mail waiting behind retries."""
 
 
 class Rank(IntEnum):
-    """What a mail is worth when the server ends; the lowest number is sent first."""
+    """The importance of a mail at shutdown. The lowest number is sent first."""
 
     UNDO = 0
     LINK = 1
@@ -34,31 +34,31 @@ class _Turn:
 
 
 class _Lane:
-    """The turns of one rank, first tries or later ones. Payers take turns: the second mail of a payer waits until every
-    other payer had one. `served` is the number of the last turn that left in any lane when one left here."""
+    """The turns of one rank, for first tries or for retries. Payers take turns: the second mail of a payer waits until
+    every other payer had a turn. `served`: in the count over all lanes, the number of this lane's latest turn."""
 
     def __init__(self) -> None:
         self.turns: list[_Turn] = []
         self.served = 0
         self._round = 0
-        self._last: dict[str, int] = {}  # the round of the newest turn of each payer that waits
+        self._last: dict[str, int] = {}  # the round of the newest turn of each waiting payer
 
     def add(self, number: int, payer: str) -> _Turn:
-        """A new turn at the end of its payer's."""
+        """Adds a turn after the payer's other turns."""
         self._last[payer] = max(self._round, self._last.get(payer, 0)) + 1
         turn = _Turn(self._last[payer], number, payer)
         heappush(self.turns, turn)
         return turn
 
     def next(self, served: int) -> _Turn:
-        """Takes out the turn that comes first."""
+        """Removes and returns the first turn."""
         turn = heappop(self.turns)
         self._round, self.served = turn.round, served
         self._forget(turn)
         return turn
 
     def drop(self, turn: _Turn) -> None:
-        """Takes out a turn that waits no longer."""
+        """Removes a turn that no longer waits."""
         self.turns.remove(turn)
         heapify(self.turns)
         self._forget(turn)
@@ -69,8 +69,8 @@ class _Lane:
 
 
 class Line:
-    """Gives out the sending places: the ranks take turns, and so do the payers of a rank; at the end of the server, in
-    the order of ranks."""
+    """Assigns the places for sending. The ranks take turns, and so do the payers of a rank; at shutdown, the most
+    important rank comes first."""
 
     def __init__(self) -> None:
         self._numbers, self._served = itertools.count(), itertools.count(1)
@@ -80,20 +80,20 @@ class Line:
         self.closing = False
 
     def close(self) -> None:
-        """From now on the rank decides, and nothing waits for the time of its next try."""
+        """From now on the rank decides the order, and retries no longer wait for their time."""
         self.closing = True
         # They wake in this order, so a free place goes to the most important mail.
         for end in self._ends.values():
             end.set()
 
     async def pause(self, rank: Rank, seconds: float) -> None:
-        """Waits so many seconds, or until the server ends."""
+        """Waits `seconds`, or until the server stops."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ends[rank].wait(), seconds)
 
     @asynccontextmanager
     async def place(self, rank: Rank, payer: str, *, later: bool) -> AsyncIterator[None]:
-        """A place to send from; `later`: this is not the first try."""
+        """Holds a place for sending. `later`: this is a retry."""
         kind = rank, later
         turn = self._waiting[kind].add(next(self._numbers), payer)
         try:

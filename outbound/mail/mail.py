@@ -1,4 +1,4 @@
-"""A mail of ours, as it waits to be sent."""
+"""A mail that waits to be sent."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from outbound.mail.line import Rank
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """A mail of ours: plain text. `what` is a word for the log; `link`: it has a link that only this mail has; `undo`:
-    one that takes a change back. `payer`: the id of the account that caused it, where there is one; else it counts for
-    whom it goes to. `network`: where it was asked for, if anybody may ask for one."""
+    """A plain-text mail. `what` is a word for the log. `link`: the mail has a link that no other mail has. `undo`: its
+    link undoes a change. `payer`: the id of the account that caused the mail; if empty, the mail counts for its
+    recipient. `network`: the network that asked for it, if anybody may ask."""
 
     what: str
     to: str
@@ -24,10 +24,10 @@ class Mail:
 
     @property
     def rank(self) -> Rank:
-        """What it is worth when the server ends."""
+        """The importance of the mail at shutdown."""
         return Rank.UNDO if self.undo else Rank.LINK if self.link else Rank.NOTICE
 
     @property
     def paid_by(self) -> str:
-        """Whose mails wait for one another: the network that asked, else the account, else whom it goes to."""
+        """The owner of the queue: the network that asked, or the account, or the recipient."""
         return self.network or self.payer or self.to

@@ -1,8 +1,8 @@
-"""Mail to people: handed over at once, sent in the background through SMTP, or without it kept in a folder.
+"""Mail to people, sent in the background through SMTP, or kept in a folder.
 
-Nobody waits for a mail, and none that fails makes a request fail. What waits is bounded and stays in the process; a
-temporary failure is tried again, then it is one line in the log, which names neither the person nor what was written.
-An account has few of the places, and so has a network that asks for mails: neither keeps out the mails of others.
+No request waits for a mail or fails with it. The queue is bounded and is in this process's memory. A temporary failure
+is retried. A mail that fails for good leaves one line in the log, which has neither the recipient nor the text. Each
+account, and each network that asks for mails, has few of the places, so neither keeps out other people's mails.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from outbound.mail.room import MailRoom
 log = logging.getLogger("latchkey.mail")
 
 RETRIES = (2.0, 15.0)
-"""Seconds before the second try and the third, more or less: mails that failed together do not come back together."""
+"""Seconds before the first and the second retry. They vary, so that mails that failed together don't return
+together."""
 LATE_RETRIES = (60.0, 300.0, 900.0)
-"""The same for the next tries of a mail that takes a change back, since nobody asks for it again. A relay may take only
-so many mails a minute."""
+"""The same for the further retries of a mail that undoes a change, because nobody can ask for it again. A relay may
+limit the mails a minute."""
 LEAVE_SECONDS = 2.0
 KEPT = 200
 LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
@@ -44,8 +45,8 @@ _ADDRESS = re.compile(r"[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
 
 
 class Undelivered(Exception):
-    """A mail was not sent; `temporary`: another try may work; `maybe_sent`: the server may have taken it all the same.
-    The message holds nothing of the mail."""
+    """A mail was not sent. `temporary`: a retry may work. `maybe_sent`: the server may have accepted it all the same.
+    The message has no part of the mail."""
 
     def __init__(self, reason: str, *, temporary: bool, maybe_sent: bool = False) -> None:
         super().__init__(reason)
@@ -53,7 +54,7 @@ class Undelivered(Exception):
 
 
 class Transport(Protocol):
-    """What carries a mail."""
+    """The way in which a mail is sent."""
 
     async def send(self, message: EmailMessage) -> None:
         """Raises Undelivered, or OSError for a failure of this machine."""
@@ -61,7 +62,7 @@ class Transport(Protocol):
 
 class _Client(aiosmtplib.SMTP):
     began_data = False
-    """From here on a server that does not answer may have the mail."""
+    """Whether the server may have accepted the mail, even if it doesn't answer."""
 
     async def data(self, *args: Any, **options: Any) -> aiosmtplib.SMTPResponse:
         self.began_data = True
@@ -69,7 +70,7 @@ class _Client(aiosmtplib.SMTP):
 
 
 class SmtpServer:
-    """A mail server; `url` as the setting has it, `timeout` in seconds for each step of a delivery."""
+    """A mail server. `url` is the setting's; `timeout` is in seconds, for each step of a delivery."""
 
     def __init__(self, url: str, timeout: float = 10.0) -> None:
         parts = urlsplit(url)
@@ -82,11 +83,11 @@ class SmtpServer:
             "start_tls": parts.query == "starttls",
             "timeout": timeout,
         }
-        self._patience = 3 * timeout  # a server that answers each step at the last moment ends here
+        self._patience = 3 * timeout  # stops a server that answers each step at the last moment
 
     async def send(self, message: EmailMessage) -> None:
-        """One connection for one mail. Raises Undelivered."""
-        client = _Client(**self._server)  # type: ignore[arg-type]  # a dict of many types
+        """Sends one mail over one connection. Raises Undelivered."""
+        client = _Client(**self._server)  # type: ignore[arg-type]  # a dict with several types
         try:
             await self._hand_over(client, message)
         except aiosmtplib.SMTPResponseException as error:
@@ -103,19 +104,19 @@ class SmtpServer:
     async def _hand_over(self, client: _Client, message: EmailMessage) -> None:
         try:
             async with asyncio.timeout(self._patience):
-                await client.connect()  # with TLS and login where the URL has them
+                await client.connect()  # with TLS and login if the URL has them
                 await client.send_message(message)
-            # The mail is taken: whatever goes wrong from here on, it is not sent again.
+            # The server has accepted the mail, so an error from here on causes no retry.
             with suppress(aiosmtplib.SMTPException, OSError):
                 async with asyncio.timeout(LEAVE_SECONDS):
                     await client.quit()
         finally:
-            client.close()  # at once: a server that hangs is not asked for its leave
+            client.close()  # at once, without waiting for a server that hangs
 
 
 class Spool:
-    """A folder in place of a mail server: the newest 200 mails as files that nobody else can read. `show`: they also
-    go to the log whole, links included; for a developer's machine."""
+    """A folder that replaces a mail server: keeps the newest 200 mails as files that nobody else can read. `show`: also
+    logs whole mails, links included; for a developer's machine."""
 
     def __init__(self, folder: Path | None, *, show: bool = False) -> None:
         self._folder = folder
@@ -132,7 +133,7 @@ class Spool:
 
     def _keep(self, folder: Path, content: bytes) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Names in the order of time; several processes write here.
+        # Names sort by time. Several processes write here.
         name = folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}"
         with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
@@ -142,8 +143,8 @@ class Spool:
 
 
 class Mailer:
-    """Sends mails. `sender` is the address they come from; `confirms`: they reach people, so that an address can be
-    asked to be confirmed. `watch` is told of each mail what it is and what became of it: sent, failed or dropped."""
+    """Sends mails. `sender` is their From address. `confirms`: mails reach people, so that the server can ask them to
+    confirm addresses. `watch` is called with the kind and the outcome of each mail: sent, failed or dropped."""
 
     def __init__(
         self,
@@ -165,17 +166,17 @@ class Mailer:
 
     @property
     def queue(self) -> int:
-        """Mails that wait to be sent."""
+        """The number of mails that wait to be sent."""
         return len(self._tasks)
 
     def turn_into(self, other: Mailer) -> None:
-        """From now on mails go as the other one would send them, those that wait for another try too."""
+        """From now on sends mails the way `other` does, including retries of waiting ones."""
         self.confirms, self._transport, self._sender = other.confirms, other._transport, other._sender
         self._late = other._late
 
     def post(self, mail: Mail) -> None:
-        """Takes a mail, and returns at once. Where too many wait already, in all, of notices, of its kind by its
-        account, or asked for from its network, it is dropped, with a line in the log."""
+        """Accepts a mail and returns at once. If too many mails wait (in all, of notices, of its kind by its account,
+        or asked for from its network), drops it with a line in the log."""
         if reason := self.room.refusal(mail):
             log.warning("mail %s dropped: %s", mail.what, reason)
             return self.watch(mail.what, "dropped")
@@ -189,8 +190,8 @@ class Mailer:
         self.room.leave(mail)
 
     async def close(self, seconds: float) -> None:
-        """Gives what waits one more try, and so many seconds; the rest is lost. Links that take a change back go first,
-        then other links, then notices."""
+        """Gives waiting mails one more try within `seconds`, then drops the rest. Undo links go first, then other
+        links, then notices."""
         self._line.close()
         if self._tasks:
             _, late = await asyncio.wait(tuple(self._tasks), timeout=seconds)
@@ -205,16 +206,16 @@ class Mailer:
             await self._try(mail)
             self.watch(mail.what, "sent")
         except (Undelivered, OSError, ValueError) as error:
-            # An OSError of the spool names a path, others may hold the address.
+            # An OSError of the spool has a path; other errors may contain the address.
             reason = str(error) if isinstance(error, Undelivered) else type(error).__name__
             log.warning("mail %s not sent: %s", mail.what, reason)
             self.watch(mail.what, "failed")
-        except asyncio.CancelledError:  # the server ends
+        except asyncio.CancelledError:  # the server is stopping
             self.watch(mail.what, "dropped")
             raise
 
     async def _try(self, mail: Mail) -> None:
-        """Sends a mail, with as many tries as it has. Raises Undelivered, OSError, ValueError."""
+        """Sends a mail, with retries. Raises Undelivered, OSError, ValueError."""
         stamp, short, maybe_sent = stamp_of(self._sender), len(self._retries), False
         pauses = (*self._retries, *(self._late if mail.undo else ()), None)
         for number, pause in enumerate(pauses):
@@ -222,7 +223,7 @@ class Mailer:
             try:
                 async with self._line.place(mail.rank, mail.paid_by, later=number > 0):
                     last = last or self._line.closing
-                    # It is composed here, since a composed mail takes many times the memory.
+                    # Compose the mail only now: a composed mail takes many times the memory.
                     return await self._transport.send(compose(mail, self._sender, stamp))
             except Undelivered as failure:
                 maybe_sent = maybe_sent or failure.maybe_sent
@@ -233,16 +234,16 @@ class Mailer:
 
 
 def _uneven(seconds: float) -> float:
-    """So many seconds, or up to half as many more or less."""
+    """A random time between half of `seconds` and one and a half times as long."""
     return seconds * (0.5 + secrets.randbelow(1001) / 1000)
 
 
 def _nobody(what: str, outcome: str) -> None:
-    """Is not interested."""
+    """Ignores the outcome."""
 
 
 def _address(text: str, name: str = "") -> Address:
-    """A header's address. `addr_spec` of Python's own would refuse what RFC 6532 lets stand before the @."""
+    """A header's address. Python's own `addr_spec` would refuse what RFC 6532 allows before the @."""
     local, _, domain = text.rpartition("@")
     if not _ADDRESS.fullmatch(text):
         raise ValueError("this is no address")
@@ -250,19 +251,19 @@ def _address(text: str, name: str = "") -> Address:
 
 
 class Stamp(NamedTuple):
-    """The headers that are the same in every try, so that a mailbox knows a mail that came twice."""
+    """The headers that stay the same in every try, so that a mailbox recognizes a duplicate."""
 
     date: str
     message_id: str
 
 
 def stamp_of(sender: str) -> Stamp:
-    """A new one."""
+    """A new stamp."""
     return Stamp(format_datetime(localtime(datetime.now(UTC))), make_msgid(domain=sender.rpartition("@")[2]))
 
 
 def compose(mail: Mail, sender: str, stamp: Stamp | None = None) -> EmailMessage:
-    """The mail as it is sent. Raises ValueError for an address or a subject that would break out of its header."""
+    """The mail in its final form. Raises ValueError for an address or a subject that would break out of its header."""
     date, message_id = stamp or stamp_of(sender)
     message = EmailMessage(policy=SMTP)
     message["From"] = _address(sender, "Latchkey")
@@ -270,8 +271,8 @@ def compose(mail: Mail, sender: str, stamp: Stamp | None = None) -> EmailMessage
     message["Subject"] = mail.subject
     message["Date"] = date
     message["Message-ID"] = message_id
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: out-of-office replies stay away
-    # Quoted-printable breaks links where somebody reads the file, so it is for lines that mail servers refuse.
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents out-of-office replies
+    # Quoted-printable breaks links in the raw file, so only lines that mail servers would refuse get it.
     longest = max(len(line.encode()) for line in mail.text.split("\n"))
     plain = "7bit" if mail.text.isascii() else "8bit"
     message.set_content(mail.text, cte=plain if longest <= LONGEST_LINE else "quoted-printable")

@@ -1,4 +1,4 @@
-"""How many mails may wait: in all, of notices, of one kind by one account, and asked for in one network."""
+"""How many mails may wait: in all, of notices, of one kind by one account, and from one network."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from outbound.mail.line import Rank
 from outbound.mail.mail import Mail
 
 MOST_WAITING, MOST_OTHERS, MOST_NOTICES = 1000, 850, 450
-"""Mails that wait, at most; how many there may be for another one that takes nothing back; and how many of them may be
-notices: mails without a link of their person's own. Whoever causes many notices keeps no link out, and whoever asks for
-many links keeps out none that takes a change back. What lies between two of them is more than four networks and five
-accounts fill, which a test says."""
+"""The limits of waiting mails: in all, for mails without an undo link, and for notices, which have no link of their
+own. So an account that causes many notices can't keep links out, and a client that asks for many links can't keep out
+undo links. The gaps between the limits are larger than four networks and five accounts can fill; a test checks this."""
 MOST_ALIKE, MOST_UNDOS = 40, 10
-"""Mails of one kind that one account causes and that wait: one notice goes to up to 11 addresses. The second number is
-for mails that take a change back."""
+"""Waiting mails of one kind that one account caused. One notice goes to up to 11 addresses. The second number is for
+mails with an undo link."""
 MOST_ASKED = 40
-"""Mails that wait and that somebody in one network asked for, signed in or not: so many that set a new password, and so
-many of all other kinds together. Only a request for a new password may send none, and nobody learns of it from the
-place that is left: it takes eight accounts to fill the first."""
+"""Waiting mails that one network asked for, signed in or not: this many that set a new password, and this many of all
+other kinds together. Only a request for a new password may send no mail, and the remaining room doesn't reveal that: it
+takes eight accounts to fill the first limit."""
 
 
 class NoRoom(Exception):
@@ -29,7 +28,7 @@ class NoRoom(Exception):
 
 
 class _Bound(NamedTuple):
-    """A payer, how many mails may wait at its cost, and which these are, in words."""
+    """A payer, its limit of waiting mails, and their description."""
 
     payer: tuple[str, str, bool]
     most: int
@@ -37,20 +36,20 @@ class _Bound(NamedTuple):
 
 
 class MailRoom:
-    """Counts the mails that wait, and the requests for mails that are under way."""
+    """Counts waiting mails and requests for mails."""
 
     def __init__(self) -> None:
         self._mails, self._notices = 0, 0
-        self._counts: Counter[tuple[str, str, bool]] = Counter()  # what is at zero is not in it
+        self._counts: Counter[tuple[str, str, bool]] = Counter()  # has no zeros
         self._held: Counter[tuple[str, str, bool]] = Counter()
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is counted, for anybody."""
+        """Whether all counts are zero."""
         return not (self._mails or self._notices or self._counts or self._held)
 
     def refusal(self, mail: Mail) -> str:
-        """Why a mail cannot wait; empty where it can."""
+        """Why the mail cannot wait; empty if it can."""
         most = MOST_WAITING if mail.undo else min(MOST_OTHERS, MOST_WAITING)
         if self._mails >= most:
             return f"{most} wait already"
@@ -64,7 +63,7 @@ class MailRoom:
         self._add(mail, 1)
 
     def leave(self, mail: Mail) -> None:
-        """Counts it no longer."""
+        """Stops counting a mail."""
         self._add(mail, -1)
 
     def _add(self, mail: Mail, number: int) -> None:
@@ -75,8 +74,8 @@ class MailRoom:
 
     @contextmanager
     def hold(self, network: str, what: str) -> Iterator[None]:
-        """Keeps a place for a mail that somebody asks for, until it is posted: a request that counts for whom the mail
-        goes to must not end without the mail. Raises NoRoom."""
+        """Reserves room for a requested mail until it is posted: a request that counts for the mail's recipient must
+        not end without the mail. Raises NoRoom."""
         asked = _asked(network, what)
         if self._counts[asked] + self._held[asked] >= MOST_ASKED:
             raise NoRoom
@@ -100,7 +99,7 @@ def _asked(network: str, what: str) -> tuple[str, str, bool]:
 
 
 def _bounds(mail: Mail) -> tuple[_Bound, ...]:
-    """What bounds a mail: its account, and the network where it was asked for, if it was."""
+    """The limits of a mail: its account's, and that of the network that asked for it, if there is one."""
     most = MOST_UNDOS if mail.undo else MOST_ALIKE
     account = _Bound((mail.payer or mail.to, mail.what, mail.link), most, "of this kind by this account")
     if not mail.network:

@@ -1,7 +1,7 @@
-"""Posts events to the apps they concern: takes what the store has to post, a few at a time, and says what came of it.
+"""Posts events to apps: takes due events from the store, a few at a time, and records the outcome.
 
-Each server process runs one. What it has taken is its own for a minute; what it does not settle by then, because it was
-killed say, is taken again, by whoever comes. So an event is posted at least once.
+Each server process has one sender. It leases the events that it takes for a minute. If it doesn't settle one by then,
+for example because it was killed, any process may take the event again. So each event is posted at least once.
 """
 
 from __future__ import annotations
@@ -26,37 +26,38 @@ from store.webhooks.deliveries import Deliveries, Delivery
 log = logging.getLogger("latchkey.webhooks")
 
 LOOK_SECONDS = 1.0
-"""How often the store is asked for what there is to post."""
+"""How often the sender asks the store for due events."""
 AWAY_SECONDS = 5.0
-"""How long it is left alone when it does not answer."""
+"""The pause after the store did not answer."""
 LEASE_SECONDS = 60
-"""For which what was taken is this process's own: longer than a turn takes to come, a post and its settlement."""
+"""The lease of a taken event: longer than its wait, the post and the settlement together."""
 TURN_SECONDS = 20.0
 PUT_BACK_SECONDS, SPACED_SECONDS = 5.0, 0.05
-"""After how long what is put back is taken again, and the time between two events of one owner that are put back."""
+"""When an event that was put back is due again, and the time between two such events of one owner."""
 EACH_APP, EACH_HOST = 4, 16
-"""Posts under way at once, at most: one slow receiver holds up its own events alone."""
+"""The limits of posts in progress. A slow receiver delays only its own events."""
 LINE = 16 * EACH_APP
-"""Events of one app that a process has taken, at most. More are put back, and so is what is beyond the owner's share of
-all that a process may have taken."""
+"""The limit of one app's events in a process. Further events are put back, and so are those beyond the owner's share of
+all events that a process may take."""
 TAKEN = 16
-"""Events that a process has taken for each post that it may have under way: most of them wait in such a line."""
+"""Events that a process takes for each post that may be in progress. Most of them wait in an app's line."""
 AT_ONCE = 100
 CLAIM_SECONDS = 2.0
-"""How long a stop waits for what is being taken."""
+"""How long a stop waits for a claim in progress."""
 SETTLING = (0.5, 2.0, 5.0)
-"""Seconds before a settlement is tried again whose answer was lost."""
+"""Seconds before each retry of a settlement whose answer was lost."""
 NO_TARGET = "The app was not active, or named no URL."
 OWN_ERROR = "An error of this server. Its operator finds the reason in the log."
 NOT_SIGNED = "It could not be signed. The operator of this server finds the reason in the log."
 
 
 def unwatched(event: str, outcome: str) -> None:
-    """Nobody counts."""
+    """Ignores the outcome."""
 
 
 class WebhookSender:
-    """The engine of a process. `target` says where the events of an app go; `most` posts are under way at once."""
+    """The webhook sender of a process. `target` gives the destination of an app's events; `most` limits posts in
+    progress."""
 
     def __init__(
         self,
@@ -79,49 +80,49 @@ class WebhookSender:
         self._claiming = asyncio.Lock()
         self._stopping = False
         self.takes_all = False
-        """Whether events wait here however many there are, so that none is put back for want of room."""
+        """Whether any number of events may wait here, so that none is put back for lack of room."""
         self.watch: Callable[[str, str], None] = unwatched
-        """Told the type of each event that an attempt was settled of, and the outcome."""
+        """Called for each settled attempt, with the event's type and the outcome."""
         self._runner: asyncio.Task[None] | None = None
 
     @property
     def queue(self) -> int:
-        """Events that were taken, and are posted or wait for that."""
+        """The number of events taken: in progress or waiting."""
         return len(self._tasks)
 
     def start(self) -> None:
-        """Begins, also again after `leave_off`."""
+        """Starts, also again after `leave_off`."""
         self._stopping = False
         self._runner = asyncio.get_running_loop().create_task(self._run())
 
     def wake(self) -> None:
-        """There is something to post now."""
+        """Notes that an event is due."""
         self._look.set()
 
     async def stop(self) -> None:
-        """Takes nothing more, and gives back what waits for its turn; posts under way go on."""
+        """Takes no more events, and puts waiting ones back. Posts in progress continue."""
         self._stopping = True
         self.wake()
         if self._runner:
-            # What a claim has taken that is cut short would be nobody's for as long as its lease.
+            # Let the claim finish: nobody would have its events until their lease ends.
             await asyncio.wait({self._runner}, timeout=CLAIM_SECONDS)
             await _cancel({self._runner})
 
     async def leave_off(self, seconds: float) -> None:
-        """Gives what is under way so many seconds; the rest is posted again by others, when its lease ends."""
+        """Gives posts in progress `seconds` to end. Other processes post the rest when the leases end."""
         await self.stop()
         if self._tasks:
             _, late = await asyncio.wait(tuple(self._tasks), timeout=seconds)
             await _cancel(late)
 
     async def close(self, seconds: float) -> None:
-        """As `leave_off`, for good."""
+        """Like `leave_off`, for good."""
         await self.leave_off(seconds)
         await self._poster.close()
 
     async def bring_out(self, seconds: float) -> None:
-        """Posts what is due, and waits until nothing is under way, at most so many seconds; for later attempts it does
-        not wait. Raises StoreUnavailable."""
+        """Posts what is due, and waits for it at most `seconds`; does not wait for later attempts. Raises
+        StoreUnavailable."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + seconds
         await self._take()
@@ -137,7 +138,7 @@ class WebhookSender:
             except StoreUnavailable:
                 log.debug("webhooks wait: the store is away")
                 pause = AWAY_SECONDS
-            except Exception:  # whatever it is, the server serves on, and this is tried again
+            except Exception:  # whatever it is, the server continues, and retries this
                 log.exception("webhooks: what there is to post could not be taken")
                 pause = AWAY_SECONDS
             with contextlib.suppress(TimeoutError):
@@ -146,8 +147,8 @@ class WebhookSender:
             self._look.clear()
 
     async def _take(self) -> bool:
-        """Takes what there is room for; whether there may be more at once."""
-        # One at a time: what a claim has taken that is not answered yet is not among the tasks.
+        """Takes events if there is room. Returns whether more may be due now."""
+        # One claim at a time: its events become tasks only when it is answered.
         async with self._claiming:
             room = min(AT_ONCE, self._taken_most - len(self._tasks))
             if room <= 0:
@@ -165,7 +166,7 @@ class WebhookSender:
             self.wake()
 
     async def _guarded(self, delivery: Delivery) -> None:
-        """Posts it, or puts it back."""
+        """Posts the event, or puts it back."""
         try:
             target = await self._found(delivery)
             if target:
@@ -174,13 +175,13 @@ class WebhookSender:
                         await self._give_back(delivery, target.payer)
         except StoreUnavailable:
             log.debug("webhook %s of %s is not settled: the store is away", delivery.id, delivery.client_id)
-        except Exception:  # as in `_run`; it may be met with each attempt, so it is one of those that are counted
+        except Exception:  # as in `_run`; it may recur, so it counts as an attempt
             log.exception("webhook %s of %s could not be posted", delivery.id, delivery.client_id)
             with contextlib.suppress(StoreError):
                 await self._settle(delivery, PostResult(None, OWN_ERROR), pause_after(delivery.tries, None))
 
     async def _found(self, delivery: Delivery) -> Target | None:
-        """Where it goes; None where it goes nowhere, which is settled."""
+        """The destination; None if there is none, which settles the event."""
         try:
             target = await self._target(delivery.client_id)
         except StoreUnavailable:
@@ -195,7 +196,7 @@ class WebhookSender:
 
     @contextlib.contextmanager
     def _line(self, app: str, payer: str) -> Iterator[bool]:
-        """Counts an event among those that wait or are posted; whether there is room for it."""
+        """Counts an event as waiting or in progress. Yields whether there is room for it."""
         fits = self.takes_all or (
             self._apps_lines[app] < LINE
             and self._lines[payer] < share(self._taken_most, self._lines.total(), self._lines[payer])
@@ -220,7 +221,7 @@ class WebhookSender:
         await self._deliveries.put_back(delivery.id, delivery.attempts, again_at - now)
 
     async def _in_turn(self, delivery: Delivery, target: Target) -> bool:
-        """Posts it when it is its turn; False where that does not come soon."""
+        """Posts the event in its turn; returns False if the turn doesn't come soon."""
         host = urlsplit(target.url).hostname or ""
         app, payer = delivery.client_id, target.payer
         places = (self._apps.place(app), self._hosts.place(host, payer), self._semaphore.place(payer))
@@ -248,7 +249,7 @@ class WebhookSender:
         return answer
 
     async def _settle(self, delivery: Delivery, answer: PostResult, again: float | None) -> None:
-        """Said more than once where the answer was lost: the store knows the attempt."""
+        """Settles the event. Repeats the call if the answer was lost: the store recognizes the attempt."""
         for pause in (*SETTLING, None):
             try:
                 await self._deliveries.settle(
@@ -269,7 +270,7 @@ class WebhookSender:
 
 
 async def _cancel(tasks: set[asyncio.Task[None]]) -> None:
-    """Once may not do: the driver swallows a cancellation that comes while it connects."""
+    """Cancels repeatedly, because the driver swallows a cancellation while it connects."""
     while tasks:
         for task in tasks:
             task.cancel()

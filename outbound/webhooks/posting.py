@@ -1,4 +1,4 @@
-"""One POST to a receiver that nobody vouches for: bounded in time and size, and to public addresses alone."""
+"""One POST to an untrusted receiver: limited in time and size, and to public addresses."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ GONE = 410
 
 @dataclass(frozen=True, slots=True)
 class PostResult:
-    """What came of a POST: the status, or None where there was no answer; in words what went wrong, for the owner of
-    the app, empty where nothing did; after how many seconds the receiver wants to be asked again, where it said."""
+    """The outcome of a POST: the status, or None without an answer; an error in words for the app's owner, or empty;
+    and the seconds until the receiver wants a retry, if it said so."""
 
     status: int | None
     error: str = ""
@@ -32,17 +32,17 @@ class PostResult:
 
     @property
     def delivered(self) -> bool:
-        """Whether the receiver took it."""
+        """Whether the receiver accepted the event."""
         return self.status is not None and 200 <= self.status < 300
 
     @property
     def gone(self) -> bool:
-        """Whether the receiver wants no more of it."""
+        """Whether the receiver wants no more events."""
         return self.status == GONE
 
 
 class Poster:
-    """Posts. `most` are under way at once, others wait."""
+    """Posts events. At most `most` posts run at once; others wait."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Poster:
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
-        """One attempt, with no redirect followed. Raises nothing but what cancels it."""
+        """Makes one attempt, without following redirects. Raises nothing except cancellation."""
         try:
             async with asyncio.timeout(self._whole):
                 response = await self._opened().post(url, data=body, headers=headers, allow_redirects=False)
@@ -72,7 +72,7 @@ class Poster:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return PostResult(None, in_words(error))
         try:
-            # The status is the answer: a body that is endless, slow or broken takes nothing from it.
+            # The status is the answer, even if the body is endless, slow or broken.
             with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
                 async with asyncio.timeout(READ_SECONDS):
                     await _read(response)
@@ -92,7 +92,7 @@ class Poster:
         return self._session
 
     async def close(self) -> None:
-        """Drops its connections."""
+        """Closes its connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -116,13 +116,13 @@ def _answer(response: aiohttp.ClientResponse) -> PostResult:
 
 
 def _seconds(text: str) -> float | None:
-    """The seconds that a Retry-After asks for (RFC 9110 10.2.3); None for what is none."""
+    """The seconds in a Retry-After (RFC 9110 10.2.3); None if it is invalid."""
     if text.isascii() and text.isdigit() and len(text) < 10:
         return float(text)
     try:
         moment = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # the second is what it says of numbers beyond all bounds
+    except (ValueError, OverflowError):  # OverflowError: the number is too large
         return None
-    # A date without a zone is one of HTTP's obsolete forms, in UTC as all of them.
+    # A date without a zone has an obsolete form of HTTP's; all of these are in UTC.
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, (aware - datetime.now(UTC)).total_seconds())

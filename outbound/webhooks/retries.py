@@ -1,4 +1,4 @@
-"""When an event that was not taken is posted again."""
+"""When a failed delivery of an event is retried."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ PAUSES = (5, 30, 120, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 86_400)
 ATTEMPTS = len(PAUSES) + 1
 JITTER = 0.2
 MOST_ASKED = 86_400.0
-"""Seconds. A receiver that asks for more gets no more."""
+"""Seconds. A receiver can't ask for a longer pause."""
 
 
 def pause_after(attempt: int, retry_after: float | None) -> float | None:
-    """The seconds before the next attempt, where `attempt` (from 1) failed; None where that was the last one.
+    """The seconds before the next attempt after `attempt` (from 1) failed; None if that was the last one.
 
-    A receiver's Retry-After makes it later, never earlier: the attempts would be used up before it is back. Jitter lets
-    what failed together not come back together.
+    A receiver's Retry-After can only lengthen the pause: with a shorter one, the attempts would be used up before the
+    receiver is back. Jitter spreads events that failed together.
     """
     if attempt > len(PAUSES):
         return None
