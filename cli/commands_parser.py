@@ -1,7 +1,7 @@
-"""Every command of the operator: its flags, its examples, and the function that carries it out.
+"""Every command of the operator: its flags, its examples, and the name of its function.
 
-That function is named in words, `module.function`, so that help, a mistyped flag and completion need none of what the
-commands work with.
+Functions are named as text, `module.function`, so that help, a mistyped flag and completion load none of the modules
+that the commands need.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROGRAM = "manage.py"
 SHELLS = ("bash", "zsh", "tcsh")
 ABSENT = argparse.SUPPRESS
 BRIEF = ("config", "data_dir", "redis_url")
-"""The settings that help of a command shows without being asked."""
+"""The settings in the short help of a command."""
 
 SECTIONS = {
     "serve": ["serve"],
@@ -33,7 +33,7 @@ Verbs = Callable[..., argparse.ArgumentParser]
 
 
 class CommandParser(Parser):
-    """Leaves it to `main` to say what is wrong, in words or in JSON."""
+    """Lets `main` report errors, in words or in JSON."""
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError, NoCommand."""
@@ -45,7 +45,7 @@ class CommandParser(Parser):
 
 KEPT = "and, in 30 days, every document it keeps"
 PURGED = "and every document it keeps, now"
-"""What an app's deletion does to documents, as the question has it."""
+"""The question's words for what an app's deletion does to documents."""
 
 
 def whole(text: str) -> int:
@@ -63,7 +63,7 @@ def limit(text: str) -> int:
 
 
 def build_parser(program: str = PROGRAM) -> Parser:
-    """Every command, each with the settings and `--json`, which are taken before and after it."""
+    """The parser of all commands. Each takes the settings and `--json`, before and after the command."""
     common = CommandParser(add_help=False)
     common.add_argument("--json", action="store_true", default=ABSENT, help="print one JSON object")
     common.add_help_settings()
@@ -80,7 +80,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"latchkey {__version__}", help="print the version")
     parser.sections = SECTIONS
-    # The program's name is given, since argparse would format a usage line to find it.
+    # Give the program's name, because argparse would format a usage line to find it.
     nouns = parser.add_subparsers(metavar="COMMAND", required=True, prog=program)
 
     def noun(name: str, about: str) -> Verbs:
@@ -99,7 +99,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
 
         return verb
 
-    # `start` runs it before there is anything to parse; here it stands for those who read.
+    # `start` handles it before anything is parsed. It is here for the help.
     serve = nouns.add_parser("serve", help="run the server; `serve --help` lists its settings", add_help=False)
     serve.set_defaults(run="", ask="", offline=True, password_stdin=False)
     _add_apps(noun("app", "registered apps"))

@@ -1,4 +1,4 @@
-"""Carries a command of the operator out: asks what it has to ask, opens the store, and says what went wrong."""
+"""Runs a command of the operator: asks questions, opens the store, and reports errors."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from store.names import UnknownScope
 from store.refused import Refused
 
 FAILURES = (Refused, KeyRingError, ValueError, StartupError, StoreError, OSError)
-"""What a command may raise, beside UsageError and SettingsError."""
+"""The errors that a command may raise, in addition to UsageError and SettingsError."""
 
 
 def told(error: Exception) -> tuple[str, str]:
-    """The code and the description of a failure."""
+    """The code and the description of an error."""
     match error:
         case Refused():
             return error.code, error.description
@@ -51,8 +51,8 @@ def told(error: Exception) -> tuple[str, str]:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> CommandResult:
-    """Carries the command out. What it asks, it asks before it holds the store. Raises FAILURES, UsageError."""
-    # Where somebody else has set up the log, it is theirs.
+    """Runs the command. Questions come before the store is opened. Raises FAILURES, UsageError."""
+    # If the caller has set up the log, keep it.
     if getattr(args, "json", False) and not logging.root.handlers:
         logs.configure(settings.log_level, logs.JSON)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, settings: Settings) -> CommandResult:
 
 
 def named(text: str) -> Callable[..., Any]:
-    """The function that the parser names."""
+    """The function with this name in the parser."""
     module, _, name = text.partition(".")
     found: Callable[..., Any] = getattr(importlib.import_module(f"cli.commands.{module}"), name)
     return found
@@ -78,8 +78,8 @@ def named(text: str) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def store_url(settings: Settings) -> Iterator[tuple[str, bool]]:
-    """The store's URL, and whether a server runs on the data directory; an embedded store that does not run runs for
-    the length of the block. Raises StartupError."""
+    """The store's URL, and whether a server runs on the data directory. Starts an embedded store for the block if none
+    runs. Raises StartupError."""
     if settings.redis_url != EMBEDDED:
         yield settings.redis_url, False
         return
@@ -94,7 +94,7 @@ def store_url(settings: Settings) -> Iterator[tuple[str, bool]]:
 async def _within(
     url: str, server_runs: bool, command: Callable[..., Any], args: argparse.Namespace, settings: Settings
 ) -> CommandResult:
-    """The command, with the store open and held against the keys as a server does it."""
+    """Runs the command with the store open and its keys checked, as a server does."""
     source = open_keys(settings)
     async with open_store(settings, url, Keys(source)) as store:
         by_operator(store)
@@ -108,22 +108,22 @@ async def _within(
 
 
 def confirm(question: str, sure: bool) -> None:
-    """Returns only if the operator means it. Raises Refused, also where nobody can be asked."""
+    """Returns only if the operator confirms. Raises Refused, also without a terminal to ask on."""
     if sure:
         return
     if not sys.stdin.isatty():
         raise Refused("invalid_request", "Deleting cannot be undone: give --yes, or run it on a terminal.")
     print(f"{word(question)} This cannot be undone. [yes/no] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
-    if not answer.endswith("\n"):  # Ctrl-D, which leaves the cursor behind the question
+    if not answer.endswith("\n"):  # Ctrl-D, which leaves the cursor after the question
         print(file=sys.stderr)
     if answer.strip().lower() not in ("y", "yes"):
         raise Refused("invalid_request", "Nothing was deleted.")
 
 
 def read_password() -> str:
-    """The first line of standard input; on a terminal it is asked for twice and not shown. Raises UsageError for none,
-    Refused for two that differ."""
+    """The first line of standard input. On a terminal, asks twice without showing it. Raises UsageError if there is
+    none, Refused if the two differ."""
     if sys.stdin.isatty():
         try:
             password = getpass.getpass("New password (it is not shown): ")

@@ -1,7 +1,7 @@
-"""Latchkey, as it is installed: where its application is, and which version.
+"""The installed package Latchkey: the folder of its application, and its version.
 
-The application's modules (`server`, `store`, `handlers` …) are not importable from here: their names belong to whoever
-imports this package. A process of Latchkey's own puts `tree()` on its path first.
+The application's modules (`server`, `store`, `handlers` …) can't be imported from here, because their names belong to
+whoever imports this package. Latchkey's own processes first put `tree()` on their path.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 
 def tree() -> Path:
-    """The folder of the application: what a wheel brings with it, else the checkout that this package stands in."""
+    """The folder of the application: in the wheel, or else in the checkout of this package."""
     here = Path(__file__).resolve().parent
     installed = here / "_app"
     return installed if installed.is_dir() else here.parent

@@ -1,4 +1,4 @@
-"""The command `latchkey`: the server and the operator's commands, out of the folder where the application is."""
+"""The command `latchkey`: the server and the operator's commands, from the application's folder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PROGRAM = "latchkey"
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `latchkey ARGUMENTS` and returns the exit status.
 
-    The application's folder comes first on the path, so that no `settings` or `store` of somebody else, in the working
-    directory or in site-packages, takes the place of its own.
+    The application's folder comes first on the path. Otherwise a foreign `settings` or `store`, in the working
+    directory or in site-packages, could replace its own.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     sys.path.insert(0, str(latchkey.tree()))

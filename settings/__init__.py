@@ -1,1 +1,1 @@
-"""The settings of a process: `declared.py` has them all, `reading.py` reads them."""
+"""The settings of a process: `declared.py` declares them, `reading.py` reads them."""

@@ -217,29 +217,29 @@ class Settings:
 
     @property
     def shared_store(self) -> bool:
-        """True when other hosts can use the same store, so that nothing in the data directory is known to all."""
+        """True if other hosts can use the same store, so that they don't share this data directory."""
         return self.redis_url not in (EMBEDDED, MEMORY)
 
     @property
     def call_seconds(self) -> float:
-        """The seconds that one call to the store takes at most: one that waits for replicas waits for its turn too."""
+        """The longest time in seconds of one call to the store. A call that waits for replicas waits for its turn
+        too."""
         return self.redis_timeout * (2 if self.wait_replicas else 1)
 
     @property
     def testable(self) -> bool:
-        """True when tests of apps may drive the server over HTTP: nothing is kept, and nobody but this machine is
-        served."""
+        """True if tests of apps may control the server over HTTP: nothing is kept, and only this machine is served."""
         return self.redis_url == MEMORY and self.here_alone and self.workers == 1 and not self.demo
 
     @property
     def here_alone(self) -> bool:
-        """True when nobody but this machine is served, through no proxy either. The base URL alone does not say so: it
-        is one of loopback wherever none was named."""
+        """True if only this machine is served, also not through a proxy. The base URL alone doesn't prove it: without
+        one, the default is a loopback address."""
         here = self.host in LOOPBACK_HOSTS and (urlsplit(self.base_url).hostname or "localhost") in LOOPBACK_HOSTS
         return here and not self.trusted_proxies
 
     def origin(self, port: int) -> str:
-        """Return `base_url`, or the default origin for the port that is listened on."""
+        """Return `base_url`, or the default origin for the listening port."""
         return self.base_url or to.origin(f"http://localhost:{port}")
 
     def sender(self, base_url: str) -> str:
@@ -249,9 +249,9 @@ class Settings:
         return self.mail_from or f"noreply@{literal}"
 
     def require_keys(self) -> None:
-        """Raise SettingsError when the store is shared and no secret keys are configured.
+        """Raise SettingsError if the store is shared and no secret keys are configured.
 
-        Not part of `load`, so that `manage.py keys generate` can make the first ones.
+        Not part of `load`, because `manage.py keys generate` must run without keys.
         """
         if self.shared_store and not self.secret_keys:
             raise SettingsError(

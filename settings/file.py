@@ -1,4 +1,4 @@
-"""The configuration file, and what its values are as text."""
+"""The configuration file, and its values as text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from settings.types import Setting, SettingsError
 
 
 def read_config(path: str, names: Sequence[str]) -> dict[str, object]:
-    """Return the table of the file, whose keys are among `names`. Raises SettingsError."""
+    """Return the table in the file, with keys from `names` only. Raises SettingsError."""
     try:
         table = tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         raise SettingsError(f"config cannot be read: {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"config is not UTF-8: {path}") from None
-    except (ValueError, RecursionError) as error:  # not TOML; or a number, or arrays, that Python does not read
+    except (ValueError, RecursionError) as error:  # not TOML, or numbers or nesting that Python can't read
         raise SettingsError(f"config is not TOML: {path}: {error}") from None
     for key in table:
         if key not in names:
@@ -28,7 +28,7 @@ def read_config(path: str, names: Sequence[str]) -> dict[str, object]:
 
 
 def as_text(item: Setting, value: object, source: str) -> str:
-    """Return what the environment would say for a value of a flag or of the configuration file. Raises
+    """Return the text that the environment would have for a value of a flag or of the configuration file. Raises
     SettingsError."""
     if item.many and isinstance(value, list) and all(isinstance(part, str) for part in value):
         return ",".join(value)

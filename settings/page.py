@@ -1,4 +1,4 @@
-"""docs/settings.md, made of the declarations."""
+"""docs/settings.md, generated from the declarations."""
 
 from __future__ import annotations
 

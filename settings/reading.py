@@ -1,6 +1,7 @@
-"""Settings, which `settings/declared.py` declares: read, checked, and held against each other.
+"""Reads the settings that `settings/declared.py` declares, and checks each alone and all together.
 
-A value comes from the command line, else from the environment, else from the configuration file, else from the default.
+A value comes from the first of these that has it: the command line, the environment, the configuration file, the
+default.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class _Refuse(argparse.Action):
 def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
     """Add `--config` and the flags of `command`, in groups.
 
-    A flag that is not given leaves no trace in the namespace, so a parser and its subparsers can both have them.
+    A flag that is not given leaves nothing in the namespace, so a parser and its subparsers can have the same flags.
     """
     parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=f"TOML file of settings [{CONFIG}]")
     groups = {name: parser.add_argument_group(name) for name in dict.fromkeys(item.group for item in _of(command))}
@@ -71,7 +72,7 @@ def from_namespace(namespace: argparse.Namespace, environ: Mapping[str, str], co
 
 
 def _refuse_password(item: Setting, text: str) -> None:
-    """Raise SettingsError for a URL with a password in a flag: every user of the machine can read a command line."""
+    """Raise SettingsError for a password in a URL in a flag: every user of the machine can read a command line."""
     address, _, query = text.partition("://")[2].partition("?")
     if item.secret and (":" in address.rpartition("@")[0] or "password=" in query):
         raise SettingsError(
@@ -81,7 +82,7 @@ def _refuse_password(item: Setting, text: str) -> None:
 
 
 def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> None:
-    """Hold the settings against each other. Raises SettingsError, which says where each of them came from."""
+    """Check the settings against each other. Raises SettingsError, which names the source of each value."""
 
     def refuse(message: str, *names: str) -> None:
         origins = ", ".join(f"{name} from {sources.get(name, 'its default')}" for name in names)
@@ -119,5 +120,5 @@ def _check(settings: Settings, sources: Mapping[str, str], command: Command) -> 
 
 
 def check(settings: Settings) -> None:
-    """Hold settings of the server that came from several places against each other. Raises SettingsError."""
+    """Check settings of the server that come from several sources against each other. Raises SettingsError."""
     _check(settings, {}, "server")

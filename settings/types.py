@@ -26,7 +26,7 @@ _ORIGIN = re.compile(rf"(https?)://({_NAME}|\[[0-9A-Fa-f:.]+\])(?::([0-9]{{1,5}}
 
 
 class SettingsError(ValueError):
-    """A setting cannot be used: one line that names it and the place its value came from, and never shows a secret."""
+    """A setting is unusable. The message is one line, names the setting and its source, and never shows a secret."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Setting:
     meaning: str
     where: Where  # the commands that read it; the others ignore its value and have no flag for it
     secret: bool  # its value appears in no error and not in the repr of Settings
-    flag: bool  # False for what nobody else may see: every user of a machine can read a command line
-    many: bool  # several values by commas; the configuration file may give an array
-    live: bool  # a server takes up another value on SIGHUP; else it needs a new start
+    flag: bool  # False for secrets: every user of the machine can read a command line
+    many: bool  # several values separated by commas; the configuration file may have an array
+    live: bool  # SIGHUP changes the value; other settings need a restart
 
     @property
     def option(self) -> str:
@@ -80,7 +80,7 @@ def declare(
     many: bool = False,
     live: bool = False,
 ) -> T:
-    """Declare a setting as a field of Settings: the parser's type is the annotation's, and mypy checks that."""
+    """Declare a setting as a field of Settings. mypy checks the field's annotation against the parser's type."""
     metadata = {"group": group, "metavar": metavar, "default": default, "parse": parse, "meaning": meaning}
     metadata |= {"where": where, "secret": secret, "flag": flag, "many": many, "live": live}
     return field(default=parse(default), repr=not secret, metadata=metadata)
@@ -109,7 +109,7 @@ def optional_port(text: str) -> int | None:
 
 
 def seconds(low: float, high: float) -> Callable[[str], float]:
-    """Return a parser of seconds from `low` to `high`; NaN is no number."""
+    """Return a parser of seconds from `low` to `high`; refuses NaN."""
 
     def parse(text: str) -> float:
         try:
@@ -124,7 +124,7 @@ def seconds(low: float, high: float) -> Callable[[str], float]:
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """Return a parser of one of `choices`, whatever its case."""
+    """Return a parser of one of `choices`, in upper or lower case."""
 
     def parse(text: str) -> str:
         if text.lower() not in choices:
@@ -135,7 +135,7 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def boolean(text: str) -> bool:
-    """Return the truth that the text names."""
+    """Return the boolean that the text names."""
     if text.lower() in ("1", "true", "yes", "on"):
         return True
     if text.lower() in ("0", "false", "no", "off"):
@@ -144,7 +144,7 @@ def boolean(text: str) -> bool:
 
 
 def path(text: str) -> Path:
-    """Return the path, `~` resolved; a relative one starts at the working directory."""
+    """Return the path, with `~` resolved. A relative path starts at the working directory."""
     try:
         if not text or "\0" in text:
             raise ValueError
@@ -173,14 +173,14 @@ def _is_address(text: str) -> bool:
 
 
 def origin(text: str) -> str:
-    """Return the origin as a browser writes it (RFC 6454 6.2: lower case, no default port); "" stays ""."""
+    """Return the origin in a browser's form (RFC 6454 6.2: lower case, no default port); "" stays ""."""
     if not text:
         return ""
     match = _ORIGIN.fullmatch(text)
     if match is None:
         raise ValueError("an origin such as https://id.example.org: no path, query, fragment or user information")
     scheme, host, port = match[1].lower(), match[2].lower(), int(match[3] or 0)
-    # A last label of digits makes a browser read the whole as an IPv4 address, and rewrite `127.1`.
+    # If the last label is all digits, a browser reads the host as an IPv4 address, and rewrites `127.1`.
     numeric = host.startswith("[") or host.rpartition(".")[2].isdigit()
     if (match[3] and not 0 < port < 65536) or (numeric and not _is_address(host.strip("[]"))):
         raise ValueError("an origin whose host and port can exist")
@@ -190,7 +190,7 @@ def origin(text: str) -> str:
 
 
 def redis_url(text: str) -> str:
-    """Return `embedded`, `memory` or the URL of a server; its password, if any, must stay out of what is raised."""
+    """Return `embedded`, `memory` or the URL of a server. An error never contains the URL's password."""
     if text in (EMBEDDED, MEMORY):
         return text
     scheme, _, rest = text.partition("://")
@@ -212,7 +212,7 @@ def redis_url(text: str) -> str:
 
 
 def _is_server(text: str) -> bool:
-    """Whether this is a host, with or without a port."""
+    """Whether the text is a host, with or without a port."""
     try:
         parts = urlsplit(f"//{text}")
         return bool(parts.hostname) and parts.port != 0
@@ -221,7 +221,7 @@ def _is_server(text: str) -> bool:
 
 
 def smtp_url(text: str) -> str:
-    """Return the URL of a mail server; "" stays "". Its password, if any, must stay out of what is raised."""
+    """Return the URL of a mail server; "" stays "". An error never contains the URL's password."""
     if not text:
         return ""
     scheme, _, rest = text.partition("://")
@@ -246,7 +246,8 @@ def mail_address(text: str) -> str:
 
 
 def range_url(text: str) -> str:
-    """Return the URL, which five hex digits complete; "" stays "". It may hold a key, and is in no error."""
+    """Return the URL, to which five hex digits are added; "" stays "". It may contain a key, so no error contains
+    it."""
     parts = urlsplit(text)
     if text and not (
         parts.scheme in ("http", "https")
@@ -259,7 +260,7 @@ def range_url(text: str) -> str:
 
 
 def networks(text: str) -> tuple[Network, ...]:
-    """Return the networks; a bare address is a network of one."""
+    """Return the networks. A bare address is a network of one."""
     try:
         return tuple(ip_network(part.strip()) for part in text.split(",")) if text.strip() else ()
     except ValueError:
@@ -267,7 +268,7 @@ def networks(text: str) -> tuple[Network, ...]:
 
 
 def secret_keys(text: str) -> str:
-    """Return the pairs without blanks; what a key looks like is for the code that seals with it."""
+    """Return the pairs without blanks. The code that seals with a key checks its form."""
     pairs = [part.strip().partition(":") for part in text.split(",")] if text else []
     if not all(key_id and key for key_id, _, key in pairs) or len({pair[0] for pair in pairs}) != len(pairs):
         raise ValueError("id:key pairs by commas, each id once, as `manage.py keys generate` prints them")
@@ -275,7 +276,7 @@ def secret_keys(text: str) -> str:
 
 
 def operator_keys(text: str) -> tuple[str, ...]:
-    """Return the keys without blanks; what `secrets.token_urlsafe(32)` gives is one."""
+    """Return the keys without blanks. `secrets.token_urlsafe(32)` makes a valid one."""
     found = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
     if not all(re.fullmatch(r"[A-Za-z0-9_-]{32,256}", key) for key in found):
         raise ValueError("keys of 32 to 256 characters of A-Z, a-z, 0-9, _ and - by commas")

@@ -1,4 +1,4 @@
-"""The authorization endpoint where a test plays the person: the same checks, the same scripts, no pages."""
+"""The authorization endpoint when a test acts for the person: the same checks and scripts, no pages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from testkit.reading import answer_of
 from testkit.rehearsal import VISITOR, AutoConsent, Rehearsal
 
 HEADER = "Latchkey-Consents"
-"""Who sits at the browser in this one request, and what they answer: as the body of POST /testing/consents."""
+"""The person of this one request, and their answer, in the form of the body of POST /testing/consents."""
 
 
 class PlayedAuthorizeHandler(AuthorizeHandler):
-    """GET /oauth/authorize, up to the point where a person would be asked."""
+    """GET /oauth/authorize, up to the question to the person."""
 
     def initialize(self, policy: Policy, rehearsal: Rehearsal | None = None) -> None:
-        """Takes the rehearsal too."""
+        """Keeps the rehearsal too."""
         super().initialize(policy)
         assert rehearsal is not None
         self.rehearsal = rehearsal
@@ -29,18 +29,18 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
     async def begin(
         self, app: Registration, request: AuthorizationRequest, prompts: set[str], pairs: list[tuple[str, str]]
     ) -> None:
-        """Answers in the person's place, or shows the pages where nobody is played."""
+        """Answers for the person, or shows the pages if no person is set."""
         played = self.played()
         if played.decides == "ask" or not is_at_home(self.request):
             return await super().begin(app, request, prompts, pairs)
         try:
             await self.play(played, app, request, prompts)
         except SignedOut:
-            # Disabled, say: nobody who could answer.
+            # For example, disabled: nobody could answer.
             raise Refused("access_denied", "This person cannot sign in.") from None
 
     def played(self) -> AutoConsent:
-        """What this request is answered with. Raises Refused("invalid_request")."""
+        """The answer to this request. Raises Refused("invalid_request")."""
         given = self.request.headers.get(HEADER)
         if given is None:
             return self.rehearsal.answer
@@ -52,10 +52,10 @@ class PlayedAuthorizeHandler(AuthorizeHandler):
     async def play(
         self, played: AutoConsent, app: Registration, request: AuthorizationRequest, prompts: set[str]
     ) -> None:
-        """Sends the browser back with a code, or with the refusal."""
+        """Redirects with a code or with the refusal."""
         session = await self.rehearsal.session(played.email)
         denies = played.decides == "deny"
-        # As for a person; but who is to deny is asked, whatever they allowed before.
+        # The same as for a person, except that a person who denies is asked even after an earlier consent.
         always_ask = denies or "consent" in prompts or (app.public and is_interceptable(request.redirect_uri))
         always_ask = always_ask or played.scopes is not None
         begun = await self.store.authorizations.begin(session, request, always_ask=always_ask)

@@ -1,8 +1,8 @@
-"""A clock for the whole process, which goes as the real one does and can be put forward.
+"""A clock for the whole process, which runs like the real one and can be moved forward.
 
-The store's time is that of fakeredis: `TIME` in scripts, and what has expired. The few places of ours that look at a
-wall clock themselves (the header `Date`, what pages say of times, which price counts) follow. What measures how long
-something takes stays on the real clock, which goes on steadily: time limits of connections and calls, pauses.
+The store's time is fakeredis's: `TIME` in scripts, and expiry. The few modules of ours that read a wall clock (the
+header `Date`, times on pages, the price that applies) follow. Measurements of durations stay on the real clock, which
+is steady: time limits of connections and calls, pauses.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 
 TREE = Path(__file__).resolve().parent.parent
 STEADY = ("handlers.core.application", "outbound.webhooks.poster", "testkit.clock")
-"""The first notes when a request began, which Tornado holds against the real clock; the second stamps what it posts,
-which an app that did not travel holds against the real clock too."""
+"""Modules on the real clock. The first notes the start of a request, which Tornado compares with the real clock. The
+second stamps posts, which an app that didn't travel compares with the real clock too."""
 
 
 LATEST = datetime.datetime(9000, 1, 1, tzinfo=datetime.UTC).timestamp()
-"""Nobody travels farther. Dates end with the year 9999, in Python and in HTTP; what is issued lives for a while yet."""
+"""The latest time to travel to. Dates end with the year 9999 in Python and in HTTP, and tokens outlive the present."""
 
 
 class Clock:
-    """Seconds since 1970, `ahead` of the real ones. One for the process."""
+    """Seconds since 1970, `ahead` of the real clock. A process has one."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
@@ -34,20 +34,20 @@ class Clock:
         self._reached: set[str] = set(STEADY)
 
     def now(self) -> float:
-        """The time that the service has."""
+        """The service's time."""
         return time.time() + self.ahead
 
     def forward(self, seconds: float) -> None:
-        """Puts it forward. Nothing is touched before the first time."""
+        """Moves the clock forward. Changes no module before the first call."""
         self._reach_all()
         self.ahead += seconds
 
     def back_to_the_present(self) -> None:
-        """What it says is the real time again: for a store that has been emptied."""
+        """Returns to the real time, for a store that was emptied."""
         self.ahead = 0.0
 
     def _reach_all(self) -> None:
-        """Has every module that tells the time tell this one, also those that were imported since."""
+        """Makes every module that reads the time use this clock, also modules imported since."""
         for name in sys.modules.keys() - self._reached:
             self._reached.add(name)
             module = sys.modules[name]
@@ -65,7 +65,7 @@ class Clock:
 
 
 class _Time:
-    """Stands for the module `time`."""
+    """Replaces the module `time`."""
 
     def __init__(self, clock: Clock) -> None:
         self.time = clock.now
@@ -79,7 +79,7 @@ class _Time:
 
 
 class _Kind(type):
-    """What any module has made is a `datetime`, whichever of the two it knows by that name."""
+    """Makes any `datetime` an instance, whichever of the two classes a module uses."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, datetime.datetime)
@@ -87,11 +87,11 @@ class _Kind(type):
 
 def _moved_datetime(clock: Clock) -> type:
     class Moved(datetime.datetime, metaclass=_Kind):
-        """Stands for the class `datetime`."""
+        """Replaces the class `datetime`."""
 
         @classmethod
         def now(cls, tz: datetime.tzinfo | None = None) -> Any:
-            """The time that the service has."""
+            """The service's time."""
             return datetime.datetime.fromtimestamp(clock.now(), tz)
 
     return Moved

@@ -1,4 +1,4 @@
-"""Who may drive a server in a test: programs on this machine, and no web page that a browser on it has open."""
+"""Who may control a server in a test: programs on this machine, but no web page in a browser on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "V
 
 
 def is_at_home(request: HTTPServerRequest) -> bool:
-    """Whether the request names this machine as its host: a foreign name that leads here is DNS rebinding."""
+    """Whether the request's host is this machine. A foreign name that resolves to it is DNS rebinding."""
     try:
         return urlsplit(f"//{request.host}").hostname in HERE
     except ValueError:
@@ -22,8 +22,8 @@ def is_at_home(request: HTTPServerRequest) -> bool:
 
 
 def check_driver(request: HTTPServerRequest) -> None:
-    """Raises Refused("access_denied") for what a browser sends for a page of another origin, for a foreign host and for
-    what says that it came through a proxy, Refused("unsupported_media_type") for a body that a form could send."""
+    """Raises Refused("access_denied") for requests of another origin's page, for a foreign host and for requests
+    through a proxy; Refused("unsupported_media_type") for a body that a form could send."""
     headers = request.headers
     if not is_at_home(request):
         raise Refused("access_denied", "Tests are driven under the name localhost, 127.0.0.1 or [::1].")
@@ -33,6 +33,6 @@ def check_driver(request: HTTPServerRequest) -> None:
     foreign = origin is not None and origin != f"{request.protocol}://{request.host}"
     if foreign or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
         raise Refused("access_denied", "Tests are driven by programs, not by the page of another site.")
-    # Another origin's page can send a form without asking, but no JSON.
+    # Another origin's page can send a form without permission, but no JSON.
     if request.method == "POST" and media_type(request) != JSON:
         raise Refused("unsupported_media_type")

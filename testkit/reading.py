@@ -1,4 +1,4 @@
-"""What a test sends, read strictly."""
+"""Parses the requests of a test strictly."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from store.refused import Refused
 from testkit.rehearsal import AutoConsent, Decides
 
 FARTHEST = 3660 * 86_400
-"""Seconds that one may travel at once."""
+"""The farthest travel in one call, in seconds."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")
 
 
 def answer_of(params: Params, standing: AutoConsent) -> AutoConsent:
-    """Who sits at the browser and what they answer; where nobody is named, it is who sits there. Raises Refused."""
+    """The person and their answer; by default the present person. Raises Refused."""
     decides = params.get("answer") or "allow"
     if decides not in ("allow", "deny", "ask"):
         raise Refused("invalid_request", "answer is allow, deny or ask.")
@@ -33,7 +33,7 @@ def answer_of(params: Params, standing: AutoConsent) -> AutoConsent:
 
 
 def checked_email(text: str) -> str:
-    """The address as it is stored. Raises Refused("invalid_request")."""
+    """The address in its stored form. Raises Refused("invalid_request")."""
     try:
         return normalise_email(text)
     except ValueError as error:
@@ -41,12 +41,12 @@ def checked_email(text: str) -> str:
 
 
 def email_of(params: Params) -> str:
-    """The address of the person whom a call names. Raises Refused("invalid_request")."""
+    """The address of the person in the request. Raises Refused("invalid_request")."""
     return checked_email(params.require("email"))
 
 
 def number(params: Params, name: str) -> float:
-    """A number of a unit, 0 where it is missing. Raises Refused("invalid_request")."""
+    """A number of time units; 0 if missing. Raises Refused("invalid_request")."""
     value = params.value(name)
     if value is None:
         return 0
@@ -56,7 +56,7 @@ def number(params: Params, name: str) -> float:
 
 
 def flag(params: Params, name: str, default: bool) -> bool:
-    """true or false. Raises Refused("invalid_request")."""
+    """A boolean. Raises Refused("invalid_request")."""
     value = params.value(name)
     if value is None:
         return default
@@ -66,7 +66,7 @@ def flag(params: Params, name: str, default: bool) -> bool:
 
 
 def amount_of(params: Params, name: str, least: int) -> int:
-    """Micro-dollars. Raises Refused("invalid_request")."""
+    """An amount in micro-dollars. Raises Refused("invalid_request")."""
     value = params.whole(name)
     if not least <= value <= MAX_AMOUNT:
         raise Refused("invalid_request", f"{name} must be {least} to {MAX_AMOUNT} micro-dollars.")
@@ -74,7 +74,7 @@ def amount_of(params: Params, name: str, least: int) -> int:
 
 
 def scopes_of(params: Params) -> tuple[str, ...]:
-    """`scopes`: an array, or names with spaces between them; none where it is missing. Raises Refused."""
+    """`scopes`: an array, or names separated by spaces; empty if missing. Raises Refused."""
     value = params.value("scopes")
     if not isinstance(value, str):
         value = " ".join(params.texts("scopes") or ())
@@ -85,7 +85,7 @@ def scopes_of(params: Params) -> tuple[str, ...]:
 
 
 def registration_of(params: Params) -> tuple[Registration, str | None]:
-    """The app that the fields of the registration record describe, and the secret that was chosen for it. Raises
+    """The app that the fields of the registration record describe, and its chosen secret. Raises
     Refused("invalid_request" or "invalid_scope")."""
     public, secret = flag(params, "public", False), params.get("client_secret")
     if secret is not None and (public or not _SECRET.fullmatch(secret)):

@@ -1,5 +1,5 @@
-"""What tests of apps play with: who sits at the browser and what they answer, people, apps, tokens, the clock, the
-store that is away or empty again."""
+"""The state that tests of apps control: the person's answers, people, apps, tokens, the clock, and a store that can be
+away or emptied."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from testkit.clock import LATEST, Clock
 PER_PAIR = ("data-read", "data-write", "data-list", "credits-read", "apps-read", "ai-models")
 PER_PERSON = ("oauth", "authorize", "ai")
 TELL_SECONDS = WHOLE_SECONDS + 1
-"""How long a travel waits for what is being posted: as long as a post may take. Who calls waits for longer."""
+"""How long a travel waits for posts in progress: as long as a post may take. The caller waits for longer."""
 LEAVE_SECONDS = 1.0
-"""How long a reset waits for it."""
+"""How long a reset waits for posts in progress."""
 SCANNED = 10_000
-"""Keys that are looked at in one step."""
+"""Keys that one step scans."""
 VISITOR = Visitor("127.0.0.1", "A test")
 Decides = Literal["allow", "deny", "ask"]
 
 
 @dataclass(frozen=True, slots=True)
 class AutoConsent:
-    """Who sits at the browser, and what they say to an app: they allow all it asks for, or only `scopes`; they deny;
-    or (`ask`) nobody plays them, and the pages are shown. `spend_limit` is as in `Authorizations.decide`."""
+    """The person at the browser and their answer: they allow all scopes, or only `scopes`; they deny; or (`ask`) the
+    pages are shown. `spend_limit` is as in `Authorizations.decide`."""
 
     email: str = ""
     decides: Decides = "ask"
@@ -49,14 +49,14 @@ class AutoConsent:
 
 
 class Rehearsal:
-    """A server in the hands of a test. From the start, and after a reset, the person `allows` sits at the browser and
-    allows everything; nobody does where that is empty. Raises StartupError for an address that is none."""
+    """A server that a test controls. At the start and after a reset, the person `allows` is at the browser and allows
+    everything; if it is empty, nobody is. Raises StartupError for an invalid address."""
 
     def __init__(self, site: Site, webhooks: WebhookSender, seed_file: Path | None, allows: str) -> None:
         self.store: Store = site.store
         self.clock = Clock()
         self._webhooks = webhooks
-        webhooks.takes_all = True  # what is put back for a while would be overtaken by a travel
+        webhooks.takes_all = True  # a travel would overtake events that were put back
         self._posts = site.posts_events
         self._changing = asyncio.Lock()
         self._seed_file = seed_file
@@ -68,9 +68,9 @@ class Rehearsal:
         self._making: dict[str, asyncio.Lock] = {}
 
     async def user(self, email: str) -> str:
-        """The user id of the person with this address, who is made if need be. Raises Refused."""
+        """The user id of the person with this address, who is made if missing. Raises Refused."""
         email = normalise_email(email)
-        # Requests that come at once and name the same new person make one.
+        # Simultaneous requests that name the same new person make only one.
         async with self._making.setdefault(email, asyncio.Lock()):
             credentials = await self.store.people.credentials(email)
             if credentials is not None:
@@ -78,19 +78,19 @@ class Rehearsal:
             return await self.person(email, email.partition("@")[0], secrets.token_urlsafe(12))
 
     async def person(self, email: str, name: str, password: str) -> str:
-        """Makes a person, whose address counts as confirmed, and returns the user id. Raises Refused."""
+        """Makes a person with a confirmed address, and returns the user id. Raises Refused."""
         return await self.store.people.create(
             email, name, password, verified=True, event="created_by_operator", visitor=VISITOR
         )
 
     async def session(self, email: str) -> Session:
-        """A live session of this person, who is made if need be. Raises Refused where the person has a second step."""
+        """A live session of this person, who is made if missing. Raises Refused if the person has a second step."""
         user = await self.user(email)
         session = self._sessions.get(user)
         if session is not None:
             try:
                 await self.store.sessions.profile(session)
-            except SignedOut:  # its time is over, say
+            except SignedOut:  # for example, the session expired
                 session = None
         if session is None:
             credentials = await self.store.people.credentials(normalise_email(email))
@@ -107,14 +107,14 @@ class Rehearsal:
         return session
 
     async def active_app(self, client_id: str) -> Registration:
-        """The app. Raises Refused("not_found")."""
+        """The app, which must be active. Raises Refused("not_found")."""
         app = await self.store.apps.active(client_id)
         if app is None:
             raise Refused("not_found", "No such active app.")
         return app
 
     async def tokens(self, email: str, client_id: str, scopes: Sequence[str]) -> TokenResponse:
-        """Tokens as a consent and an exchange would give them. Raises Refused."""
+        """Issues tokens, like a consent and an exchange. Raises Refused."""
         app, user = await self.active_app(client_id), await self.user(email)
         if missing := [scope for scope in scopes if scope not in app.scopes]:
             raise Refused("invalid_scope", f"The app did not register {' '.join(missing)}.")
@@ -123,8 +123,8 @@ class Rehearsal:
         return await self.store.tokens.mint(user, app, scopes)
 
     async def exhaust(self, email: str, group: str, client_id: str) -> int:
-        """Uses up what is left of a window, as a burst of requests would; returns after how many seconds the next
-        request is let in. Raises Refused for a group that is none, and where one of a pair names no app."""
+        """Uses up a rate limit, like a burst of requests. Returns the seconds until the next request is allowed. Raises
+        Refused for an unknown group, or if a group of a person and an app has no app."""
         known = {one.name: one for one in vars(lifetimes).values() if isinstance(one, lifetimes.Group)}
         if group not in PER_PAIR + PER_PERSON:
             raise Refused("invalid_request", f"group is one of {', '.join(PER_PERSON + PER_PAIR)}.")
@@ -138,15 +138,15 @@ class Rehearsal:
         return reply.number("retry")
 
     async def travel(self, seconds: float) -> float:
-        """Posts what is due, then puts the clock of the whole service forward; returns its time, in seconds since 1970.
-        Raises Refused for a time beyond LATEST, StoreUnavailable."""
+        """Posts what is due, then moves the service's clock forward. Returns its time, in seconds since 1970. Raises
+        Refused for a time after LATEST, StoreUnavailable."""
         async with self._changing:
             if self.clock.now() + seconds > LATEST:
                 raise Refused("invalid_request", "Travel ends with the year 8999; reset returns to the present.")
-            await self.store.app_stats.flush()  # what was counted until now belongs to the day until now
+            await self.store.app_stats.flush()  # counts so far belong to the day before the travel
             await self._sweep()
             if self._posts:
-                # How long an event is kept, and for how long it is taken to be posted, goes by the clock of the store.
+                # An event's retention and its lease both follow the store's clock.
                 await self._webhooks.bring_out(TELL_SECONDS)
             self.clock.forward(seconds)
             self.store.apps.forget()
@@ -155,7 +155,7 @@ class Rehearsal:
             return self.clock.now()
 
     async def _sweep(self) -> None:
-        """Moves what apps are to be told from the shards that have any of it, a few of thousands."""
+        """Moves outgoing events from the shards that have any, a few out of thousands."""
         shards = set()
         with wrapped():
             for match in keys.outbox_keys("???").values():
@@ -164,11 +164,11 @@ class Rehearsal:
         await self.store.outbox.sweep(self.store.webhooks.wants, sorted(shards))
 
     def away(self, away: bool) -> None:
-        """The store goes away, so that everything that needs it is answered 503, or comes back."""
+        """Takes the store away, so that everything that needs it is answered 503, or brings it back."""
         self._memory().connected = not away
 
     async def reset(self) -> None:
-        """As after a start: nothing but the seed in the store, the real time, the first answer."""
+        """Returns to the state after a start: only the seed in the store, the real time, the first answer."""
         async with self._changing:
             self.away(False)
             await self._webhooks.leave_off(LEAVE_SECONDS)
@@ -184,7 +184,7 @@ class Rehearsal:
                 self._webhooks.start()
 
     async def begin(self) -> None:
-        """What a server does with an empty store."""
+        """Does what a server does with an empty store."""
         await self.store.key_state.check(self.store.keys.ring)
         if self._seed_file:
             await seed(self.store, self._seed_file)

@@ -1,4 +1,4 @@
-"""What a test calls over HTTP: docs/testing.md. These routes are no part of the product's map."""
+"""The routes that a test calls over HTTP: docs/testing.md. They are no part of the product's map."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 60
 
 
 class TestingHandler(BaseHandler):
-    """A call of a test."""
+    """A call by a test."""
 
     constant_headers = tuple(
         (name, JSON if name == "Content-Type" else value) for name, value in BaseHandler.constant_headers
     )
 
     def initialize(self, policy: Policy, rehearsal: Rehearsal | None = None) -> None:
-        """Takes the rehearsal too."""
+        """Keeps the rehearsal too."""
         super().initialize(policy)
         assert rehearsal is not None
         self.rehearsal = rehearsal
 
     def prepare(self) -> None:
-        """Raises Refused for whoever may not drive this."""
+        """Raises Refused if the client may not control this server."""
         check_driver(self.request)
         super().prepare()
 
@@ -56,7 +56,7 @@ class TravelHandler(TestingHandler):
     """POST /testing/travel."""
 
     async def post(self) -> None:
-        """Puts the clock of the whole service forward by the sum of what is given."""
+        """Moves the service's clock forward by the sum of the given times."""
         params = self.body()
         if odd := [name for name in params.names() if name not in UNITS]:
             raise Refused("invalid_request", f"{odd[0][:40]!a} is none of {', '.join(UNITS)}.")
@@ -71,7 +71,7 @@ class ConsentsHandler(TestingHandler):
     """POST /testing/consents."""
 
     async def post(self) -> None:
-        """From now on this person sits at the browser, and answers so."""
+        """Sets the person at the browser, and their answer."""
         self.rehearsal.answer = answer = answer_of(self.body(), self.rehearsal.answer)
         self.write_json({"email": answer.email, "answer": answer.decides})
 
@@ -80,7 +80,7 @@ class TestAppsHandler(TestingHandler):
     """POST /testing/apps."""
 
     async def post(self) -> None:
-        """Registers an app: the record, and the secret of one that is not public."""
+        """Registers an app. Answers with the record, and the secret of a confidential app."""
         params = self.body()
         registration, secret = registration_of(params)
         begun = self.store.webhooks.begun(registration, params.get("webhook_secret"))
@@ -93,7 +93,7 @@ class PeopleHandler(TestingHandler):
     """POST /testing/people."""
 
     async def post(self) -> None:
-        """Makes a person, whose address counts as confirmed."""
+        """Makes a person with a confirmed address."""
         params = self.body()
         email = checked_email(params.get("email") or f"person-{secrets.token_hex(4)}@example.com")
         name = params.get("name") or email.partition("@")[0]
@@ -101,7 +101,7 @@ class PeopleHandler(TestingHandler):
         credits = amount_of(params, "credits", 0) if params.value("credits") is not None else 0
         try:
             name = check_person_name(name)
-            check_length(password)  # tests have passwords that nobody guards
+            check_length(password)  # tests may use weak passwords
         except ValueError as error:
             raise Refused("invalid_request", str(error)) from None
         user = await self.rehearsal.person(email, name, password)
@@ -114,7 +114,7 @@ class LeaveHandler(TestingHandler):
     """POST /testing/people/delete."""
 
     async def post(self) -> None:
-        """The person deletes the account."""
+        """Deletes the account as the person would."""
         self.write_json({"sub": await self.store.operator.delete(email_of(self.body()))})
 
 
@@ -122,7 +122,7 @@ class TokensHandler(TestingHandler):
     """POST /testing/tokens."""
 
     async def post(self) -> None:
-        """SPEC 2.2: tokens as a consent and an exchange would give them."""
+        """SPEC 2.2: issues tokens, like a consent and an exchange."""
         params = self.body()
         client_id = params.require("client_id")
         scopes = scopes_of(params) or (await self.rehearsal.active_app(client_id)).scopes
@@ -142,7 +142,7 @@ class DisconnectHandler(TestingHandler):
     """POST /testing/disconnect."""
 
     async def post(self) -> None:
-        """The person disconnects the app, as on the page of connected apps."""
+        """Disconnects the app as the person would, on the page of connected apps."""
         params = self.body()
         session, client_id = await self.rehearsal.session(email_of(params)), params.require("client_id")
         until = await self.store.grants.revoke(session, client_id, VISITOR)
@@ -154,7 +154,7 @@ class TestCreditsHandler(TestingHandler):
     """/testing/credits."""
 
     async def get(self) -> None:
-        """What a person has."""
+        """Answers with the person's credits."""
         email = email_of(once(parse_pairs(self.request.query)))
         await self.write_balance(await self.rehearsal.user(email))
 
@@ -167,7 +167,7 @@ class TestCreditsHandler(TestingHandler):
         await self.write_balance(user)
 
     async def write_balance(self, user: str) -> None:
-        """The figures, as on the operations port."""
+        """Writes the same figures as the operations port."""
         account = await self.store.credits.show(user, most=1)
         figures = {"paid": account.paid, "held": account.held, "spendable": account.spendable}
         self.write_json({"sub": user, **figures, "currency": CURRENCY, "scale": SCALE})
@@ -177,7 +177,7 @@ class LimitsHandler(TestingHandler):
     """POST /testing/limits."""
 
     async def post(self) -> None:
-        """Uses up what is left of a window."""
+        """Uses up a rate limit."""
         params = self.body()
         email, group = email_of(params), params.require("group")
         self.write_json({"retryAfter": await self.rehearsal.exhaust(email, group, params.get("client_id") or "")})
@@ -187,7 +187,7 @@ class StoreHandler(TestingHandler):
     """POST /testing/store."""
 
     async def post(self) -> None:
-        """The store goes away or comes back."""
+        """Takes the store away, or brings it back."""
         away = flag(self.body(), "away", True)
         self.rehearsal.away(away)
         self.write_json({"away": away})
@@ -197,7 +197,7 @@ class TestResetHandler(TestingHandler):
     """POST /testing/reset."""
 
     async def post(self) -> None:
-        """As after a start."""
+        """Returns to the state after a start."""
         self.body()
         await self.rehearsal.reset()
         self.write_json({})
@@ -219,7 +219,8 @@ TESTING_ROUTES: list[tuple[str, Any]] = [
 
 
 def add_to(application: Latchkey, rehearsal: Rehearsal) -> None:
-    """Adds the routes of tests to the application, and has its authorization endpoint play the person."""
+    """Adds the tests' routes to the application, and replaces the authorization endpoint with one that acts for the
+    person."""
     _, known = application.literal["/oauth/authorize"]
     application.literal = {
         **application.literal,

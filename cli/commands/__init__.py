@@ -1,1 +1,1 @@
-"""The operator's commands: `cli/commands_parser.py` says which there are, the other modules what they do."""
+"""The operator's commands. `cli/commands_parser.py` lists them; the other modules implement them."""

@@ -1,4 +1,4 @@
-"""Which commands are acts of the operator, and the event of the security log that each leaves."""
+"""Which commands are acts of the operator, and the security event of each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ACTS: Final[Mapping[str, str]] = {
     "backup.restore": "store_restored_by_operator",
     "backup.end_tokens": "tokens_ended_by_operator",
 }
-"""The event of each command; "" where the store notes one with the change."""
+"""The event of each command; "" if the store notes one with the change."""
 READS: Final = frozenset(
     {
         *("apps.list_apps", "apps.show_app", "webhooks.list_deliveries", "people.list_users", "people.show_user"),
@@ -46,21 +46,21 @@ READS: Final = frozenset(
 
 
 def by_operator(store: Store) -> None:
-    """From now on what this process does is noted as an act of the operator."""
+    """Notes everything that this process does as an act of the operator."""
     store.security.origin = lambda: Origin(actor="operator")
 
 
 def note_act(store: Store, args: Namespace, outcome: CommandResult) -> None:
-    """Notes a command that was carried out."""
+    """Notes a command that succeeded."""
     event, record = ACTS.get(args.run, ""), outcome.record
     if event and (args.run != "fsck.check_store" or args.repair):
-        # Nobody has an account with the address of an invitation.
+        # An invitation's address has no account yet.
         typed = str(record.get("email", "")) if args.run == "people.invite_user" else ""
         client = str(record.get("client_id", getattr(args, "client_id", "")) or "")
         store.security.note(event, client=client, typed=typed)
 
 
 def note_failure(store: Store, args: Namespace, code: str) -> None:
-    """Notes a command that was refused or broke off."""
+    """Notes a command that was refused or failed."""
     if args.run in ACTS:
         store.security.note("command_failed", detail=f"{args.run} {code}")

@@ -23,7 +23,7 @@ from store.refused import Refused
 from store.webhooks.urls import check_webhook_url, is_loopback_url
 from store.wiring import Store
 
-# The options of `app create` and `app update` are named like the fields they set; one that is not given is absent.
+# The options of `app create` and `app update` have the names of the fields that they set. An omitted option is absent.
 APP_OPTIONS = (
     *("name", "redirect_uris", "scopes", "public", "pkce_required", "hosted_storage", "homepage"),
     *("refresh_retry_seconds", "refresh_lifetime_days", "iss_in_response", "status", "webhook_url", "verified"),
@@ -37,7 +37,7 @@ async def create_app(context: Context, args: Namespace) -> CommandResult:
     client_id = args.client_id if args.client_id is not None else new_client_id()
     if args.client_id is not None:
         await context.store.apps.check_free(client_id)
-    Registration(client_id, **fields)  # whoever is to own it, only what may register is theirs
+    Registration(client_id, **fields)  # checked before the owner: nobody can own an invalid app
     fields |= await _given(context.store, client_id, args)
     begun, signing = context.store.webhooks.begun(Registration(client_id, **fields))
     registration, secret = await context.store.apps.create(begun)
@@ -48,14 +48,14 @@ async def create_app(context: Context, args: Namespace) -> CommandResult:
 
 
 async def list_apps(context: Context, args: Namespace) -> CommandResult:
-    """Every app, oldest first."""
+    """Lists all apps, oldest first."""
     apps = [_app(registration) for registration in await context.store.apps.list()]
     return CommandResult({"apps": apps}, ("client_id", "name", "status", "scopes"))
 
 
 async def show_app(context: Context, args: Namespace) -> CommandResult:
-    """One app with its numbers: about how many people have connected it, and by day (UTC) what it did; `spent` is in
-    micro-dollars. Raises Refused("not_found")."""
+    """Shows one app with its figures: the approximate number of people connected, and its activity by day (UTC).
+    `spent` is in micro-dollars. Raises Refused("not_found")."""
     registration = await find_app(context.store, args.client_id)
     figures = await context.store.app_stats.of(args.client_id)
     days = [
@@ -68,7 +68,7 @@ async def show_app(context: Context, args: Namespace) -> CommandResult:
 
 
 async def update_app(context: Context, args: Namespace) -> CommandResult:
-    """Changes what is given. Raises Refused, ValueError."""
+    """Changes the given fields. Raises Refused, ValueError."""
     fields = _app_fields(context, args)
     if not fields and not hasattr(args, "owner"):
         raise Refused("invalid_request", "Nothing to change is given.")
@@ -100,7 +100,8 @@ async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
 
 
 async def delete_app(context: Context, args: Namespace) -> CommandResult:
-    """Deletes an app; its documents live 30 days more, or go at once with `--purge`. Raises Refused("not_found")."""
+    """Deletes an app. Its documents live 30 more days, or are deleted at once with `--purge`. Raises
+    Refused("not_found")."""
     purge = args.documents == PURGED
     registration, _ = await context.store.apps.fresh(args.client_id)
     with ProgressBar(sys.stderr) as bar:
@@ -114,7 +115,7 @@ async def delete_app(context: Context, args: Namespace) -> CommandResult:
 
 
 async def find_app(store: Store, client_id: str) -> Registration:
-    """The app of this client id. Raises Refused("not_found")."""
+    """The app with this client id. Raises Refused("not_found")."""
     found = await store.apps.find(client_id)
     if found is None:
         raise Refused("not_found", "No such app.")
@@ -122,7 +123,7 @@ async def find_app(store: Store, client_id: str) -> Registration:
 
 
 async def _given(store: Store, client_id: str, args: Namespace) -> dict[str, Any]:
-    """The owner that is given, in whose list the app stands then. Raises Refused("not_found"), ValueError."""
+    """The new owner in the options, whose list then has the app. Raises Refused("not_found"), ValueError."""
     if not hasattr(args, "owner"):
         return {}
     person = await store.operator.find(person_named(args.owner), 1)
@@ -141,14 +142,14 @@ def _app_fields(context: Context, args: Namespace) -> dict[str, Any]:
     if "redirect_uris" in fields:
         fields["redirect_uris"] = tuple(fields["redirect_uris"])
     if fields.get("webhook_url"):
-        # Without a base URL the server is the one of a developer's machine.
+        # Without a base URL, assume the server of a developer's machine.
         base_url = context.settings.base_url
         check_webhook_url(fields["webhook_url"], loopback=not base_url or is_loopback_url(base_url))
     return fields
 
 
 def _check_redirect_uris(context: Context, uris: tuple[str, ...], public: bool) -> None:
-    """Of several, the one that is wrong is named. Raises ValueError."""
+    """Checks each URI, and names the invalid one. Raises ValueError."""
     for uri in uris:
         try:
             check_redirect_uri(uri, public, context.settings.base_url)

@@ -1,4 +1,4 @@
-"""`audit`: the security log, read or followed."""
+"""`audit`: shows or follows the security log."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from store.refused import Refused
 from store.wiring import Store
 
 SHOWN = 100
-"""Events that are shown where nobody says how many, or since when."""
+"""Events to show if the options give neither a number nor a time."""
 BEFORE = 10
-"""Events that are shown before those that are followed."""
+"""Earlier events to show before following."""
 COLUMNS = ("at", "event", "result", "person", "client_id", "address", "agent", "typed", "detail", "count")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 async def show_events(context: Context, args: Namespace) -> CommandResult:
-    """The newest events, oldest first; followed, they are printed as they come until somebody ends it. Raises Refused,
+    """Shows the newest events, oldest first. With `--follow`, prints new ones until interrupted. Raises Refused,
     ValueError."""
     if args.follow and context.settings.redis_url == EMBEDDED and not context.server_runs:
-        # The store would be held, and no server could start on it.
+        # This command would lock the store, so that no server could start on it.
         raise Refused("invalid_request", "No server runs on this data directory, so nothing can follow.")
     wanted = await _wanted(context.store, args.person)
     since = None if args.since is None else _moment(args.since)
@@ -46,9 +46,9 @@ async def show_events(context: Context, args: Namespace) -> CommandResult:
 
 
 async def _follow(store: Store, args: Namespace, since: int | None, wanted: EventFilter) -> None:
-    """Prints until the reader of a pipe is gone."""
+    """Prints events until the reader of the pipe is gone."""
     events, as_json, shown = store.security_events, getattr(args, "json", False), set[str]()
-    after = f"{max(0, (since or 0) - 1)}-0"  # entries are never older than their events
+    after = f"{max(0, (since or 0) - 1)}-0"  # an entry is never older than its event
     if since is None:
         after = await events.end()
         for event in await events.newest(args.limit or BEFORE, wanted=wanted, until=after):
@@ -72,7 +72,8 @@ def _record(event: AuditEvent) -> dict[str, Any]:
 
 
 async def _wanted(store: Store, who: str | None) -> EventFilter:
-    """Whether an event is of this person: user id, or e-mail address, which may belong to nobody. Raises ValueError."""
+    """A filter for a person's events: by user id, or by e-mail address, with or without an account. Raises
+    ValueError."""
     if who is None:
         return lambda event: True
     if is_user_id(who):
@@ -87,7 +88,7 @@ async def _wanted(store: Store, who: str | None) -> EventFilter:
 
 
 def _moment(text: str) -> int:
-    """Epoch milliseconds of a date, a time, or a while ago: 2026-11-23, 2026-11-23T06:30, 15m. Raises ValueError."""
+    """Epoch milliseconds of a date, a time, or a duration ago: 2026-11-23, 2026-11-23T06:30, 15m. Raises ValueError."""
     if match := re.fullmatch(r"([0-9]{1,6})([smhd])", text, re.ASCII):
         moment = datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
     else:
@@ -101,10 +102,10 @@ def _moment(text: str) -> int:
 
 
 def _hung_up() -> bool:
-    """Whether nobody reads the pipe that is written to. A write would find out with the next event only."""
+    """Whether the reader of the pipe is gone. A write would find out only with the next event."""
     poll = select.poll()
     try:
-        poll.register(sys.stdout.fileno(), 0)  # ends and errors are told in any case
-    except (OSError, ValueError):  # a stream of a test, which is no file
+        poll.register(sys.stdout.fileno(), 0)  # poll always reports ends and errors
+    except (OSError, ValueError):  # a test's stream, which is no file
         return False
     return any(state & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, state in poll.poll(0))

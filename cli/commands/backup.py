@@ -1,4 +1,4 @@
-"""`manage.py store backup` and `store restore`: copies of the embedded store, made while a server runs on it."""
+"""`manage.py store backup` and `store restore`: copies of the embedded store, even while a server runs."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ COPIED = "They are in {path}: move that file elsewhere now."
 
 
 async def back_up(context: Context, args: Namespace) -> CommandResult:
-    """Copies the store, as it is at one moment, into a file that is not there yet, and reads it back; with `--keys` the
-    key file into another. Raises Refused, StartupError, OSError; a file is there whole or not at all."""
+    """Copies a snapshot of the store into a new file, and reads it back. With `--keys`, copies the key file too. Raises
+    Refused, StartupError, OSError; a file is written completely or not at all."""
     settings = context.settings
     if settings.redis_url != EMBEDDED:
         raise Refused("invalid_request", ELSEWHERE)
@@ -53,7 +53,7 @@ async def back_up(context: Context, args: Namespace) -> CommandResult:
     if not isinstance(context.keys, KeyFile):
         how = CONFIGURED
     elif args.keys:
-        # Behind the snapshot: a key that came meanwhile is one more, and none that sealed is missing.
+        # After the snapshot: the copy may have a newer key too many, but lacks none that sealed.
         _copy_keys(context.keys.path, Path(args.keys).absolute())
         how = COPIED.format(path=args.keys)
     else:
@@ -62,8 +62,8 @@ async def back_up(context: Context, args: Namespace) -> CommandResult:
 
 
 def restore(settings: Settings, args: Namespace) -> CommandResult:
-    """Lays a copy into the data directory, which must hold no store yet, and looks whether the keys open it. Raises
-    Refused, StartupError, KeyRingError, OSError; then the directory is as it was."""
+    """Restores a copy into the data directory, which must have no store, and checks that the keys open it. Raises
+    Refused, StartupError, KeyRingError, OSError, and leaves the directory unchanged."""
     if settings.redis_url != EMBEDDED:
         raise Refused("invalid_request", ELSEWHERE)
     keys = settings.data_dir / KEY_FILE
@@ -97,13 +97,13 @@ def restore(settings: Settings, args: Namespace) -> CommandResult:
 
 
 async def end_tokens(context: Context, args: Namespace) -> CommandResult:
-    """Ends every session and every token, after a restore by other means. Raises StoreError."""
+    """Ends all sessions and tokens, after a restore by other means. Raises StoreError."""
     return CommandResult({"ended": await end_access(context.store.client)}, note=SIGN_IN_AGAIN)
 
 
 async def _open(settings: Settings, url: str, *, keep_tokens: bool) -> int:
-    """Opens the store as a server does: it holds the keys against it, and brings it into the present layout. Then it
-    ends sessions and tokens, unless they are kept; returns how many rows that were."""
+    """Opens the store as a server does: checks the keys, and migrates to the present layout. Ends sessions and tokens
+    unless they are kept; returns the number of rows ended."""
     async with open_store(settings, url, Keys(open_keys(settings))) as store:
         by_operator(store)
         store.security.note("store_restored_by_operator")

@@ -1,4 +1,4 @@
-"""What commands work with."""
+"""The context of a command: settings, keys and store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIGNING_ONCE = "is shown this once; it signs what is posted to the app."
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a command works with. `server_runs`: a server uses the key file at the same time."""
+    """What a command needs. `server_runs`: a server uses the key file at the same time."""
 
     settings: Settings
     store: Store

@@ -1,4 +1,4 @@
-"""What `manage.py` does with credits: gives and takes them, and shows the balance with the ledger."""
+"""`manage.py credits`: gives and takes credits, and shows the balance with the ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = ("at", "kind", "amount", "paid", "client_id", "model", "inputTokens", 
 
 
 async def grant_credits(context: Context, args: Namespace) -> CommandResult:
-    """Adds to a person's credits, or takes from them. Raises Refused, ValueError, StoreUnavailable."""
+    """Adds or removes credits of a person. Raises Refused, ValueError, StoreUnavailable."""
     who, key = person_named(args.email), secrets.token_hex(16) if args.key is None else args.key
     try:
         person, granted = await context.store.operator.credit(who, args.amount, reason=args.reason, key=key)
@@ -36,10 +36,10 @@ async def grant_credits(context: Context, args: Namespace) -> CommandResult:
 
 
 async def show_credits(context: Context, args: Namespace) -> CommandResult:
-    """Balance, holds and the newest entries. Raises Refused("not_found"), ValueError."""
+    """Shows the balance, the holds and the newest entries. Raises Refused("not_found"), ValueError."""
     person = await context.store.operator.find(person_named(args.email))
     read = [page async for page in pages(context.store.credits, person.user, args.limit)]
-    # What was folded while the pages were read is in the opening balance of the last one.
+    # Entries folded during the reads are in the opening balance of the last page.
     account, last = read[0], read[-1]
     record = {
         "sub": person.user,
@@ -53,7 +53,7 @@ async def show_credits(context: Context, args: Namespace) -> CommandResult:
 
 
 def _in_dollars(record: dict[str, Any]) -> dict[str, Any]:
-    """What people are shown of a record: amounts as dollars, and nothing where there is nothing."""
+    """A record for people: amounts in dollars, and empty values left out."""
     words: dict[str, Any] = {"currency": "", "scale": ""}
     for name, value in record.items():
         if name in AMOUNTS:
@@ -66,6 +66,6 @@ def _in_dollars(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def dollars(amount: int) -> str:
-    """Micro-dollars as dollars, to the last place."""
+    """Micro-dollars as exact dollars."""
     whole_part, part = divmod(abs(amount), 10**SCALE)
     return f"{'-' if amount < 0 else ''}{whole_part}.{part:0{SCALE}}"

@@ -1,4 +1,4 @@
-"""`manage.py user export`: everything the store holds of one person, as a zip archive or JSON lines."""
+"""`manage.py user export`: all of a person's data, as a zip archive or JSON lines."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ STANDARD_OUTPUT = "-"
 
 
 async def export_user(context: Context, args: Namespace) -> CommandResult:
-    """Writes the profile, how and where the person is signed in, the connected apps, the activity, the credits and
-    every document of every app, those in their grace window too. Raises Refused("not_found"), ValueError, OSError; a
-    file is there whole or not at all."""
+    """Writes the profile, sign-in methods and sessions, connected apps, activity, credits, and all documents of all
+    apps, also those in their grace window. Raises Refused("not_found"), ValueError, OSError; a file is written
+    completely or not at all."""
     if args.output == STANDARD_OUTPUT and getattr(args, "json", False):
         raise Refused("invalid_request", "--json and --output - both write to standard output; give a file.")
     person = await context.store.operator.find(person_named(args.email), ACTIVITY_KEPT)
     write = WRITERS[args.format]
     documents = size = 0
-    # What goes to standard output is not drawn over where that is a terminal.
+    # Don't draw over standard output on a terminal.
     quiet = args.output == STANDARD_OUTPUT and sys.stdout.isatty()
     with ProgressBar(io.StringIO() if quiet else sys.stderr) as bar, _target(args.output) as file:
         async for piece, number in write(context.store, person):
@@ -48,7 +48,7 @@ async def export_user(context: Context, args: Namespace) -> CommandResult:
 
 @contextlib.contextmanager
 def _target(output: str) -> Iterator[BinaryIO]:
-    """Standard output, or a file for the operator's eyes only that takes its name when it is whole."""
+    """Standard output, or a private file that gets its name once it is complete."""
     if output == STANDARD_OUTPUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""What `manage.py fsck` does: checks the whole store beside the servers that use it, and tells what is wrong."""
+"""`manage.py fsck`: checks the whole store while servers use it, and reports errors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ COLUMNS = ("invariant", "severity", "found", "mended", "says", "key", "what")
 
 
 async def check_store(context: Context, args: Namespace) -> CommandResult:
-    """Every broken invariant of the store. The exit status is 1 while one is left that is no note. Raises StoreError,
-    StoreUnavailable; nothing is left half mended, and it may be begun again."""
+    """Checks every invariant of the store. The exit status is 1 while an error is left; notes don't count. Raises
+    StoreError, StoreUnavailable. A repair is complete or not done, so the command may be repeated."""
     report = Report()
     with ProgressBar(sys.stderr) as bar:
         async for report in context.store.fsck.run(deep=args.deep, repair=args.repair, most=args.limit):

@@ -1,4 +1,4 @@
-"""What `manage.py` does with the secret keys: make, rotate and retire them, in the key file or by the operator."""
+"""`manage.py keys`: makes, rotates and retires the secret keys, in the key file or with the operator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from store.reencryption import Progress
 from store.refused import Refused
 
 RELOAD_SECONDS = 3.0
-"""Longer than any running server takes to read its key file again, which it does once a second."""
+"""Longer than any running server takes to reload its key file, which it checks once a second."""
 
 ROTATE_BY_HAND = (
     "The secret keys are configured, so they rotate in three steps. First append what `manage.py keys generate` prints "
@@ -34,7 +34,7 @@ ROTATE_BY_HAND = (
 
 
 def generate_key(settings: Settings, args: Namespace) -> CommandResult:
-    """A new key for the configuration; nothing is changed. Raises KeyRingError."""
+    """Makes a key for the configuration, and changes nothing. Raises KeyRingError."""
     ring = _present_ring(settings)
     line = KeyRing.generate(_free_id({key.id for key in ring.keys} if ring else ()))
     note = "Nothing was changed: add this key to LATCHKEY_SECRET_KEYS, on every host. It is not kept here."
@@ -42,15 +42,15 @@ def generate_key(settings: Settings, args: Namespace) -> CommandResult:
 
 
 def list_keys(settings: Settings, args: Namespace) -> CommandResult:
-    """The ids of the keys, the one that seals first. Raises KeyRingError."""
+    """Lists the ids of the keys. The first one seals. Raises KeyRingError."""
     ring = _present_ring(settings)
     keys = [{"id": key.id, "front": key == ring.front} for key in ring.keys] if ring else []
     return CommandResult({"keys": keys}, ("id", "front"))
 
 
 async def rotate_keys(context: Context, args: Namespace) -> CommandResult:
-    """Adds a key to the key file, behind the others until every running server can open what it seals, then in front.
-    Raises Refused, KeyRingError, StartupError, OSError."""
+    """Adds a key to the key file: last until every running server can open what it seals, then first. Raises Refused,
+    KeyRingError, StartupError, OSError."""
     if isinstance(context.keys, KeyRing):
         raise Refused("invalid_request", ROTATE_BY_HAND)
     with _sole_writer(context, context.keys) as file:
@@ -71,8 +71,8 @@ async def rotate_keys(context: Context, args: Namespace) -> CommandResult:
 
 
 async def reencrypt(context: Context, args: Namespace) -> CommandResult:
-    """Brings every document under the front key, beside a running server; what is done already is passed over. Raises
-    Refused, KeyRingError, OSError, StoreError; begun again it goes on."""
+    """Re-encrypts every document with the front key, also while a server runs. Skips finished documents, so a repeated
+    command continues. Raises Refused, KeyRingError, OSError, StoreError."""
     if isinstance(context.keys, KeyRing):
         return await _walk(context, NOTES_LOST)
     with _sole_writer(context, context.keys) as file:
@@ -105,7 +105,7 @@ async def _walk(context: Context, lag: int) -> CommandResult:
 
 
 async def retire_key(context: Context, args: Namespace) -> CommandResult:
-    """Drops a key under which nothing that was sealed can live any more. Raises Refused, KeyRingError, OSError."""
+    """Removes a key if nothing sealed with it can still be live. Raises Refused, KeyRingError, OSError."""
     if isinstance(context.keys, KeyRing):
         await _forget(context, context.keys, args.id)
         note = (
@@ -125,7 +125,7 @@ async def _forget(context: Context, ring: KeyRing, key_id: int) -> None:
     if ring.front.id == key_id:
         raise Refused("invalid_request", f"Key {key_id} is the front one, which seals: rotate first.")
     await context.store.key_state.retire(key_id)
-    # A write that was on its way while the documents were re-encrypted may have come in under this key after all.
+    # A write in progress during the re-encryption may still have used this key.
     progress = Progress()
     with ProgressBar(sys.stderr) as bar:
         async for progress in context.store.reencryption.run(NOTES_LOST):
@@ -136,7 +136,7 @@ async def _forget(context: Context, ring: KeyRing, key_id: int) -> None:
 
 @contextlib.contextmanager
 def _sole_writer(context: Context, file: KeyFile) -> Iterator[KeyFile]:
-    """The file as it is now, which no other command changes meanwhile."""
+    """The present key file, locked against other commands."""
     lock = Lock.take(context.settings.data_dir / f"{KEY_FILE}.lock")
     if lock is None:
         raise Refused("temporarily_unavailable", "Another command is changing the keys. Try again when it is done.")
@@ -148,7 +148,7 @@ def _sole_writer(context: Context, file: KeyFile) -> Iterator[KeyFile]:
 
 
 def _present_ring(settings: Settings) -> KeyRing | None:
-    """The keys there are, without making any."""
+    """The existing keys; makes none."""
     if settings.secret_keys:
         return KeyRing.parse(settings.secret_keys)
     path = settings.data_dir / KEY_FILE
@@ -156,7 +156,7 @@ def _present_ring(settings: Settings) -> KeyRing | None:
 
 
 def _free_id(taken: Collection[int]) -> int:
-    """One more than the highest id; the first free one when ids run out."""
+    """The highest id plus one, or the first free id if that is too high."""
     highest = max(taken, default=0)
     for key_id in chain(range(highest + 1, 256), range(1, highest)):
         if key_id not in taken:

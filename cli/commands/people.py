@@ -37,14 +37,14 @@ async def create_user(context: Context, args: Namespace) -> CommandResult:
 
 
 async def list_users(context: Context, args: Namespace) -> CommandResult:
-    """Every person."""
+    """Lists all people."""
     people: AsyncIterator[Person] = context.store.operator.people()
     return CommandResult({"users": [_user(person) async for person in people]}, ("email", "sub", "status", "name"))
 
 
 async def show_user(context: Context, args: Namespace) -> CommandResult:
-    """One person with what they sign in with beside the password, connected apps and the newest activity. Raises
-    Refused("not_found"), ValueError."""
+    """Shows one person with their second factors, connected apps and newest activity. Raises Refused("not_found"),
+    ValueError."""
     person = await context.store.operator.find(person_named(args.email))
     security = await context.store.operator.security(person.user)
     factors = {
@@ -67,12 +67,13 @@ async def show_user(context: Context, args: Namespace) -> CommandResult:
 
 
 async def disable_user(context: Context, args: Namespace) -> CommandResult:
-    """Stops every token of a person and ends every session; nobody gets in. Raises Refused("not_found"), ValueError."""
+    """Disables a person: stops every token, ends every session and blocks sign-in. Raises Refused("not_found"),
+    ValueError."""
     return CommandResult(_user(await context.store.operator.set_status(person_named(args.email), "disabled")))
 
 
 async def set_password(context: Context, args: Namespace) -> CommandResult:
-    """Gives a person who forgot it a new password; every session ends. Raises Refused("not_found"), ValueError."""
+    """Sets a new password for a person who forgot it. Every session ends. Raises Refused("not_found"), ValueError."""
     person = await context.store.operator.find(person_named(args.email))
     password = secrets.token_urlsafe(18) if args.password is None else args.password
     await _check_password(context, password, person.email, person.name)
@@ -83,17 +84,17 @@ async def set_password(context: Context, args: Namespace) -> CommandResult:
 
 
 async def reset_factors(context: Context, args: Namespace) -> CommandResult:
-    """Takes what a person signs in with beside the password. Raises Refused("not_found"), ValueError."""
+    """Removes a person's second factors, but not the password. Raises Refused("not_found"), ValueError."""
     return CommandResult(_user(await context.store.operator.reset_factors(person_named(args.email))))
 
 
 async def enable_user(context: Context, args: Namespace) -> CommandResult:
-    """Lets a person in again. Raises Refused("not_found"), ValueError."""
+    """Enables a person again. Raises Refused("not_found"), ValueError."""
     return CommandResult(_user(await context.store.operator.set_status(person_named(args.email), "active")))
 
 
 async def delete_user(context: Context, args: Namespace) -> CommandResult:
-    """Deletes a person with all that is theirs. Raises Refused("not_found"), ValueError."""
+    """Deletes a person and all their data. Raises Refused("not_found"), ValueError."""
     with ProgressBar(sys.stderr) as bar:
         user = await context.store.operator.delete(
             person_named(args.email), lambda apps: bar.tell(f"{apps:,} apps disconnected")
@@ -102,7 +103,7 @@ async def delete_user(context: Context, args: Namespace) -> CommandResult:
 
 
 async def invite_user(context: Context, args: Namespace) -> CommandResult:
-    """A link with which whoever holds it can sign up with the address. Raises Refused, ValueError."""
+    """Makes a link with which anybody can sign up with the address. Raises Refused, ValueError."""
     email = normalise_email(args.email)
     if not context.settings.base_url:
         raise Refused("invalid_request", "The link needs the server's address: --base-url or LATCHKEY_BASE_URL.")

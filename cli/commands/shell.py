@@ -1,4 +1,4 @@
-"""What `completion` prints: what a shell needs to complete commands and flags."""
+"""`completion`: what a shell needs to complete commands and flags."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from settings.declared import Settings
 from settings.reading import add_arguments
 
 INSTALLED = "latchkey"
-"""The command that is completed: of `python manage.py`, shells complete the file."""
+"""The command that is completed. For `python manage.py`, shells complete the file name."""
 
 
 def completion(settings: Settings, args: Namespace) -> CommandResult:
-    """Prints a script for the shell, made of the commands there are."""
+    """Prints a completion script for the shell, generated from the commands."""
     import shtab
 
     parser = build_parser(INSTALLED)
@@ -23,7 +23,7 @@ def completion(settings: Settings, args: Namespace) -> CommandResult:
         for action in leaf._actions:
             if isinstance(action.metavar, str) and action.metavar in ("FILE", "DIR"):
                 complete = shtab.FILE if action.metavar == "FILE" else shtab.DIRECTORY
-                action.complete = complete  # type: ignore[attr-defined]  # how shtab is told
+                action.complete = complete  # type: ignore[attr-defined]  # read by shtab
     script = shtab.complete(parser, args.shell)
     print(script)
     return CommandResult({})

@@ -13,8 +13,8 @@ from store.refused import Refused
 
 
 async def mint_token(context: Context, args: Namespace) -> CommandResult:
-    """Grants and issues tokens as a consent and an exchange would; a live grant keeps its other scopes. SPEC 2.2.
-    Raises Refused, ValueError."""
+    """Grants and issues tokens, like a consent and an exchange. A live grant keeps its other scopes. SPEC 2.2. Raises
+    Refused, ValueError."""
     person = await context.store.operator.find(normalise_email(args.user))
     app = await find_app(context.store, args.client_id)
     scopes = parse_scope(" ".join(args.scopes.split()))

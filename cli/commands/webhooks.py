@@ -1,4 +1,4 @@
-"""What `manage.py` does with webhooks."""
+"""`manage.py webhook`: an app's signing secret and deliveries."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from store.webhooks.deliveries import Delivery
 
 
 async def rotate_secret(context: Context, args: Namespace) -> CommandResult:
-    """Gives an app a new secret that signs what is posted to it. Raises Refused."""
+    """Makes a new signing secret for an app's events. Raises Refused."""
     _, secret = await context.store.webhooks.rotate(args.client_id)
     record = {"client_id": args.client_id, "webhook_secret": secret}
     return CommandResult(record, note=f"The webhook_secret {SIGNING_ONCE} The one before it signs too, for 24 hours.")
 
 
 async def list_deliveries(context: Context, args: Namespace) -> CommandResult:
-    """The newest events that an app was posted, or is to be. Raises Refused("not_found")."""
+    """Lists the newest events for an app, posted or waiting. Raises Refused("not_found")."""
     await _known(context, args.client_id)
     found = await context.store.deliveries.list(args.client_id, most=args.limit)
     columns = ("id", "type", "state", "attempts", "occurredAt", "lastStatus", "lastError")
@@ -28,7 +28,7 @@ async def list_deliveries(context: Context, args: Namespace) -> CommandResult:
 
 
 async def replay(context: Context, args: Namespace) -> CommandResult:
-    """Has an event posted once more, by a server that runs. Raises Refused("not_found")."""
+    """Makes an event due again. A running server posts it. Raises Refused("not_found")."""
     await _known(context, args.client_id)
     if not await context.store.deliveries.replay(args.client_id, args.id):
         raise Refused("not_found", "There is no such delivery of this app, or it is being posted just now.")

@@ -1,1 +1,1 @@
-"""What people at a terminal see: help and mistakes, tables, how far long work is."""
+"""Output for people at a terminal: help and errors, tables, progress."""

@@ -1,4 +1,4 @@
-"""What a command answers."""
+"""The result of a command."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CommandResult:
-    """The JSON object, which columns a table of its rows shows to people (of those a row has),
-    a note for them, what they are shown in place of values of the object, and the exit status."""
+    """The JSON object, the columns of its table for people (those that the rows have), a note for people, replacements
+    for values of the object, and the exit status."""
 
     record: dict[str, Any]
     columns: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""What people see of a command line: help in sections with examples, and what was meant by a word that is none.
+"""The command line for people: help in sections with examples, and suggestions for mistyped words.
 
-Colours are rich's business: at a terminal, unless NO_COLOR is set. The parser imports it for help alone.
+Colours come from rich: at a terminal, unless NO_COLOR is set. Only help imports rich.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any, NoReturn
 from rich_argparse import RichHelpFormatter
 
 WIDEST = 100
-"""Columns of help, at most: longer lines are hard to read."""
+"""The widest help, in columns: longer lines are hard to read."""
 
 SETTINGS = "settings"
-"""The title of the section in which settings stand in short."""
+"""The title of the section with the most used settings."""
 
 
 class UsageError(Exception):
-    """The command line is not one that this program understands."""
+    """The command line is invalid."""
 
 
 class NoCommand(UsageError):
-    """Nothing says what to do; `parser` knows what can be done."""
+    """The command line has no command. `parser` knows the possible ones."""
 
     def __init__(self, message: str, parser: Parser) -> None:
         super().__init__(message)
@@ -39,10 +39,10 @@ def _capital(title: str) -> str:
 
 
 class HelpFormatter(RichHelpFormatter):
-    """Rich's, with texts taken as they are, no wider than can be read."""
+    """Rich's formatter, which keeps texts unchanged and limits the width."""
 
     group_name_formatter = staticmethod(_capital)  # type: ignore[assignment]  # str.title misleads its type
-    # Settings name their environment variable in brackets.
+    # Settings have the name of their environment variable in brackets.
     help_markup = False
     text_markup = False
 
@@ -57,15 +57,15 @@ class HelpFormatter(RichHelpFormatter):
         return self._width
 
     def add_lines(self, lines: Iterable[str]) -> None:
-        """Lines that stay as they are."""
+        """Adds lines unchanged."""
         from rich.text import Text
 
         self.add_renderable(Text("\n".join(lines), "argparse.syntax", no_wrap=True, overflow="ignore"))
 
 
 class Parser(argparse.ArgumentParser):
-    """`examples` are command lines without the program's name, for which `typed` stands. Of the settings, whose groups
-    are titled `aside`, help shows the actions with a dest of `brief` alone, until it is asked for all."""
+    """`examples` are command lines without the program's name, which `typed` adds. Help shows only those settings whose
+    dest is in `brief`, unless it is asked for all. `aside` are the titles of the groups of settings."""
 
     def __init__(
         self,
@@ -80,32 +80,32 @@ class Parser(argparse.ArgumentParser):
         self._aside, self._brief = frozenset(aside), frozenset(brief)
         self._words: tuple[str, ...] = ()
         self.sections: dict[str, list[str]] = {}
-        """Where help shows the commands: by title, the names."""
+        """The sections of commands in help: the names by title."""
         super().__init__(**{"allow_abbrev": False, "formatter_class": HelpFormatter, **options})
         typed = typed or self.prog
         self._typed = f"python {typed}" if typed.partition(" ")[0].endswith(".py") else typed
 
     def add_help_settings(self) -> None:
-        """`--help-settings`, where settings stand aside."""
+        """Adds `--help-settings`, if settings are left out of help."""
         self.add_argument(
             "--help-settings", action=_HelpSettings, nargs=0, default=argparse.SUPPRESS, help=argparse.SUPPRESS
         )
 
     @property
     def commands(self) -> dict[str, Parser]:
-        """The parsers of the words that come next."""
+        """The parsers of the possible next words."""
         found = [action for action in self._actions if isinstance(action, argparse._SubParsersAction)]
         return dict(found[0].choices) if found else {}
 
     def leaves(self) -> Iterator[Parser]:
-        """The parsers of whole commands."""
+        """The parsers of complete commands."""
         for parser in self.commands.values():
             yield from parser.leaves() if parser.commands else (parser,)
 
-    # What was meant.
+    # Suggestions.
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's; a flag that is none is told before what else is missing. Raises UsageError."""
+        """Like argparse's. Reports an unknown flag before a missing argument. Raises UsageError."""
         if args is not None and not self.commands:
             for word in _flags(args):
                 if word not in self._option_string_actions:
@@ -113,7 +113,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's. Raises UsageError."""
+        """Like argparse's. Raises UsageError."""
         found, left = self.parse_known_args(args, namespace)
         if left:
             what = f"there is no flag {left[0]}" if left[0].startswith("-") else f"too many words: {' '.join(left)}"
@@ -131,27 +131,27 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         known = [str(choice) for choice in action.choices]
-        # An action without its noun: `create` for `app create`.
+        # A verb without its noun: `create` for `app create`.
         whole = [f"{noun} {value}" for noun, one in self.commands.items() if value in one.commands]
         hint = f": did you mean {' or '.join(whole)}?" if whole else meant(str(value), known)
         hint = hint or f": choose from {', '.join(known)}"
         raise argparse.ArgumentError(None if self.commands else action, f"invalid choice: {value!r}{hint}")
 
     def error(self, message: str) -> NoReturn:
-        """Ends the program with one line. Its status is 2."""
+        """Ends the program with a one-line error and status 2."""
         self.exit(2, f"{self.prog}: {message} ({self.prog} --help explains)\n")
 
     # Help.
 
     def print_usage(self, file: object = None) -> None:
-        """Nothing: who is told what is wrong need not be told all that could be right."""
+        """Prints nothing: an error needs no list of everything that would be valid."""
 
     def format_help(self) -> str:
-        """Usage, what it does, its own flags, the settings in short, and examples."""
+        """Usage, description, the command's own flags, the most used settings, and examples."""
         return self._help(everything=False)
 
     def format_settings(self) -> str:
-        """As `format_help`, with every setting."""
+        """Like `format_help`, with all settings."""
         return self._help(everything=True)
 
     def _help(self, everything: bool) -> str:
@@ -184,7 +184,7 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help().rstrip("\n") + "\n"
 
     def _grouped(self) -> Iterator[tuple[str, str | None, list[argparse.Action]]]:
-        """What help shows: titles, words about them, flags. What must be given comes first."""
+        """The groups in help: titles, descriptions, flags. Required ones come first."""
         shown = [action for action in self._actions if action.help != argparse.SUPPRESS]
         needed = [
             *(one for one in shown if not one.option_strings and not isinstance(one, argparse._SubParsersAction)),
@@ -194,13 +194,13 @@ class Parser(argparse.ArgumentParser):
         for group in self._action_groups:
             free = [one for one in group._group_actions if one in shown and one not in needed and one.option_strings]
             if group is self._optionals and self._aside:
-                # What every command has stands behind what is its own.
+                # The flags that all commands share come after the command's own.
                 everywhere = [one for one in free if one.dest in ("help", "json")]
                 free = [one for one in free if one not in everywhere and one.dest not in self._brief] + everywhere
             yield group.title or "", group.description, free
 
     def _usage(self, width: int) -> str:
-        """What must be there; the rest is options."""
+        """The required arguments. All others are `[options]`."""
         words = [self.prog]
         if self.commands:
             words += ["COMMAND", "[ACTION]"] if self.sections else ["ACTION"]
@@ -210,7 +210,7 @@ class Parser(argparse.ArgumentParser):
                     words.append(f"{action.option_strings[0]} {action.metavar or action.dest.upper()}")
             words += [str(action.metavar or action.dest) for action in self._actions if not action.option_strings]
         words.append("[options]")
-        # Behind "Usage: "; a flag and its value stay together.
+        # Continuation lines start below the first word after "Usage: ". A flag and its value stay together.
         lines = _wrapped(words, max(width - 7, 20))
         return "\n         ".join(lines).replace("%", "%%")
 
@@ -243,17 +243,17 @@ class _HelpSettings(argparse.Action):
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """A question where something known is near to the word, else nothing."""
+    """A question with the closest known word, or nothing."""
     near = difflib.get_close_matches(word, list(known), 1)
     return f": did you mean {near[0]}?" if near else ""
 
 
 def folded(words: Sequence[str], width: int) -> list[str]:
-    """A command line as a shell takes it, broken between its arguments where it is wider than `width`."""
+    """A command line for a shell, broken between arguments if it is wider than `width`."""
     quoted = [_quoted(word) for word in words]
     pieces: list[str] = []
     for word in quoted:
-        # A value stays with its flag.
+        # Keep a value with its flag.
         if pieces and pieces[-1].startswith("--") and " " not in pieces[-1] and not word.startswith("-"):
             pieces[-1] += f" {word}"
         else:
@@ -262,7 +262,7 @@ def folded(words: Sequence[str], width: int) -> list[str]:
 
 
 def _quoted(word: str) -> str:
-    """As a shell takes it, in the quotes that people type."""
+    """The word quoted for a shell, with the quotes that people type."""
     return f'"{word}"' if re.fullmatch(r"[\w.,:;@/ -]+", word) and " " in word else shlex.quote(word)
 
 
@@ -277,7 +277,7 @@ def _wrapped(words: Sequence[str], width: int) -> list[str]:
 
 
 def _flags(args: Sequence[str]) -> Iterator[str]:
-    """The words that argparse takes for flags of two dashes, without what is joined to them."""
+    """The words that argparse takes for long flags, without attached values."""
     for word in args:
         if word == "--":
             return

@@ -1,4 +1,4 @@
-"""A progress bar for people at a terminal; anywhere else it is silent."""
+"""A progress bar at a terminal; silent elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REDRAWN_EVERY = 0.1
 
 
 class ProgressBar:
-    """Draws one line over and over, and wipes it when it is done."""
+    """Redraws one line, and erases it at the end."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -22,21 +22,21 @@ class ProgressBar:
         self._next = 0.0
 
     def show(self, share: float, words: str) -> None:
-        """Draws the bar up to `share`, from 0 to 1, and the words, unless it was drawn a moment ago."""
+        """Draws the bar up to `share`, from 0 to 1, and the words, unless it was just drawn."""
         full = round(min(share, 1.0) * WIDTH)
         self.tell(f"[{'#' * full}{'.' * (WIDTH - full)}] {int(100 * min(share, 1.0)):3}%  {words}")
 
     def count(self, done: int, of: int) -> None:
-        """Draws the bar for so many of so many."""
+        """Draws the bar for `done` out of `of`."""
         self.show(done / max(of, 1), f"{done:,} of {of:,}")
 
     def tell(self, line: str) -> None:
-        """Draws words alone, where nobody knows how much is to come."""
+        """Draws only words, if the total is unknown."""
         now = time.monotonic()
         if not self._shown or now < self._next:
             return
         self._next = now + REDRAWN_EVERY
-        # A line that wraps could not be drawn over.
+        # A line that wraps could not be erased.
         self._stream.write("\r\x1b[K" + line[: shutil.get_terminal_size().columns - 1])
         self._stream.flush()
 

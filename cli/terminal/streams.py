@@ -1,4 +1,4 @@
-"""The three streams that a program is started with."""
+"""The three standard streams of a process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 
 
 def reopen() -> None:
-    """Has those that were closed say nothing and take everything. In the order of their numbers, or what the program
-    opens next would get one of them."""
+    """Opens closed streams on /dev/null. In the order of their numbers, because the next file that the program opens
+    would get a free one."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  # open as long as the process is there
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  # stays open as long as the process
             setattr(sys, name, stream)

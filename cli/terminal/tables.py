@@ -1,6 +1,6 @@
-"""The answer of a command for people: plain for a pipe or a file, fitted to its width and in colours at a terminal.
+"""The result of a command for people: plain in a pipe or file, fitted and in colours at a terminal.
 
-Plain is made for grep, cut and awk: one line a row, nothing cut off, nothing drawn around it.
+The plain form is for grep, cut and awk: one line a row, nothing cut off, no borders.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 GAP = 2
 LEAST_PROSE = 16
-"""Columns that a text of several words may be narrowed to, before rows are shown one below the other."""
+"""The narrowest column for prose. Below that, rows are shown as blocks."""
 
 PROSE = frozenset(("name", "scopes", "reason", "what", "says", "agent", "event"))
-"""What may go on in the next line; everything else is an id, a number or a time, which people copy."""
+"""Columns that may wrap. All others have ids, numbers or times, which people copy."""
 
 STYLES = {"active": "green", "disabled": "yellow", "error": "red"}
 
 
 def show(outcome: CommandResult, stream: TextIO) -> None:
-    """Prints the answer: a field a line, rows as a table, and the note."""
+    """Prints the result: one field a line, rows as a table, and the note."""
     if not stream.isatty():
         print(in_words(outcome), file=stream, flush=True)
         return
@@ -36,13 +36,13 @@ def show(outcome: CommandResult, stream: TextIO) -> None:
 
 
 def coloured(text: str, stream: TextIO) -> str:
-    """The text in bold red where the stream is a terminal that takes colours and NO_COLOR is not set."""
+    """The text in bold red, if the stream is a terminal with colours and NO_COLOR is not set."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
     return text if plain or not stream.isatty() else f"\x1b[1;31m{text}\x1b[0m"
 
 
 def in_words(outcome: CommandResult) -> str:
-    """The answer without colours, as wide as it is."""
+    """The result without colours, in its full width."""
     fields, tables = _parts(outcome)
     width = max(map(len, fields), default=0)
     lines = [f"{name:{width}}  {text}" for name, text in fields.items() if text is not None]
@@ -56,16 +56,16 @@ def in_words(outcome: CommandResult) -> str:
 
 
 def word(value: object) -> str:
-    """One value in words, with nothing in it that could steer a terminal."""
+    """A value in words, without characters that could control a terminal."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    # What a browser sent as its name could steer the terminal.
+    # A User-Agent could contain control characters.
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _parts(outcome: CommandResult) -> tuple[dict[str, str | None], dict[str, list[dict[str, Any]]]]:
-    """The fields, None where one is not shown, and the tables."""
+    """The fields, None if one is not shown, and the tables."""
     record = {name: outcome.words.get(name, value) for name, value in outcome.record.items()}
     rows = {name: value for name, value in record.items() if _is_rows(value)}
     return {n: None if v in ("", []) else word(v) for n, v in record.items() if n not in rows}, rows
@@ -76,7 +76,7 @@ def _is_rows(value: object) -> bool:
 
 
 def _cells(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The names of the columns that the rows have, and the rows; nothing where there is none."""
+    """The names of the columns that the rows have, and the rows; empty if there are none."""
     if not rows:
         return []
     columns = tuple(column for column in columns if column in rows[0])
@@ -90,7 +90,7 @@ def _at_terminal(outcome: CommandResult, console: Console) -> None:
     width = max(map(len, fields), default=0)
     for name, text in fields.items():
         if text is not None:
-            # The terminal breaks what is too long: then it can be copied in one piece.
+            # Let the terminal wrap long values, so that they can be copied in one piece.
             line = Text.assemble((f"{name:{width}}", "cyan"), " " * GAP, (text, STYLES.get(text, "")))
             console.print(line, soft_wrap=True)
     begun = any(text is not None for text in fields.values())
@@ -112,7 +112,7 @@ def _print_rows(cells: list[tuple[str, ...]], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    # A column with nothing in it takes room from those that have something.
+    # Leave out empty columns, to give the others more room.
     columns = [column for column in zip(*cells, strict=True) if any(column[1:])]
     head, *rows = list(zip(*columns, strict=True))
     widest = [max(map(cell_len, column)) for column in columns]
@@ -132,7 +132,7 @@ def _print_rows(cells: list[tuple[str, ...]], console: Console) -> None:
 
 
 def _print_one_below_the_other(head: tuple[str, ...], rows: list[tuple[str, ...]], console: Console) -> None:
-    """A row as a block of lines, where a line would be too short for the ids of a row."""
+    """Shows each row as a block of lines, if a line is too short for the ids of a row."""
     from rich.text import Text
 
     width = max(map(len, head))

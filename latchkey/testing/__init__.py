@@ -1,6 +1,6 @@
-"""The test kit for apps: the whole of Latchkey, in memory, for the tests of an app that signs people in with it.
+"""The test kit for apps: all of Latchkey in memory, for the tests of an app that signs people in with it.
 
-With pytest the fixture `latchkey` is there as soon as this package is installed:
+Once this package is installed, pytest has the fixture `latchkey`:
 
     def test_whoever_signs_in_is_greeted(latchkey, client):
         app = latchkey.app(redirect_uris=["http://testserver/callback"])

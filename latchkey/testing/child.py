@@ -1,5 +1,5 @@
-"""What the child process of a test run begins with: `child.py PARENT FOLDER TREE OPTIONS…` runs `server.py OPTIONS…` of
-the tree, and ends with its folder as soon as its parent is gone, however that ended."""
+"""The start of a test run's child process. `child.py PARENT FOLDER TREE OPTIONS…` runs `server.py OPTIONS…` of the
+tree. The process ends, and removes its folder, as soon as its parent is gone for any reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOKED_AT_EVERY = 0.25
 
 
 def follow(parent: int, folder: str) -> None:
-    """Ends this process once it has another parent. Nothing is worth draining: the store goes with it."""
+    """Ends this process once its parent is gone. It doesn't drain, because the store ends with it."""
     while os.getppid() == parent:
         time.sleep(LOOKED_AT_EVERY)
     shutil.rmtree(folder, ignore_errors=True)
@@ -27,7 +27,7 @@ def main() -> None:
     """Runs the server in this process."""
     parent, folder, tree, *options = sys.argv[1:]
     threading.Thread(target=follow, args=(int(parent), folder), daemon=True).start()
-    # The folder of this file, in whose place the application's comes: nobody else's `settings` or `store`.
+    # Replace the folder of this file with the application's, before any foreign `settings` or `store`.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [tree, *(place for place in sys.path if os.path.abspath(place) != here)]
     program = os.path.join(tree, "server.py")

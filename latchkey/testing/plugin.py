@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture `latchkey`, and the service's log in the report of a test that failed with it."""
+"""The pytest plugin: the fixture `latchkey`, and the service's log in reports of failed tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOGGED_BEFORE = pytest.StashKey[tuple[LatchkeyProcess, int]]()
 
 
 class _Started:
-    """The process of this run, or of this worker of pytest-xdist; another one where it has ended."""
+    """The process of this test run, or of this worker of pytest-xdist. A process that has ended is replaced."""
 
     def __init__(self, options: Sequence[str], folder: Path) -> None:
         self._options, self._folder = options, folder
@@ -22,7 +22,7 @@ class _Started:
         self._used = False
 
     def fresh(self) -> tuple[LatchkeyProcess, Latchkey]:
-        """A running process with nothing in it, and what drives it."""
+        """A running, empty process, and the object that controls it."""
         if self._process is not None and self._used:
             service = Latchkey(self._process.url)
             try:
@@ -36,7 +36,7 @@ class _Started:
         return self._process, Latchkey(self._process.url)
 
     def stop(self) -> None:
-        """Ends the process."""
+        """Stops the process."""
         if self._process is not None:
             self._process.stop()
         self._process, self._used = None, False
@@ -44,7 +44,7 @@ class _Started:
 
 @pytest.fixture(scope="session")
 def latchkey_options() -> Sequence[str]:
-    """Flags of `server.py` with which the service is started: override it in `conftest.py`."""
+    """Flags of `server.py` for the service. Override this in `conftest.py`."""
     return ()
 
 
@@ -57,7 +57,7 @@ def _latchkey_started(latchkey_options: Sequence[str], pytestconfig: pytest.Conf
 
 @pytest.fixture
 def latchkey(request: pytest.FixtureRequest, _latchkey_started: _Started) -> Latchkey:
-    """The whole of Latchkey at `latchkey.url`, in memory, with nothing in it: docs/testing.md."""
+    """All of Latchkey at `latchkey.url`, in memory and empty: docs/testing.md."""
     process, service = _latchkey_started.fresh()
     request.node.stash[_LOGGED_BEFORE] = process, process.logged()
     return service
@@ -65,7 +65,7 @@ def latchkey(request: pytest.FixtureRequest, _latchkey_started: _Started) -> Lat
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shows what the service logged in a test that failed."""
+    """Adds the service's log to the report of a failed test."""
     report = yield
     used = item.stash.get(_LOGGED_BEFORE, None)
     if report.failed and used is not None:

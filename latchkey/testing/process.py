@@ -1,4 +1,4 @@
-"""The service in a process of its own, which ends with the one that started it."""
+"""Runs the service in a separate process, which ends with this one."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ import latchkey
 
 CHILD = Path(__file__).with_name("child.py")
 SAID = re.compile(rb'Latchkey listening on (http://[^\s"]+).*\n')
-"""In words, or within a line of JSON."""
+"""In text, or within a line of JSON."""
 OPTIONS = (
     *("--redis-url", "memory", "--host", "localhost", "--port", "0"),
-    # Passwords are hashed as cheaply as may be.
+    # Hash passwords as cheaply as possible.
     *("--password-memory", "8192", "--password-iterations", "1"),
-    # A test stops it and waits for nothing.
+    # When a test stops the service, nothing is worth waiting for.
     *("--drain-timeout", "0"),
 )
 UNWANTED = ("PYTHONWARNINGS", "PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
-"""What would change what the service says, or how fast it is there."""
+"""Variables that would change the output of the service, or slow its start."""
 
 
 class LatchkeyProcess:
-    """A server with all of its state in memory, on a free port of this machine. `options` are flags of `server.py`;
-    files that they name are looked for from `folder`, by default the working directory."""
+    """A server with all of its state in memory, on a free port of this machine. `options` are flags of `server.py`.
+    Relative file names in them start at `folder`, by default the working directory."""
 
     def __init__(self, options: Sequence[str] = (), *, folder: Path | None = None, patience: float = 30.0) -> None:
-        """Starts it and waits until it listens, `patience` seconds at most. Raises RuntimeError with its log."""
+        """Starts the service, and waits at most `patience` seconds until it listens. Raises RuntimeError with its
+        log."""
         self._folder = Path(tempfile.mkdtemp(prefix="latchkey-"))
         self._log = self._folder / "log"
         self._logged: bytes | None = None
@@ -52,7 +53,7 @@ class LatchkeyProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={name: value for name, value in os.environ.items() if not name.startswith(settings)},
-                # Ctrl-C ends the tests, whose last steps may want it still.
+                # Ctrl-C ends the tests, whose last steps may still need the service.
                 start_new_session=True,
             )
         try:
@@ -68,7 +69,7 @@ class LatchkeyProcess:
         self.stop()
 
     def log(self, start: int = 0) -> str:
-        """What it has logged, from this byte on; also when it has ended."""
+        """The log from byte `start` on, also after the service has ended."""
         if self._logged is not None:
             return self._logged[start:].decode("utf-8", "replace")
         self._catch_up()
@@ -77,11 +78,11 @@ class LatchkeyProcess:
             return file.read().decode("utf-8", "replace")
 
     def logged(self) -> int:
-        """How many bytes that is."""
+        """The length of the log in bytes."""
         return self._log.stat().st_size if self._logged is None else len(self._logged)
 
     def _catch_up(self) -> None:
-        """A request is logged just after it was answered; when the next one is answered, it has been."""
+        """Waits for the log: a request is logged just after its answer, so before the next request is answered."""
         if hasattr(self, "url") and self.process.poll() is None:
             connection = HTTPConnection(urlsplit(self.url).netloc, timeout=1.0)
             with contextlib.closing(connection), contextlib.suppress(OSError, HTTPException):
@@ -89,7 +90,7 @@ class LatchkeyProcess:
                 connection.getresponse().read()
 
     def stop(self) -> None:
-        """Ends it, and what it kept goes with it."""
+        """Stops the service. Its data is lost."""
         if self._logged is None:
             self._catch_up()
         self.process.kill()
@@ -97,12 +98,12 @@ class LatchkeyProcess:
         if self.process.stdout:
             self.process.stdout.close()
         if self._logged is None:
-            # Reports of what fails after this show it still.
+            # Later failures can still show the log.
             self._logged = self._log.read_bytes()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _listening(self, deadline: float) -> str:
-        """The address in the line that says it listens."""
+        """The address in the line that says the service listens."""
         assert self.process.stdout is not None
         read = b""
         while not (said := SAID.search(read)):

@@ -1,4 +1,4 @@
-"""What a test does with the service: makes apps and people, plays the person, moves the clock."""
+"""How a test controls the service: makes apps and people, acts for the person, moves the clock."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from urllib.parse import urlencode, urlsplit
 from latchkey.testing.values import App, Balance, Person, Redirect, TokenResponse
 
 SECONDS = 30.0
-"""For one call."""
+"""The limit for one call."""
 
 
 class LatchkeyError(Exception):
-    """The service refused what a test asked for. `status` is that of HTTP, `error` the code of the interface, both as
-    an app would see them."""
+    """The service refused a call of the test. `status` is the HTTP status, `error` the code, both as an app would see
+    them."""
 
     def __init__(self, status: int, error: str, description: str) -> None:
         super().__init__(f"{status} {error}: {description}")
@@ -26,10 +26,10 @@ class LatchkeyError(Exception):
 
 
 class Latchkey:
-    """The whole service at `url`, with nothing in it at the beginning of each test.
+    """The whole service at `url`, empty at the start of each test.
 
-    Every method is a plain call that is done when it returns, in milliseconds, and works in async tests as well: the
-    service is another process. Each raises LatchkeyError where the service refuses.
+    Every method is an ordinary call that takes milliseconds, and is done when it returns. It also works in async tests,
+    because the service is another process. Each method raises LatchkeyError if the service refuses.
     """
 
     def __init__(self, url: str) -> None:
@@ -54,9 +54,9 @@ class Latchkey:
         client_id: str | None = None,
         client_secret: str | None = None,
     ) -> App:
-        """Registers an app (SPEC 2.1). `scopes` are names with spaces between them, or a list; a public app has no
-        secret and uses PKCE. Events are posted to `webhook_url`, which may be one of this machine; with it there is a
-        `webhook_secret`. `client_id` and `client_secret` (32 characters at least) are made where none are given."""
+        """Registers an app (SPEC 2.1). `scopes` is a list, or names separated by spaces. A public app has no secret and
+        uses PKCE. Events are posted to `webhook_url`, which may be on this machine; with it there is a
+        `webhook_secret`. Without `client_id` or `client_secret` (at least 32 characters), one is made."""
         record = {
             "name": name,
             "redirect_uris": list(redirect_uris),
@@ -85,8 +85,8 @@ class Latchkey:
     def person(
         self, name: str = "Ada Lovelace", *, email: str | None = None, password: str | None = None, credits: int = 0
     ) -> Person:
-        """Makes a person with a confirmed address and `credits` micro-dollars. Address and password are made where
-        none are given."""
+        """Makes a person with a confirmed address and `credits` micro-dollars. Without an address or password, makes
+        one."""
         made = self._post("people", name=name, email=email, password=password, credits=credits)
         self._last = Person(**made)
         return self._last
@@ -94,8 +94,8 @@ class Latchkey:
     def token(
         self, person: Person | None = None, app: App | None = None, scopes: str | Sequence[str] = ()
     ) -> TokenResponse:
-        """Tokens of `app` for `person`, as a consent and an exchange give them (SPEC 2.2), with all of the app's scopes
-        or only `scopes`. Without a person it is the one who was made last, without an app a new one."""
+        """Issues tokens of `app` for `person`, like a consent and an exchange (SPEC 2.2), with all of the app's scopes
+        or only `scopes`. By default the person made last, and a new app."""
         app = app or self.app(scopes=scopes or "profile")
         asked = scopes if isinstance(scopes, str) else list(scopes)
         return TokenResponse(
@@ -132,12 +132,12 @@ class Latchkey:
         scopes: str | Sequence[str] | None = None,
         spend_limit: int | None = None,
     ) -> Redirect | None:
-        """The person sits at the browser, is signed in, and allows.
+        """Acts for a person who is signed in and allows access.
 
-        With the address of an authorization request: that one request, and returns what goes back to the app. Without:
-        every request from now on, so that a browser or an HTTP client that follows redirects passes straight through.
-        They allow all that is asked for, or of it only `scopes`; an app that may spend may spend `spend_limit`
-        micro-dollars a month, or without limit. Without a person it is the one who was made last, else a new one.
+        With the address of an authorization request: allows this request, and returns what is sent to the app. Without
+        an address: allows every later request, so that a browser or an HTTP client passes straight through. The person
+        allows all requested scopes, or only `scopes`. An app that may spend gets a limit of `spend_limit` micro-dollars
+        a month, or none. By default the person made last, or a new one.
         """
         return self._plays(url, "allow", person, scopes, spend_limit)
 
@@ -148,58 +148,58 @@ class Latchkey:
     def denies(self, url: str, *, person: Person | None = None) -> Redirect: ...
 
     def denies(self, url: str | None = None, *, person: Person | None = None) -> Redirect | None:
-        """As `consents`, but the person refuses, so that the app gets `error=access_denied`; whatever they allowed
-        before, they are asked again."""
+        """Like `consents`, but the person refuses, and the app gets `error=access_denied`. Asks even if the person has
+        allowed access before."""
         return self._plays(url, "deny", person)
 
     def shows_pages(self) -> None:
-        """Nobody is played from now on: browsers see the sign-in and the consent page, as at the beginning."""
+        """Stops acting for people: browsers see the sign-in and consent pages, as at the start."""
         self._post("consents", answer="ask")
 
     def revoke(self, person: Person, app: App) -> datetime:
-        """The person disconnects the app in their account (SPEC 3.1): every token is dead at once. Returns until when
+        """Disconnects the app as the person would (SPEC 3.1): every token is dead at once. Returns the time until which
         the app's documents are kept."""
         return datetime.fromisoformat(
             self._post("disconnect", email=person.email, client_id=app.client_id)["dataUntil"]
         )
 
     def deletes_account(self, person: Person) -> None:
-        """The person deletes the account, and everything apps keep for them."""
+        """Deletes the account as the person would, with everything that apps keep for them."""
         self._post("people/delete", email=person.email)
 
     # Credits
 
     def credit(self, person: Person, amount: int) -> Balance:
-        """Gives a person micro-dollars, or takes them with an amount below zero."""
+        """Gives a person micro-dollars, or takes them if `amount` is negative."""
         return _balance(self._post("credits", email=person.email, amount=amount))
 
     def balance(self, person: Person) -> Balance:
-        """What a person has."""
+        """The person's credits."""
         query = urlencode({"email": person.email})
         return _balance(self._ask("GET", f"/testing/credits?{query}"))
 
-    # Time, limits, trouble
+    # Time, limits, outages
 
     def travel(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> datetime:
-        """Puts the clock of the whole service forward by the sum: tokens expire, windows of rate limits empty, the
-        grace window ends. What apps are to hear of until now is posted before. Returns its time. The test's own clock
-        stays as it is."""
+        """Moves the service's clock forward by the sum: tokens expire, windows of rate limits empty, the grace window
+        ends. Events that are due now are posted first. Returns the service's time. The test's own clock doesn't
+        change."""
         passed = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
         return datetime.fromisoformat(self._post("travel", **passed)["now"])
 
     def exhausts(self, group: str, person: Person | None = None, app: App | None = None) -> int:
-        """Uses up what is left of a rate limit (SPEC 8.1), as a burst of requests would: the next one is answered 429.
-        `group` is of the person `oauth`, `authorize` or `ai`, of the person with an app `data-read`, `data-write`,
-        `data-list`, `credits-read`, `apps-read` or `ai-models`. Returns the seconds of `Retry-After`."""
+        """Uses up a rate limit (SPEC 8.1), like a burst of requests: the next request is answered 429. `group` is
+        `oauth`, `authorize` or `ai` of the person, or `data-read`, `data-write`, `data-list`, `credits-read`,
+        `apps-read` or `ai-models` of the person with an app. Returns the seconds of `Retry-After`."""
         named = {"client_id": app.client_id} if app else {}
         answer: int = self._post("limits", group=group, email=self._somebody(person).email, **named)["retryAfter"]
         return answer
 
     @contextlib.contextmanager
     def unavailable(self) -> Iterator[None]:
-        """Within the block the service has lost its store: whatever needs it is answered 503 with `Retry-After`."""
+        """Takes the store away during the block: requests that need it are answered 503 with `Retry-After`."""
         self._post("store", away=True)
         try:
             yield
@@ -207,11 +207,11 @@ class Latchkey:
             self._post("store", away=False)
 
     def reset(self) -> None:
-        """Empties the service, as between two tests, and ends what is being posted."""
+        """Empties the service, as between two tests, and stops posts in progress."""
         self._last = None
         self._post("reset")
 
-    # How
+    # Implementation
 
     def _somebody(self, person: Person | None) -> Person:
         return person or self._last or self.person()
@@ -236,7 +236,7 @@ class Latchkey:
         return self._open(url, json.dumps(wanted))
 
     def _open(self, url: str, answer: str) -> Redirect:
-        """Opens an authorization request as a browser does, and stops where it is sent on to the app."""
+        """Opens an authorization request like a browser, and stops at the redirect to the app."""
         parts = urlsplit(url)
         if f"{parts.scheme}://{parts.netloc}" != self.url:
             raise ValueError(f"this is no address at {self.url}: {url}")
@@ -262,7 +262,7 @@ class Latchkey:
         self, method: str, path: str, body: str | None, headers: dict[str, str]
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         parts = urlsplit(self.url)
-        # One for each call: a test may stand still at a breakpoint for longer than a connection is kept.
+        # A connection for each call: at a breakpoint, a test may wait longer than a connection is kept.
         with contextlib.closing(http.client.HTTPConnection(parts.netloc, timeout=SECONDS)) as connection:
             connection.request(method, path, body, headers)
             response = connection.getresponse()

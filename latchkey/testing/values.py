@@ -1,4 +1,4 @@
-"""What the test kit hands out: frozen values, with the names of the HTTP interface."""
+"""The values that the test kit returns: frozen, with the names of the HTTP interface."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True)
 class App:
-    """A registered app. `client_secret` is None for a public one, `webhook_secret` for one without a webhook."""
+    """A registered app. `client_secret` is None for a public app, `webhook_secret` for one without a webhook."""
 
     client_id: str
     client_secret: str | None = field(repr=False)
@@ -20,18 +20,18 @@ class App:
 
     @property
     def redirect_uri(self) -> str:
-        """The first of its redirect URIs."""
+        """The first redirect URI."""
         return self.redirect_uris[0]
 
     @property
     def scope(self) -> str:
-        """Its scopes as the parameter `scope` has them."""
+        """The scopes in the form of the parameter `scope`."""
         return " ".join(self.scopes)
 
 
 @dataclass(frozen=True)
 class Person:
-    """A person. With `email` and `password` a browser's test can sign in as them on the page."""
+    """A person. A browser test can sign in on the page with `email` and `password`."""
 
     sub: str
     email: str
@@ -41,7 +41,7 @@ class Person:
 
 @dataclass(frozen=True)
 class TokenResponse:
-    """SPEC 2.2: what the token endpoint answers. `expires_in` is in seconds."""
+    """The token endpoint's answer (SPEC 2.2). `expires_in` is in seconds."""
 
     access_token: str = field(repr=False)
     token_type: str
@@ -51,13 +51,13 @@ class TokenResponse:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header with which an app calls the API."""
+        """The header for an app's calls of the API."""
         return {"Authorization": f"Bearer {self.access_token}"}
 
 
 @dataclass(frozen=True)
 class Balance:
-    """A person's credits in micro-dollars: `paid` in all, `held` by calls under way, `spendable` what is left."""
+    """A person's credits in micro-dollars: `paid` in all, `held` by calls in progress, `spendable` the rest."""
 
     spendable: int
     held: int
@@ -66,18 +66,18 @@ class Balance:
 
 @dataclass(frozen=True)
 class Redirect:
-    """Where the person's browser was sent after the consent: to the app, with a code or an error."""
+    """The redirect after the consent: to the app, with a code or an error."""
 
     url: str
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters that the app gets: `code`, `state`, `iss`, or `error`, `error_description`, `state`, `iss`."""
+        """The parameters for the app: `code`, `state`, `iss`, or `error`, `error_description`, `state`, `iss`."""
         return dict(parse_qsl(urlsplit(self.url).query))
 
     @property
     def code(self) -> str:
-        """The authorization code. Raises KeyError where there is none."""
+        """The authorization code. Raises KeyError if there is none."""
         return self.query["code"]
 
     @property
@@ -87,7 +87,7 @@ class Redirect:
 
     @property
     def iss(self) -> str | None:
-        """Who answers (RFC 9207): Latchkey's address."""
+        """The issuer of the answer (RFC 9207): Latchkey's address."""
         return self.query.get("iss")
 
     @property
