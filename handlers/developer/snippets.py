@@ -50,7 +50,7 @@ def _curl(values: dict[str, str], userinfo: bool) -> str:
 REDIRECT_URI={quoted["redirect_uri"]}
 AUTHORIZE={shlex.quote(page)}
 
-# 1. Made anew for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
+# 1. New for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
 random() {{ openssl rand -base64 48 | tr '+/' '-_' | tr -d '=\\n'; }}
 STATE=$(random)
 VERIFIER=$(random)
@@ -85,7 +85,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 {text}
-# 1. Made anew for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
+# 1. New for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
 state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
 challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
 
@@ -126,7 +126,7 @@ import {{ createHash, randomBytes }} from "node:crypto";
 import {{ createInterface }} from "node:readline/promises";
 
 {_constants(values, "const ", ";" + chr(10))}
-// 1. Made anew for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
+// 1. New for each sign-in: state ties the answer to this browser, the verifier ties the code to this app (PKCE).
 const state = randomBytes(32).toString("base64url");
 const verifier = randomBytes(48).toString("base64url");
 const challenge = createHash("sha256").update(verifier).digest("base64url");

@@ -102,7 +102,7 @@ class TryHandler(DeveloperPage):
         steps = [Step("The answer", words, "", "\n".join(came))]
         if code is None:
             if got["error"] == "access_denied":
-                return steps, "Access was not allowed. Your app is told so with error, in place of a code."
+                return steps, "Access was not allowed. Your app gets error in place of a code."
             said = got["error_description"] or got["error"] or "the answer names no error either."
             return steps, f"There is no code: {said}"
         page = try_page(self.site.base_url, app.client_id)

@@ -32,13 +32,13 @@ _OPEN_PART = re.compile(r"\(.*?\)")
 
 LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 HEADERS: dict[str, tuple[Schema, str]] = {
-    "X-Request-Id": ({"type": "string"}, "under which the request stands in the log"),
+    "X-Request-Id": ({"type": "string"}, "the id of the request in the log"),
     "X-RateLimit-Limit": ({"type": "integer"}, "requests per window"),
     "X-RateLimit-Remaining": ({"type": "integer"}, "requests left"),
     "X-RateLimit-Reset": ({"type": "integer"}, "epoch milliseconds at which the window is empty again"),
     "Retry-After": ({"type": "integer", "minimum": 1}, "whole seconds"),
     "WWW-Authenticate": ({"type": "string"}, "RFC 6750 3, RFC 7617"),
-    "ETag": ({"type": "string", "pattern": '^"[0-9]{1,20}"$'}, "strong, never used again for a document of the pair"),
+    "ETag": ({"type": "string", "pattern": '^"[0-9]{1,20}"$'}, "strong, never reused for a document of the pair"),
     "Last-Modified": ({"type": "string"}, "of the last write"),
     "Location": ({"type": "string"}, "where the browser goes"),
     "Pragma": ({"type": "string", "const": "no-cache"}, "RFC 6749 5.1"),

@@ -60,15 +60,15 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "OAuth",
             "An app asks a person for access",
             (
-                "Not called by a program: the address that the app sends the person's browser to. Who is not signed in "
-                "signs in first. Where the person has allowed all of it before, the answer comes without a page.\n\n"
-                "An app that is not known, or a `redirect_uri` that is not registered, is told on a page, and the "
-                "browser goes nowhere. Every other outcome goes back to `redirect_uri`, with `state` and `iss` (RFC "
-                "9207): `code`, or `error` and `error_description`. Beside the codes of the table these are "
+                "Not called by a program: the app sends the person's browser here. A person who is signed out signs in "
+                "first. If the person has allowed everything before, the answer comes without a page.\n\n"
+                "For an unknown app or an unregistered `redirect_uri`, the browser gets an error page and no redirect. "
+                "Every other outcome goes back to `redirect_uri`, with `state` and `iss` (RFC 9207): `code`, or "
+                "`error` and `error_description`. In addition to the codes of the table, errors are "
                 "`unsupported_response_type`, `invalid_scope`, `access_denied`, and for `prompt=none` `login_required` "
-                "and `consent_required`. An app that an operator registered gets errors at once. An error for an app "
-                "with an owner comes after sign-in, and `prompt=none` without a covering grant is a page that names "
-                "the app's address and leads on with the error."
+                "and `consent_required`. An app that an operator registered gets errors at once. An app with an owner "
+                "gets errors after sign-in, and `prompt=none` without a covering grant shows a page that names the "
+                "app's address and leads on with the error."
             ),
             {
                 200: Success(
@@ -95,9 +95,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Consent page",
             "The person's decision",
             (
-                "The form of the consent page. The session cookie and the XSRF token have to come with it, and where "
-                "`Origin` is sent it has to be this server. A form is answered with a redirect, JSON with the address "
-                "to go to."
+                "The form of the consent page. It needs the session cookie and the XSRF token, and `Origin`, if sent, "
+                "must be this server. The answer to a form is a redirect, the answer to JSON the address to go to."
             ),
             {
                 200: Success("where to go, for a client that asks for JSON", "Redirect"),
@@ -114,8 +113,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "OAuth",
             "Exchange a code, or a refresh token, for tokens",
             (
-                "A code lives 60 seconds and works once. A code or refresh token that is presented again after its use "
-                "ends every token that came from it. Client authentication is HTTP Basic, or `client_id` and "
+                "A code lives 60 seconds and works once. A code or refresh token that is used again ends every token "
+                "that came from it. Client authentication is HTTP Basic, or `client_id` and "
                 "`client_secret` in the body; a public app sends its `client_id` alone. A failed check uses up neither "
                 "code nor refresh token."
             ),
@@ -129,13 +128,13 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "get": Operation(
             "OAuth",
             "Who the person is",
-            "`sub` never changes and is never used again. Addresses change hands: accounts belong to `sub`.",
+            "`sub` never changes and is never reused. E-mail addresses change hands, so tie accounts to `sub`.",
             {200: Success("the person", "Userinfo")},
         ),
         "post": Operation(
             "OAuth",
             "Who the person is",
-            "The same as `GET`, which OpenID clients may do either way.",
+            "The same as `GET`. OpenID clients may use either.",
             {200: Success("the person", "Userinfo")},
         ),
     },
@@ -144,9 +143,9 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "OAuth",
             "End a token (RFC 7009)",
             (
-                "Ending a refresh token ends its whole family, ending an access token that one alone. The answer is "
-                "the same for a live, a dead and an invented token. Credentials may be left out; sent and right, only "
-                "that app's tokens are touched; sent and wrong, the answer is 401."
+                "A refresh token ends with its whole family, an access token alone. The answer is the same for a live, "
+                "a dead and an invented token. Credentials are optional. With valid ones, only that app's tokens end; "
+                "with wrong ones, the answer is 401."
             ),
             {200: Success("the same for a live, a dead and an invented token", "Nothing")},
             errors=("invalid_request", "invalid_client"),
@@ -176,7 +175,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "get": Operation(
             "Hosted documents",
             "Read a document",
-            "The bytes that were sent. There is no conditional `GET`: `If-None-Match` is not looked at.",
+            "The bytes that were sent. There is no conditional `GET`: `If-None-Match` is ignored.",
             {200: Success("the document, byte for byte as it was sent", "Document", headers=("ETag", "Last-Modified"))},
             errors=("invalid_request", "not_found"),
             path=("collection", "docId"),
@@ -185,8 +184,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Hosted documents",
             "Write a document",
             (
-                "Any JSON value. `If-Match` and `If-None-Match: *` make the write depend on what is there; what does "
-                "not hold is 412 and changes nothing. A write that makes a document no larger is let in over quota too."
+                "Any JSON value. `If-Match` and `If-None-Match: *` make the write conditional. If the condition fails, "
+                "the answer is 412 and nothing changes. Over quota, only writes that make no document larger work."
             ),
             {
                 200: Success("replaced", "WrittenDocument", headers=("ETag",)),
@@ -201,7 +200,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "delete": Operation(
             "Hosted documents",
             "Delete a document",
-            "404 where there is no such document, 412 where there is none and `If-Match`.",
+            "404 if there is no such document, 412 if there is none and the request has `If-Match`.",
             {204: Success("deleted", "", ())},
             errors=("invalid_request", "not_found", "precondition_failed"),
             path=("collection", "docId"),
@@ -213,8 +212,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Hosted documents",
             "List a collection",
             (
-                "Ids in the order of their bytes; an unknown collection is an empty one. `nextCursor` is null on the "
-                "last page. A document that is there all the while is on exactly one page, whatever is written "
+                "Ids in the order of their bytes. An unknown collection is empty. `nextCursor` is null on the last "
+                "page. A document that exists during the whole listing is on exactly one page, whatever is written "
                 "meanwhile."
             ),
             {200: Success("a page, in the order of the bytes of ids", "DocumentPage")},
@@ -236,9 +235,9 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "Credits and connected apps",
             "What the person can spend",
             (
-                "`paid` is what was added less what was charged, `held` what calls under way may cost at most, "
-                "`spendable` the rest. `appLimit` is what the person lets this app spend in a calendar month (UTC), "
-                "null for no limit."
+                "`paid` is the credits added minus the charges, `held` the highest cost of calls in progress, "
+                "`spendable` the rest. `appLimit` is the person's limit for this app in a calendar month (UTC), null "
+                "for no limit."
             ),
             {200: Success("the balance", "Balance")},
         )
@@ -247,7 +246,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "get": Operation(
             "Credits and connected apps",
             "The other apps the person has connected",
-            "At most the 200 newest; the caller is left out. Last use is noted at most once a minute.",
+            "At most the 200 newest, without the caller. The last use is updated at most once a minute.",
             {200: Success("the apps, newest first", "ConnectedApps")},
         )
     },
@@ -256,9 +255,9 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "AI",
             "A call of a model that the person pays",
             (
-                "Before the call the most that it can cost is held; after it, what the model's server reports is "
-                "charged, never more than was held. A call that the model's server refused costs nothing; one that it "
-                "accepted costs its input at least, also when the app hangs up. With `stream` the answer is events, "
+                "Before the call, its highest cost is held. After it, the charge is the use that the model's server "
+                "reports, never more than was held. A call that the model's server refuses costs nothing. A call that "
+                "it accepts costs at least its input, even if the app hangs up. With `stream` the answer is events, "
                 "and the last `message_delta` has the `credits`."
             ),
             _MESSAGES,
@@ -271,8 +270,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "get": Operation(
             "AI",
             "Models and prices",
-            "Prices are micro-dollars per million tokens. `latchkey-echo` is built in, and answers with what it was "
-            "told.",
+            "Prices are micro-dollars per million tokens. `latchkey-echo` is built in, and repeats the last message.",
             {200: Success("all models", "AIModels")},
         )
     },
@@ -282,7 +280,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "A call of a model",
             (
                 "`messages.create` and `messages.stream`. In the same window as `POST /api/v1/ai/messages`. The SDKs "
-                "send a request again after 409, 429 and 5xx: with an `Idempotency-Key` it is charged once."
+                "retry after 409, 429 and 5xx: with an `Idempotency-Key`, the call is charged once."
             ),
             _MESSAGES,
             errors=_CALL,

@@ -21,26 +21,28 @@ def _header(name: str, schema: Schema, description: str) -> Schema:
 
 
 PARAMETERS: dict[str, Schema] = {
-    "collection": _path("collection", exactly(COLLECTION.pattern), "it is there while it has a document"),
+    "collection": _path("collection", exactly(COLLECTION.pattern), "a collection exists while it has a document"),
     "docId": _path("docId", exactly(DOCUMENT_ID.pattern), "the id of the document"),
     "model": _path("model", FILLED, "the id of the model"),
-    "prefix": _query("prefix", exactly(PREFIX.pattern), "only ids that begin so"),
+    "prefix": _query("prefix", exactly(PREFIX.pattern), "only ids that begin with it"),
     "limit": _query("limit", {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS, "default": 50}, "items a page"),
-    "cursor": _query("cursor", TEXT, "nextCursor of the page before"),
+    "cursor": _query("cursor", TEXT, "nextCursor of the previous page"),
     "include": _query("include", {"const": "data"}, "each item has its document under data"),
-    "if-match": _header(
-        "If-Match", FILLED, "ETags with commas between them, of which the document must have one; or *"
-    ),
-    "if-none-match": _header("If-None-Match", {"const": "*"}, "only where there is no such document"),
+    "if-match": _header("If-Match", FILLED, "ETags separated by commas; the document must have one of them; or *"),
+    "if-none-match": _header("If-None-Match", {"const": "*"}, "only if there is no such document"),
     "idempotency-key": _header(
         "Idempotency-Key", exactly(IDEMPOTENCY_KEY.pattern), "one call and one charge for each key and body in 24 hours"
     ),
     "client_id": _query("client_id", FILLED, "the app", required=True),
-    "redirect_uri": _query("redirect_uri", FILLED, "one of the registered ones, to the letter", required=True),
+    "redirect_uri": _query(
+        "redirect_uri", FILLED, "one of the registered ones, character for character", required=True
+    ),
     "response_type": _query("response_type", {"const": "code"}, "the authorization code flow", required=True),
     "scope": _query("scope", SCOPE_LIST, "among the app's registered scopes", required=True),
     "state": _query("state", {**FILLED, "maxLength": MAX_STATE}, "32 random bytes are recommended", required=True),
     "code_challenge": _query("code_challenge", exactly(CHALLENGE.pattern), "base64url(SHA-256(code_verifier))"),
     "code_challenge_method": _query("code_challenge_method", {"const": "S256"}, "with code_challenge"),
-    "prompt": _query("prompt", {"type": "string", "enum": sorted(PROMPTS)}, "several with spaces; none stands alone"),
+    "prompt": _query(
+        "prompt", {"type": "string", "enum": sorted(PROMPTS)}, "one or several separated by spaces; none must be alone"
+    ),
 }

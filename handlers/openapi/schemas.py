@@ -28,7 +28,7 @@ MONEY: Schema = {"type": "integer", "description": "micro-dollars"}
 SCOPE_LIST: Schema = {
     "type": "string",
     "pattern": f"^({'|'.join(SCOPES)})( ({'|'.join(SCOPES)}))*$",
-    "description": "names of scopes with single spaces between them",
+    "description": "names of scopes, separated by single spaces",
 }
 ETAG: Schema = {"type": "string", "pattern": '^"[0-9]{1,20}"$'}
 SCOPE_NAMES: Schema = {"type": "array", "items": {"enum": list(SCOPES)}}
@@ -82,7 +82,7 @@ _ITEM = {"id": exactly(DOCUMENT_ID.pattern), "etag": ETAG, "size": COUNT, "creat
 _CLIENT = {"client_id": FILLED}
 _SECRET = {"client_secret": {**FILLED, "description": "in the body, or by HTTP Basic; none for a public app"}}
 _MONEY_IS = {"currency": {"const": CURRENCY}, "scale": {"const": SCALE}}
-_LEFT = {"description": "what is left to spend, where the token carries credits:read"}
+_LEFT = {"description": "the remaining credits, if the token has credits:read"}
 _CREDITS = written({"charged": COUNT}, {"remaining": {**MONEY, **_LEFT}})
 _USAGE = written({"used": COUNT, "limit": COUNT})
 

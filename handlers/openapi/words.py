@@ -16,8 +16,8 @@ SUMMARY = "Sign-in, delegated access, hosted documents and AI calls that people 
 _FIRST_STEPS = """\
 ## First steps
 
-1. Register an app under [Your apps](BASE_URL/developer/apps). It gets a `client_id`, and a `client_secret` unless it
-   cannot keep one.
+1. Register an app under [Your apps](BASE_URL/developer/apps). It gets a `client_id`, and a `client_secret` if it
+   can keep one.
 2. Send the person's browser to `BASE_URL/oauth/authorize` with `response_type=code`, `client_id`, `redirect_uri`,
    `scope`, a fresh `state`, and a PKCE `code_challenge`.
 3. The browser comes back to your `redirect_uri` with `code` and the same `state`. Within 60 seconds, exchange the code:
@@ -40,15 +40,15 @@ Client libraries find all addresses in
 ## Requests
 
 Bodies are one JSON object or a form; in a form, a list or an object is its JSON text. Unknown parameters are ignored,
-repeated ones refused. `GET` answers `HEAD` too. Times are UTC (RFC 3339), amounts whole micro-dollars. Every answer has
-an `X-Request-Id`, under which it stands in the server's log.
+repeated ones refused. Where `GET` works, `HEAD` works too. Times are UTC (RFC 3339), amounts whole micro-dollars. Every
+answer has an `X-Request-Id`, which is also in the server's log.
 """
 
 _ERRORS = """\
 ## Errors
 
-An error is `{"error": "…", "error_description": "…"}`: the code is for programs, the description for people. A 429 has
-`retryAfter` beside them, in seconds. A 503 does not say that nothing was done.
+An error is `{"error": "…", "error_description": "…"}`: the code is for programs, the description for people. A 429 also
+has `retryAfter`, in seconds. After a 503, the request may still have taken effect.
 
 | code | status | default description |
 |---|---|---|
@@ -57,7 +57,7 @@ An error is `{"error": "…", "error_description": "…"}`: the code is for prog
 _LIMITS = """\
 ## Limits
 
-Windows slide: a sustained rate at the limit is never refused. The answers of limited operations, and their 429s, carry
+Windows slide: a sustained rate at the limit is never refused. The answers of limited operations, and their 429s, have
 the figures of their window.
 
 | header | content |
@@ -67,30 +67,30 @@ the figures of their window.
 _SCOPES = """\
 ## Scopes
 
-| scope | what the person is told |
+| scope | what the person reads |
 |---|---|
 """
 
 TAGS: dict[str, str] = {
     "OAuth": (
-        "From the person's consent to tokens, and what they are good for at once. OAuth 2.0 authorization code flow "
+        "From the person's consent to tokens and the profile. OAuth 2.0 authorization code flow "
         "with PKCE (RFC 6749, RFC 7636), refresh tokens that rotate, revocation (RFC 7009)."
     ),
     "Hosted documents": (
-        "JSON that an app keeps for a person. Each app sees its own documents for the person of the token, and no "
-        "others. When the person disconnects the app they are kept for 30 days."
+        "JSON that an app keeps for a person. Each app sees only its own documents for the token's person. After "
+        "the person disconnects the app, they are kept for 30 days."
     ),
     "Credits and connected apps": "What the person can spend, and which other apps they use.",
     "AI": (
-        "Calls of AI models that the person pays. Request, reply and events are those of the Anthropic Messages API."
+        "Calls of AI models that the person pays for. Requests, replies and events follow the Anthropic Messages API."
     ),
     "AI for the SDKs": (
         "The same calls at the addresses, and with the errors, that the official Anthropic SDKs know: set the base "
         "URL to `/api/v1/ai` of this server and the access token as `auth_token`."
     ),
-    "Discovery": "What programs read to know this server.",
-    "Operation": "What load balancers and monitoring ask.",
-    "Consent page": "Not for apps: what the page sends on which a person decides.",
+    "Discovery": "How programs learn about this server.",
+    "Operation": "For load balancers and monitoring.",
+    "Consent page": "Not for apps: the form of the page on which a person decides.",
 }
 """The groups of operations, in order."""
 
