@@ -1,5 +1,5 @@
---- Note that the deletion of a person begins, for who goes on with it if it is cut short.
---- KEYS[1] leaving: all of those
+--- Note that the deletion of a person begins, so that an interrupted deletion can continue.
+--- KEYS[1] leaving: all open deletions
 --- ARGV[1] user_id
 --- @reply ok
 --- @reserve

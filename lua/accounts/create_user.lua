@@ -1,8 +1,8 @@
---- Write a new person; the reservation of the e-mail address names this id already.
+--- Write a new person; the reservation of the e-mail address already names this id.
 --- KEYS[1] user
 --- KEYS[2] users
 --- KEYS[3] audit
---- ARGV[1] member: the person, as the lists of the shard have them
+--- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] email
 --- ARGV[3] email_verified: '1' or '0'
 --- ARGV[4] name
@@ -17,7 +17,7 @@
 
 if redis.call('EXISTS', user) == 1 then return {'exists'} end
 local now = now_ms()
--- What every call looks at stands first: a small hash is searched from its beginning.
+-- The fields that every call reads come first, because a small hash is searched from its beginning.
 redis.call('HSET', user, 'status', 'active', 'epoch', '1', 'email', email, 'name', name, 'password', password,
   'created_at', int(now))
 if email_verified == '1' then redis.call('HSET', user, 'verified', '1') end

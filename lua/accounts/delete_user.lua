@@ -1,14 +1,14 @@
---- Delete a person: dead with the first write, then what hangs on them in bounded steps.
+--- Delete a person: the first write ends all access, and bounded steps remove the data.
 --- KEYS[1] user
 --- KEYS[2] users
---- KEYS[3] leaving: what is left of the row: the connected apps, and the address until it is released
+--- KEYS[3] leaving: the rest of the row: the connected apps, and the address until it is released
 --- KEYS[4] sessions
 --- KEYS[5] audit
 --- KEYS[6] balance
 --- KEYS[7] holds
 --- KEYS[8] ledger
 --- KEYS[9] replies
---- KEYS[10] apps: registered by the person; the registrations stay, and are the operator's
+--- KEYS[10] apps: registered by the person; the registrations stay and become the operator's
 --- KEYS[11] factors
 --- KEYS[12] passkeys
 --- KEYS[13] recovery
@@ -18,9 +18,9 @@
 --- KEYS[17] activity
 --- KEYS[18] guesses
 --- KEYS[19] undos
---- ARGV[1] member: the person, as the lists of the shard have them
---- ARGV[2] prefix: what stands before a noun in the person's keys
---- ARGV[3] shard: what stands before 'app:' in the keys of the shard
+--- ARGV[1] member: the person in the lists of the shard
+--- ARGV[2] prefix: prefix of the person's keys, up to the noun
+--- ARGV[3] shard: prefix of the shard's keys, up to 'app:'
 --- ARGV[4] steps (number): apps, sessions and kept replies freed by one call
 --- @reply more left
 --- @reply done left email held
@@ -36,7 +36,7 @@
 
 redis.call('HDEL', user, 'status')
 if redis.call('EXISTS', user) == 1 then redis.call('RENAME', user, leaving) end
--- The address may be changed until the row is gone, so only here it is known which one is to be released.
+-- The address can change until the row is gone, so only now is the address to release known.
 for _, field in ipairs(redis.call('HKEYS', leaving)) do
   if field ~= 'email' and not string.find(field, '^app:') then redis.call('HDEL', leaving, field) end
 end
@@ -46,7 +46,7 @@ for position, client in ipairs(apps_of(leaving)) do
   freed = freed + tonumber(redis.call('HGET', prefix .. 'usage:' .. client, 'bytes') or '0')
   local row = redis.call('HMGET', prefix .. 'grant:' .. client, 'epoch', 'revoked_at')
   if row[1] and not row[2] then left[#left + 1] = client end
-  -- Also to one in its grace window, of which data is kept: that goes now.
+  -- An app in its grace window also gets the event: its data goes now.
   if row[1] then announce(leaving, outbox, 'user.deleted', client, member, '', now_ms()) end
   take_off_due(leaving, due, outbox, prefix .. 'docs:' .. client, client, member)
   for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
@@ -66,11 +66,11 @@ for _, kept in ipairs(redis.call('ZRANGE', replies, 0, steps - 1)) do
 end
 if redis.call('EXISTS', sessions, replies) > 0 or #apps_of(leaving) > 0 then return {'more', left} end
 for _, purpose in ipairs({'confirm', 'reset', 'change'}) do redis.call('UNLINK', prefix .. 'link:' .. purpose) end
--- Old addresses that a link could bring back are free again; if they are not released now, their entries end.
+-- Old addresses that a link could bring back are free again; entries that are not released now expire.
 local held = {}
 for _, entry in pairs(open_undos(undos, now_ms())) do held[#held + 1] = entry.email end
 redis.call('UNLINK', audit, activity, guesses, balance, holds, ledger, apps, picture, undos)
--- The list of the shard goes last: a deletion that was cut short is found there and goes on.
+-- The list of the shard goes last, because an interrupted deletion is found there.
 redis.call('SREM', users, member)
 touch(leaving)
 return {'done', left, redis.call('HGET', leaving, 'email') or '', held}

@@ -3,7 +3,7 @@
 --- KEYS[2] audit
 --- KEYS[3] apps
 --- KEYS[4] activity
---- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
+--- ARGV[1] grant_prefix: prefix of a grant's key, up to the client id
 --- @reply not_found
 --- @reply ok email email_verified name picture status created_at rows entries ordinary registered
 --- @derives grant_prefix

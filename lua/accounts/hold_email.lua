@@ -1,4 +1,4 @@
---- Let an e-mail address stay in the index until a time, if it is this person's: a link may bring it back.
+--- Keep an e-mail address in the index until a time, if it is this person's, so that a link can bring it back.
 --- KEYS[1] email
 --- ARGV[1] user_id
 --- ARGV[2] ends: ms

@@ -1,4 +1,4 @@
---- Read the person's activity: what concerns security, and ordinary events, each with the newest first.
+--- Read the person's activity: security events and ordinary events, each newest first.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit

@@ -1,4 +1,4 @@
---- Read the picture of a person, if it is still the one that is asked for.
+--- Read the picture of a person, if it still has the requested id.
 --- KEYS[1] user
 --- KEYS[2] picture
 --- ARGV[1] picture_id: '' for the generated one of a person without a picture

@@ -1,4 +1,4 @@
---- Append to a person's audit trail what the operator did, or the server for who took the account back.
+--- Append an event to a person's audit trail for the operator, or for the server when it takes an account back.
 --- KEYS[1] user
 --- KEYS[2] audit
 --- ARGV[1] event

@@ -1,4 +1,4 @@
---- Append to the audit trail what the person who is signed in does.
+--- Append an event of the signed-in person to their audit trail.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit

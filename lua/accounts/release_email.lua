@@ -1,4 +1,4 @@
---- Take an e-mail address out of the index, if it is this person's.
+--- Remove an e-mail address from the index, if it is this person's.
 --- KEYS[1] email
 --- ARGV[1] user_id
 --- @reply ok

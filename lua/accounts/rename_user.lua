@@ -1,4 +1,4 @@
---- Change the name of the person who is signed in.
+--- Change the name of the signed-in person.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] activity

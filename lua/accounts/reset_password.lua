@@ -1,4 +1,4 @@
---- Set a new password by a link that was mailed to the person: every session and every other link ends.
+--- Set a new password with a mailed link; ends every session and every other link.
 --- KEYS[1] user
 --- KEYS[2] link
 --- KEYS[3] audit
@@ -10,14 +10,14 @@
 --- KEYS[9] guesses
 --- ARGV[1] link_id
 --- ARGV[2] password: the raw hash
---- ARGV[3] prefix: what stands before a noun in the person's keys
+--- ARGV[3] prefix: prefix of the person's keys, up to the noun
 --- ARGV[4] fresh_epoch
 --- ARGV[5] grace (number): ms
 --- ARGV[6] address
 --- ARGV[7] agent
---- ARGV[8] member: the person, as the lists of the shard have them
+--- ARGV[8] member: the person in the lists of the shard
 --- ARGV[9] lifts (number): ms in which one reset lifts a pause
---- ARGV[10] left_at (number): wrong codes, at most, that count after it
+--- ARGV[10] left_at (number): the most wrong codes that count afterwards
 --- @reply over
 --- @reply ok claimed left
 --- @derives prefix
@@ -32,8 +32,8 @@ local found = live_link(user, link, link_id)
 if not found or found.used then return {'over'} end
 local left, now = {}, now_ms()
 local claimed = redis.call('HGET', user, 'verified') ~= '1'
--- Nobody has shown before that this address is theirs: what lets anybody in or gives an app access may be a stranger's,
--- who signed up with it.
+-- Nobody confirmed this address before: a stranger may have signed up with it, and may own the second step, the passkeys
+-- and the connected apps.
 if claimed then
   redis.call('DEL', factors, passkeys, recovery)
   for _, client in ipairs(apps_of(user)) do
@@ -48,11 +48,11 @@ if claimed then
   end
   record(audit, 'address_claimed', '', address, agent)
 end
--- Whoever follows the link reads what is mailed to the address.
+-- Following the link proves access to the address's mail.
 redis.call('HSET', user, 'password', password, 'verified', '1')
 local row = redis.call('HMGET', guesses, 'count', 'until', 'lifted')
 redis.call('DEL', guesses)
--- So a thief of the mailbox gets no hundred guesses at the second step with each reset.
+-- So a thief with the mailbox does not get a hundred guesses at the second step with each reset.
 if redis.call('EXISTS', factors) == 1 then
   redis.call('HSET', guesses, 'shared', '1')
   if row[3] and now - tonumber(row[3]) < lifts then

@@ -1,4 +1,4 @@
---- Keep a picture of the person who is signed in, in place of the one before, or keep none.
+--- Replace or remove the picture of the signed-in person.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] picture

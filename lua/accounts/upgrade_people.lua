@@ -1,6 +1,6 @@
---- Bring the list of a shard's people from layout 1 to layout 2, and say whose deletion was begun and not ended.
+--- Upgrade the list of a shard's people from layout 1 to layout 2, and return people whose deletion is unfinished.
 --- KEYS[1] users
---- ARGV[1] people: what stands before a member of the list in the keys of that person
+--- ARGV[1] people: prefix of a person's keys, up to the member of the list
 --- @reply ok deleting
 --- @derives people
 --- @idempotent
@@ -19,7 +19,7 @@ for _, member in ipairs(redis.call('SMEMBERS', users)) do
   local row = people .. member .. ':user'
   if redis.call('EXISTS', row) == 0 then deleting[#deleting + 1] = member end
 end
--- As `touch` does it for hashes: there has to be something to wait for.
+-- As `touch` does for hashes: WAIT needs a write.
 redis.call('SADD', users, '?')
 redis.call('SREM', users, '?')
 return {'ok', deleting}

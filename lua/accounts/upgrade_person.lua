@@ -1,4 +1,4 @@
---- Bring a person's row, connected apps and audit trail from layout 1 to layout 2.
+--- Upgrade a person's row, connected apps and audit trail from layout 1 to layout 2.
 --- KEYS[1] user
 --- KEYS[2] grants: of layout 1, the connected apps
 --- KEYS[3] leaving
@@ -13,9 +13,9 @@
 local row = redis.call('HMGET', user, 'session_epoch', 'email', 'email_verified', 'name', 'picture', 'password',
   'created_at')
 if row[1] then
-  -- The status stays, so the row is never gone, and what every call looks at stands first.
+  -- The status stays, so the row never disappears, and the fields that every call reads stay first.
   redis.call('HDEL', user, 'session_epoch', 'email', 'email_verified', 'name', 'picture', 'password', 'created_at')
-  -- What is missing stays so, for a check to tell: to fail here, behind the HDEL, would take the others along.
+  -- Missing fields stay missing, for a check to report: an error here, after the HDEL, would lose the others.
   local after = {epoch = 1, email = 2, name = 4, password = 6, created_at = 7}
   for _, field in ipairs({'epoch', 'email', 'name', 'password', 'created_at'}) do
     if row[after[field]] then redis.call('HSET', user, field, row[after[field]]) end
@@ -23,7 +23,7 @@ if row[1] then
   if row[3] == '1' then redis.call('HSET', user, 'verified', '1') end
   if row[5] and row[5] ~= '' then redis.call('HSET', user, 'picture', row[5]) end
 end
--- Without a row the person is being deleted, and what is left to do stands in the other one.
+-- Without a row the person is being deleted, and the other row has the remaining work.
 local present = redis.call('EXISTS', user) == 1
 for _, client in ipairs(redis.call('ZRANGE', grants, 0, -1)) do
   if present then

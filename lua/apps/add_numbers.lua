@@ -1,6 +1,6 @@
---- Add what a process has counted of an app to today's numbers. An app that is gone has none.
+--- Add a process's counts of an app to today's figures. A deleted app has none.
 --- KEYS[1] app
---- KEYS[2] days: by 'day:name', where a day is a number of days since 1970; pruned: the day that last saw old ones go
+--- KEYS[2] days: by 'day:name', with days since 1970; pruned: the day of the last removal of old ones
 --- KEYS[3] people
 --- ARGV[1] calls
 --- ARGV[2] limited
@@ -13,7 +13,7 @@
 --- @reserve
 --- @include "now"
 
--- Of the two that may lie there, a tombstone ends.
+-- The key has a registration or a tombstone; only a tombstone has an expiry.
 if redis.call('PTTL', app) ~= -1 then return {'gone'} end
 local now = now_ms()
 local today = math.floor(now / 86400000)

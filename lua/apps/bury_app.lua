@@ -1,10 +1,10 @@
---- End the deletion of an app: its numbers go, and its tombstone ends when no document of it can be left.
+--- Finish the deletion of an app: drop its figures, and let its tombstone end when no document can be left.
 --- KEYS[1] app
 --- KEYS[2] days
 --- KEYS[3] people
---- ARGV[1] expected: the tombstone as it was read
+--- ARGV[1] expected: the tombstone, as read
 --- ARGV[2] tombstone: the one to keep
---- ARGV[3] ends: epoch ms at which it goes
+--- ARGV[3] ends: when the tombstone ends, epoch ms
 --- @reply conflict
 --- @reply ok
 --- @durable

@@ -1,4 +1,4 @@
---- Enter an app that is about to be registered in its owner's list, as long as there is room.
+--- Add an app that is about to be registered to its owner's list, if there is room.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] apps
@@ -21,7 +21,7 @@
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
--- A form that is sent once more.
+-- The form was sent again.
 if redis.call('ZSCORE', apps, client) then return {'ok'} end
 if redis.call('ZCARD', apps) >= most then return {'full'} end
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)

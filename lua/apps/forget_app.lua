@@ -1,8 +1,8 @@
---- Free what a deleted app left in one shard, in bounded steps; its tokens died with its registration.
+--- Free a deleted app's data in one shard, in bounded steps; its tokens died with its registration.
 --- KEYS[1] app_users
 --- KEYS[2] due
 --- ARGV[1] client
---- ARGV[2] people: what stands before a member of the list in the keys of that person
+--- ARGV[2] people: prefix of a person's keys, up to the member of the list
 --- ARGV[3] steps (number): persons freed by one call
 --- @reply more
 --- @reply done
@@ -22,7 +22,7 @@ for _, member in ipairs(redis.call('SRANDMEMBER', app_users, steps)) do
   for _, noun in ipairs({'grant', 'docs', 'meta', 'index', 'usage'}) do
     redis.call('UNLINK', prefix .. noun .. ':' .. client)
   end
-  -- What all apps keep for this person is counted again by the next write.
+  -- The next write counts the person's documents of all apps again.
   redis.call('HDEL', prefix .. 'user', app_field(client), 'stored')
   if redis.call('EXISTS', prefix .. 'user') == 1 then record(prefix .. 'audit', 'app_purged_by_operator', client, '', '') end
   redis.call('SREM', app_users, member)

@@ -1,4 +1,4 @@
---- Enter an app in the list of the person whom the operator makes its owner.
+--- Add an app to the list of the person whom the operator makes its owner.
 --- KEYS[1] user
 --- KEYS[2] apps
 --- KEYS[3] audit

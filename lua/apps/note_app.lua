@@ -1,6 +1,6 @@
---- Note in the trail of a person, whose session must be live, what is about to be done with an app of theirs.
---- Where `proof` is given, the person must have confirmed who they are; a confirmation is good for several changes.
---- Where `limit` is given, the change takes a place in the window of all changes, or is refused.
+--- Note a change of a person's own app in their trail before the change; the session must be live.
+--- With `proof`, the person must have re-authenticated; one re-authentication allows several changes.
+--- With `limit`, the change takes a place in the window of all changes, or is refused.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit
@@ -10,8 +10,8 @@
 --- ARGV[1] event
 --- ARGV[2] client
 --- ARGV[3] idle (number): ms
---- ARGV[4] proof (number): ms that a confirmation is good for, or empty where none is demanded
---- ARGV[5] limit (number): changes per period, or empty for one that takes no place
+--- ARGV[4] proof (number): ms that a re-authentication is valid, or empty if not needed
+--- ARGV[5] limit (number): changes per period, or empty for a change that takes no place
 --- ARGV[6] period (number): ms
 --- ARGV[7] address
 --- ARGV[8] agent

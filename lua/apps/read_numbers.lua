@@ -1,4 +1,4 @@
---- Read the numbers of an app.
+--- Read the figures of an app.
 --- KEYS[1] days
 --- KEYS[2] people
 --- @reply ok today people rows

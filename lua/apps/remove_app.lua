@@ -1,4 +1,4 @@
---- End the deletion of an app: its tombstone goes, with its numbers.
+--- Finish the deletion of an app: remove its tombstone and its figures.
 --- KEYS[1] app
 --- KEYS[2] days
 --- KEYS[3] people

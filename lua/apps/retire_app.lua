@@ -1,14 +1,14 @@
---- End the grants of a deleted app in one shard, in bounded steps: its documents enter the grace window. (SPEC 3.1)
+--- End the grants of a deleted app in one shard, in bounded steps; its documents enter the grace window. (SPEC 3.1)
 --- KEYS[1] app_users
 --- KEYS[2] due
 --- KEYS[3] outbox
 --- ARGV[1] client
---- ARGV[2] people: what stands before a member of the list in the keys of that person
+--- ARGV[2] people: prefix of a person's keys, up to the member of the list
 --- ARGV[3] cursor: of the list, 0 to begin with
---- ARGV[4] steps: about how many people one call looks at
+--- ARGV[4] steps: about how many people one call reads
 --- ARGV[5] fresh_epoch
 --- ARGV[6] grace (number): ms
---- ARGV[7] lasts (number): ms after which the list of the shard goes
+--- ARGV[7] lasts (number): ms until the list of the shard ends
 --- ARGV[8] event: for the activity of each person
 --- @reply ok cursor
 --- @derives people
@@ -30,7 +30,7 @@ for _, member in ipairs(found[2]) do
   if not row[1] then
     drop_app(prefix .. 'user', due, outbox, kept[1], app_users, client, member)
   elseif not row[3] then
-    -- Who disconnected the app before keeps the end that was promised then.
+    -- A person who disconnected the app earlier keeps the end that was promised then.
     if not row[2] then
       end_grant(prefix .. 'user', grant, kept, due, outbox, client, member, 'app_deleted', fresh_epoch, grace, now)
     end

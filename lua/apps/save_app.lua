@@ -1,4 +1,4 @@
---- Write a registration, or a tombstone with its end, if it is still what was read; tell every process to forget it.
+--- Write a registration, or a tombstone with its end, if the stored one is unchanged; every process drops its copy.
 --- KEYS[1] app
 --- ARGV[1] expected: the bytes that were read, or empty for none
 --- ARGV[2] registration: the bytes to store, or empty to delete

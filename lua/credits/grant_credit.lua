@@ -1,4 +1,4 @@
---- Add to a person's credits, or take from them, once for each idempotency key.
+--- Add to a person's credits, or take some back, once for each idempotency key.
 --- KEYS[1] user
 --- KEYS[2] balance
 --- KEYS[3] holds
@@ -8,10 +8,10 @@
 --- ARGV[1] amount (number): micro-dollars, negative to take
 --- ARGV[2] reason
 --- ARGV[3] digest: of the request
---- ARGV[4] first: '1' where nothing is to be done for somebody who ever had credits
+--- ARGV[4] first: '1' to do nothing for a person who ever had credits
 --- ARGV[5] max_paid (number): micro-dollars that a balance may reach
 --- ARGV[6] keep (number): ms that the record is kept
---- ARGV[7] retention (number): ms that an entry stands in the ledger
+--- ARGV[7] retention (number): ms that an entry stays in the ledger
 --- ARGV[8] most (number): entries of the ledger
 --- @reply not_found
 --- @reply mismatch
@@ -36,7 +36,7 @@ if before or (first == '1' and redis.call('HEXISTS', balance, 'paid') == 1) then
   return {'ok', int(paid), int(held), 1}
 end
 if paid + amount > max_paid then return {'too_much'} end
--- What is held is promised to a call under way.
+-- Held credits are promised to calls in progress.
 if amount < 0 and paid + amount < held then return {'insufficient_credits'} end
 
 paid = book_entry(ledger, balance, 'grant', amount, {'reason', reason}, retention, most, now)

@@ -1,4 +1,4 @@
---- Let in an AI call and hold the most it can cost. (SPEC 4.6)
+--- Admit an AI call and hold the most it can cost. (SPEC 4.6)
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] family
@@ -7,22 +7,22 @@
 --- KEYS[6] balance
 --- KEYS[7] holds
 --- KEYS[8] idem: the record of the idempotency key
---- KEYS[9] reply: what was answered under it
---- ARGV[1] needed: scopes of which one must be carried
+--- KEYS[9] reply: the reply kept under the key
+--- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
 --- ARGV[4] client
 --- ARGV[5] hold: its id
 --- ARGV[6] input (number): tokens, at most
 --- ARGV[7] least (number): output tokens without which the call makes no sense
---- ARGV[8] output (number): tokens that were asked for
+--- ARGV[8] output (number): requested tokens
 --- ARGV[9] input_price (number): micro-dollars per million tokens
 --- ARGV[10] output_price (number): the same
 --- ARGV[11] hold_ttl (number): ms
 --- ARGV[12] digest: of the request; '' without an idempotency key
 --- ARGV[13] most (number): holds that a person may have at once
---- ARGV[14] reads: the scope of who may know what is left, '' where the app has not registered it
---- ARGV[15] counted: '1' where the window has counted this request
+--- ARGV[14] reads: the scope for reading what is left; '' if the app has not registered it
+--- ARGV[15] counted: '1' if the window has counted this request
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -61,7 +61,7 @@ local room, refusal = paid_of(balance) - held, 'insufficient_credits'
 local ceiling, spent = spent_of(grant, (month_of(now)))
 if ceiling and ceiling - spent - own < room then room, refusal = ceiling - spent - own, 'app_spend_limit' end
 
--- A limit may have been lowered below what is spent: then there is room for what is free.
+-- A limit may have been lowered below what is spent; free calls still have room.
 room = math.max(room, 0)
 local amount = cost_of(input, output, input_price, output_price)
 if amount > room then

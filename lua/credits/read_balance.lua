@@ -1,4 +1,4 @@
---- Read what an app may know of the person's credits. (SPEC 2.4)
+--- Read a person's credits as apps see them. (SPEC 2.4)
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] family
@@ -6,7 +6,7 @@
 --- KEYS[5] window
 --- KEYS[6] balance
 --- KEYS[7] holds
---- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
 --- ARGV[4] client

@@ -1,4 +1,4 @@
---- Read the credits of the person who is signed in.
+--- Read the credits of the signed-in person.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] balance

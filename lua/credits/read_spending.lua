@@ -1,10 +1,10 @@
---- Sum up what apps charged the person who is signed in, by day (UTC) and app.
+--- Sum up the charges of apps to the signed-in person, by day (UTC) and app.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] ledger
 --- ARGV[1] idle (number): ms
---- ARGV[2] days (number): today and so many before it, in all
---- ARGV[3] most (number): entries that are looked at, the newest
+--- ARGV[2] days (number): number of days, including today
+--- ARGV[3] most (number): newest entries to read
 --- @reply signed_out
 --- @reply ok today whole rows
 --- @idempotent
@@ -18,7 +18,7 @@ local sums, order = {}, {}
 local entries = redis.call('XREVRANGE', ledger, '+', since, 'COUNT', int(most))
 for _, entry in ipairs(entries) do
   local fields = entry[2]
-  -- The fields of a charge, in this order: kind, amount, paid, client.
+  -- A charge begins with these fields, in this order: kind, amount, paid, client.
   if fields[2] == 'charge' then
     local name = math.floor(tonumber(string.match(entry[1], '^%d+')) / 86400000) .. ' ' .. fields[8]
     if not sums[name] then

@@ -1,9 +1,9 @@
---- The person sets what a connected app may spend in a month, or takes the limit off.
+--- Set what a connected app may spend in a month, or remove the limit, for the signed-in person.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
 --- KEYS[4] audit
---- KEYS[5] mails: window of mails that an app may spend more
+--- KEYS[5] mails: window of mails about higher spending
 --- KEYS[6] undos
 --- KEYS[7] factors
 --- KEYS[8] passkeys
@@ -14,7 +14,7 @@
 --- ARGV[5] agent
 --- ARGV[6] mails_most (number)
 --- ARGV[7] mails_period (number): ms
---- ARGV[8] raise_kept (number): ms for which it is known what the limit was before
+--- ARGV[8] raise_kept (number): ms that the previous limit is remembered
 --- ARGV[9] proof (number): ms
 --- @reply signed_out
 --- @reply unproved

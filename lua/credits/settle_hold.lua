@@ -1,4 +1,4 @@
---- End a hold with the charge for what was used, never more than was held.
+--- End a hold with the charge for the used tokens, never more than was held.
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] balance
@@ -16,12 +16,12 @@
 --- ARGV[7] output_price (number): the same
 --- ARGV[8] price_version
 --- ARGV[9] keyed: '1' with an idempotency key
---- ARGV[10] sealed: the reply, '' for one that is not kept
---- ARGV[11] name: of the reply among those that are kept
---- ARGV[12] reply_prefix: what stands before that name in its key
+--- ARGV[10] sealed: the reply; '' if it is not kept
+--- ARGV[11] name: of the reply among the kept ones
+--- ARGV[12] reply_prefix: prefix of its key, up to that name
 --- ARGV[13] keep (number): ms that the record is kept
---- ARGV[14] max_reply_bytes (number): of all replies that are kept for the person
---- ARGV[15] retention (number): ms that an entry stands in the ledger
+--- ARGV[14] max_reply_bytes (number): of all kept replies of the person
+--- ARGV[15] retention (number): ms that an entry stays in the ledger
 --- ARGV[16] most (number): entries of the ledger
 --- @reply ended
 --- @reply ok charged left
@@ -45,7 +45,7 @@ if not stands then
 end
 
 local charged = math.min(amount, cost_of(input, output, input_price, output_price))
--- The mark of a settled hold stays until the hold would have ended: a settlement that is sent again finds it.
+-- The mark of a settled hold stays until the hold would have ended, so that a repeated settlement finds it.
 write_hold(holds, hold, 's', charged, ends, client, now)
 if input + output > 0 then
   book_entry(ledger, balance, 'charge', -charged, {'client', client, 'model', model, 'input', int(input),

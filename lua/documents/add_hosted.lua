@@ -1,9 +1,9 @@
---- Add what people keep in the apps of an owner to the sum in the owner's row, or put a count in its place.
+--- Add to the sum of hosted documents in an owner's row, or replace the sum with a count.
 --- KEYS[1] user: the owner
 --- ARGV[1] documents (number): more, or fewer
 --- ARGV[2] bytes (number): the same
---- ARGV[3] again (number): ms after which the sum is to be counted again
---- ARGV[4] counted: '1' where these are a count of everything, or empty
+--- ARGV[3] again (number): ms until the next full count
+--- ARGV[4] counted: '1' if these are a full count, or empty
 --- ARGV[5] since: the sum in the row when that count began, or empty
 --- @reply gone
 --- @reply ok documents bytes due
@@ -15,15 +15,15 @@ local now = now_ms()
 local had, held, at = string.match(redis.call('HGET', user, 'hosted') or '', '^(%d+) (%d+) (%d+)$')
 if had and counted ~= '' then
   local had_then, held_then, at_then = string.match(since, '^(%d+) (%d+) (%d+)$')
-  -- Another count began or ended during this one: the sum is its business, and the difference would hold it twice.
+  -- Another count began or ended during this one and sets the sum; adding the difference would count twice.
   if at ~= at_then then return {'ok', int(had), int(held), ''} end
-  -- The count may have passed by what processes told of during it.
+  -- The count may have missed what processes added during it.
   documents, bytes = documents + had - had_then, bytes + held - held_then
 elseif had then
   documents, bytes = had + documents, held + bytes
 end
 documents, bytes = math.max(0, documents), math.max(0, bytes)
--- One process counts: whoever is told so first.
+-- One process counts: the first that gets this answer.
 local due = counted == '' and (not at or now - tonumber(at) >= again or now < tonumber(at))
 if due or counted ~= '' then at = int(now) end
 redis.call('HSET', user, 'hosted', int(documents) .. ' ' .. int(bytes) .. ' ' .. at)

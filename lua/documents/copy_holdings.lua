@@ -1,11 +1,11 @@
---- Read a page of what an app keeps for a person, documents included, for the operator.
+--- Read a page of an app's documents for a person, with their content, for the operator.
 --- KEYS[1] docs
 --- KEYS[2] meta
 --- KEYS[3] index
---- ARGV[1] after: the last name of the page before, or empty
---- ARGV[2] past: the first name beyond
+--- ARGV[1] after: the last name of the previous page, or empty
+--- ARGV[2] past: the first name after the range
 --- ARGV[3] most (number): rows of a page
---- ARGV[4] max_bytes (number): a page ends with the document that takes it past this
+--- ARGV[4] max_bytes (number): a page ends with the document that exceeds this
 --- @reply ok more rows
 --- @idempotent
 --- @include "documents"

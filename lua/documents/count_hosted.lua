@@ -1,7 +1,7 @@
---- Count what an app keeps for some of the people of a shard.
+--- Count an app's documents for some of the people of a shard.
 --- KEYS[1] app_users
 --- ARGV[1] client
---- ARGV[2] people: what stands before a member of the list in the keys of that person
+--- ARGV[2] people: prefix of a person's keys, up to the member of the list
 --- ARGV[3] cursor: '0' to begin
 --- ARGV[4] steps: about as many people
 --- @reply ok cursor documents bytes

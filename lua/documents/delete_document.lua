@@ -8,7 +8,7 @@
 --- KEYS[7] meta
 --- KEYS[8] index
 --- KEYS[9] usage
---- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
 --- ARGV[4] name: collection/id

@@ -1,4 +1,4 @@
---- Delete one document an app keeps for a person, by that person.
+--- Delete one document of an app for the signed-in person.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
@@ -17,7 +17,7 @@
 --- ARGV[4] collection
 --- ARGV[5] address
 --- ARGV[6] agent
---- ARGV[7] member: the person, as the lists of the shard have them
+--- ARGV[7] member: the person in the lists of the shard
 --- ARGV[8] proof (number): ms
 --- @reply signed_out
 --- @reply unproved

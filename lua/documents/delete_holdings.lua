@@ -1,4 +1,4 @@
---- Delete all an app keeps for a person, by that person, in bounded steps; usage is right after each.
+--- Delete all documents of an app for the signed-in person, in bounded steps; usage is right after each step.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
@@ -14,10 +14,10 @@
 --- ARGV[1] idle (number): ms
 --- ARGV[2] client
 --- ARGV[3] steps (number): documents deleted by one call
---- ARGV[4] begun: '1' after the first step, which is the one that is noted, or empty
+--- ARGV[4] begun: '1' after the first step, because only that one is noted; or empty
 --- ARGV[5] address
 --- ARGV[6] agent
---- ARGV[7] member: the person, as the lists of the shard have them
+--- ARGV[7] member: the person in the lists of the shard
 --- ARGV[8] proof (number): ms
 --- @reply signed_out
 --- @reply unproved
@@ -36,13 +36,13 @@
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
--- What was begun goes on, also when the confirmation ends meanwhile.
+-- A deletion that has begun continues, even if the re-authentication expires meanwhile.
 if begun == '' and not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if redis.call('EXISTS', grant) == 0 then return {'not_found'} end
 local names = redis.call('ZRANGE', index, 0, steps - 1)
 if #names > 0 and begun == '' then record(activity, 'documents_deleted', client, address, agent) end
 
--- The names come in order, so each collection is one run of them, booked at once.
+-- The names are in order, so each collection is one run of names, and its usage changes once.
 local collection, documents, bytes = nil, 0, 0
 for _, document in ipairs(names) do
   local its = string.match(document, '^[^/]+')

@@ -1,4 +1,4 @@
---- Read a page of what an app keeps for a person, documents included, for that person's download.
+--- Read a page of an app's documents for a person, with their content, for that person's download.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
@@ -8,10 +8,10 @@
 --- KEYS[7] index
 --- ARGV[1] idle (number): ms
 --- ARGV[2] client
---- ARGV[3] after: the last name of the page before, or empty
---- ARGV[4] past: the first name beyond
+--- ARGV[3] after: the last name of the previous page, or empty
+--- ARGV[4] past: the first name after the range
 --- ARGV[5] most (number): rows of a page
---- ARGV[6] max_bytes (number): a page ends with the document that takes it past this
+--- ARGV[6] max_bytes (number): a page ends with the document that exceeds this
 --- ARGV[7] address
 --- ARGV[8] agent
 --- @reply signed_out

@@ -1,4 +1,4 @@
---- Look at a pair of person and app, and at a page of what is kept for it, at one moment; nothing is changed.
+--- Read a (person, app) pair and a page of its documents at one moment; changes nothing.
 --- KEYS[1] user
 --- KEYS[2] leaving
 --- KEYS[3] grant
@@ -7,10 +7,10 @@
 --- KEYS[6] meta
 --- KEYS[7] index
 --- KEYS[8] usage
---- ARGV[1] member: the person, as the lists of the shard have them
+--- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] client
---- ARGV[3] after: the last name of the page before, or empty
---- ARGV[4] past: the first name beyond
+--- ARGV[3] after: the last name of the previous page, or empty
+--- ARGV[4] past: the first name after the range
 --- ARGV[5] most (number): names of a page
 --- @reply wrong_type
 --- @reply ok now lefts given person counts fields more rows
@@ -30,7 +30,7 @@ for _, key in ipairs({grant, docs, meta, index, usage}) do lefts[#lefts + 1] = r
 local person = {redis.call('EXISTS', user), redis.call('EXISTS', leaving),
   redis.call('HEXISTS', user, app_field(client)), redis.call('SISMEMBER', app_users, member)}
 local counts = {redis.call('HLEN', docs), redis.call('HLEN', meta), redis.call('ZCARD', index)}
--- For each name: its metadata, the bytes of the sealed document, and the score in the index.
+-- For each name: the metadata, the bytes of the sealed document, and the score in the index.
 local rows = {}
 local names = page_of(index, '', after, past, most)
 for position = 1, math.min(#names, most) do

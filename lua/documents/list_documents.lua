@@ -1,4 +1,4 @@
---- List a page of a collection in id order, with the documents where they are asked for. (SPEC 4.6)
+--- List a page of a collection in id order, with the documents if requested. (SPEC 4.6)
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] family
@@ -7,14 +7,14 @@
 --- KEYS[6] docs
 --- KEYS[7] meta
 --- KEYS[8] index
---- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
---- ARGV[4] first: the least name that counts
---- ARGV[5] after: the last name of the page before, or empty
---- ARGV[6] past: the first name beyond
+--- ARGV[4] first: the first name of the range
+--- ARGV[5] after: the last name of the previous page, or empty
+--- ARGV[6] past: the first name after the range
 --- ARGV[7] most (number): rows of a page
---- ARGV[8] max_bytes (number): a page with documents ends with the one that takes it past this; 0 lists without them
+--- ARGV[8] max_bytes (number): a page with documents ends with the one that exceeds this; 0 lists without them
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry

@@ -1,4 +1,4 @@
---- List a page of what an app keeps for a person, for that person. (SPEC 4.6)
+--- List a page of an app's documents for the signed-in person. (SPEC 4.6)
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
@@ -7,9 +7,9 @@
 --- KEYS[6] index
 --- KEYS[7] usage
 --- ARGV[1] idle (number): ms
---- ARGV[2] first: the least name that counts
---- ARGV[3] after: the last name of the page before, or empty
---- ARGV[4] past: the first name beyond
+--- ARGV[2] first: the first name of the range
+--- ARGV[3] after: the last name of the previous page, or empty
+--- ARGV[4] past: the first name after the range
 --- ARGV[5] most (number): rows of a page
 --- @reply signed_out
 --- @reply not_found

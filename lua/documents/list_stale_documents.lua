@@ -1,11 +1,11 @@
---- Read those of a page of documents that are not sealed under the front key.
+--- Read the documents of a page that are not sealed under the front key.
 --- KEYS[1] docs
 --- KEYS[2] index
---- ARGV[1] front (number): id of the front key, which is the first byte of what it sealed
---- ARGV[2] after: the last name of the page before, or empty
---- ARGV[3] past: the first name beyond
---- ARGV[4] most (number): documents looked at
---- ARGV[5] max_bytes (number): the page ends with the document that takes it past this
+--- ARGV[1] front (number): id of the front key: the first byte of what it sealed
+--- ARGV[2] after: the last name of the previous page, or empty
+--- ARGV[3] past: the first name after the range
+--- ARGV[4] most (number): documents to read
+--- ARGV[5] max_bytes (number): the page ends with the document that exceeds this
 --- @reply ok more last seen rows
 --- @idempotent
 --- @include "documents"

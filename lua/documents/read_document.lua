@@ -6,7 +6,7 @@
 --- KEYS[5] window
 --- KEYS[6] docs
 --- KEYS[7] meta
---- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
 --- ARGV[4] name: collection/id

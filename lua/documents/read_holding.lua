@@ -1,4 +1,4 @@
---- Read one document an app keeps for a person, for that person. (SPEC 4.6)
+--- Read one document of an app for the signed-in person. (SPEC 4.6)
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant

@@ -1,11 +1,11 @@
---- Read what the app's documents take. (SPEC 4.6)
+--- Read the usage of an app's documents. (SPEC 4.6)
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] family
 --- KEYS[4] access
 --- KEYS[5] window
 --- KEYS[6] usage
---- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
 --- @reply invalid_token

@@ -1,5 +1,5 @@
---- Put the same document in another encryption in its place, unless it was written meanwhile.
---- ETag, times, usage and expiry stay as they are. An answer that was lost may be asked for again: nothing is written twice.
+--- Replace a document with a new encryption of it, unless the document was written meanwhile.
+--- ETag, times, usage and expiry stay unchanged. A call whose answer was lost may be repeated: nothing is written twice.
 --- KEYS[1] docs
 --- ARGV[1] document: collection/id
 --- ARGV[2] expected: the encrypted document that was read

@@ -8,7 +8,7 @@
 --- KEYS[7] meta
 --- KEYS[8] index
 --- KEYS[9] usage
---- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
 --- ARGV[4] name: collection/id
@@ -20,11 +20,11 @@
 --- ARGV[10] max_documents (number)
 --- ARGV[11] max_collections (number)
 --- ARGV[12] max_bytes (number)
---- ARGV[13] usages: what stands before a client id in the keys of usage
+--- ARGV[13] usages: prefix of the usage keys, up to the client id
 --- ARGV[14] person_documents (number): of all apps, at most
 --- ARGV[15] person_bytes (number): the same
---- ARGV[16] full: 'store' or 'owner', where all apps, or those of this app's owner, keep as much as they may; else ''
---- ARGV[17] counted: '1' where the window has counted this request
+--- ARGV[16] full: 'store' or 'owner' if all apps, or those of this app's owner, have no room left; otherwise ''
+--- ARGV[17] counted: '1' if the window has counted this request
 --- @reply invalid_token
 --- @reply insufficient_scope
 --- @reply rate_limited reset retry
@@ -43,7 +43,7 @@ if word ~= 'ok' then return {word, a, b} end
 local found = read_meta(meta, name)
 if not stands(found, if_match, if_none) then return {'precondition_failed', a, b} end
 
--- What shrinks is always let in: a store over its quota must be able to get below it.
+-- A document may always shrink: a pair over its quota must be able to get below it.
 local growth = size - (found and found.size or 0)
 if growth > 0 and count(usage, 'bytes') + growth > max_bytes then return {'quota_exceeded', a, b, 'bytes'} end
 if not found then

@@ -1,5 +1,5 @@
---- Hold a server's secret keys and the layout it writes against the store's, and note which key it seals with.
---- A store that is empty takes the server's layout; one from before there were numbers is of layout 1.
+--- Compare a server's secret keys and layout with the store's, and note which key the server seals with.
+--- An empty store takes the server's layout; an older store without a number has layout 1.
 --- KEYS[1] keyring
 --- ARGV[1] checks (json): an object, key id to check value
 --- ARGV[2] front: id of the key this server seals with

@@ -1,18 +1,18 @@
---- Look at several things of one slot at one moment, for a check of the store; nothing is changed.
---- KEYS[1] anchor: the key that is being judged
---- ARGV[1] tag: what every key of the slot begins with
---- ARGV[2] reads (json): a list of [command, what stands behind the tag in the key, argument ...]
+--- Run several reads in one slot at one moment, for a check of the store; changes nothing.
+--- KEYS[1] anchor: the key to check
+--- ARGV[1] tag: the hash tag of the slot
+--- ARGV[2] reads (json): a list of [command, the key after its tag, argument ...]
 --- @reply ok now kind left seen
 --- @derives tag
 --- @idempotent
 --- @include "now"
 
--- Whatever a check is made of, it writes nothing and looks at no more than it says.
+-- Only these commands, whatever a check sends: it must not write, or read more than it declares.
 local READS = {}
 for name in string.gmatch('EXISTS TYPE PTTL GET STRLEN HGET HMGET HGETALL HKEYS HEXISTS HLEN HSTRLEN SCARD SISMEMBER '
   .. 'SSCAN ZCARD ZSCORE ZRANGE XLEN XRANGE XREVRANGE', '%u+') do READS[name] = true end
 
--- Each answer is 1 and what was answered, or 0 for a key of another type.
+-- Each answer is 1 and the reply, or 0 for a key of another type.
 local seen = {}
 for place, read in ipairs(reads) do
   assert(READS[read[1]], 'not a command that looks')

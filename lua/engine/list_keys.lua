@@ -1,4 +1,4 @@
---- List the ids of the secret keys that the store was written with, those no longer configured too.
+--- List the ids of the secret keys that the store was written with, including those no longer configured.
 --- KEYS[1] keyring
 --- @reply ok ids
 --- @idempotent

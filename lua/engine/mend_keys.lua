@@ -1,9 +1,9 @@
---- Put right what a check of the store found, if all is still as it was found. A second time it changes nothing.
---- KEYS[1] anchor: the key that was judged
---- ARGV[1] tag: what every key of the slot begins with
+--- Repair a finding of a check of the store, if nothing has changed since. A second call changes nothing.
+--- KEYS[1] anchor: the checked key
+--- ARGV[1] tag: the hash tag of the slot
 --- ARGV[2] expected (json): a list of [answer, command, what follows the tag in the key, argument ...]; the answer
 ---   is text, '' for none
---- ARGV[3] writes (json): a list of [command, what stands behind the tag in the key, argument ...]
+--- ARGV[3] writes (json): a list of [command, the key after its tag, argument ...]
 --- @reply changed
 --- @reply ok kind
 --- @derives tag

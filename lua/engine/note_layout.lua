@@ -1,4 +1,4 @@
---- Note the layout of what the store holds, unless it is a later one already.
+--- Note the layout of the store, unless it has a later one already.
 --- KEYS[1] keyring
 --- ARGV[1] layout
 --- @reply ok

@@ -1,4 +1,4 @@
---- Note that something is sealed with a secret key from now on.
+--- Note that a secret key seals from now on.
 --- KEYS[1] keyring
 --- ARGV[1] id
 --- @reply ok at

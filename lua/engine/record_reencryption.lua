@@ -1,4 +1,4 @@
---- Note a re-encryption that went all the way: of what was sealed before `since`, every document is under the front key.
+--- Note a complete re-encryption: every document sealed before `since` is under the front key.
 --- KEYS[1] keyring
 --- ARGV[1] front: id of the key it sealed with
 --- ARGV[2] since: epoch ms

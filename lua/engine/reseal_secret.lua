@@ -1,4 +1,4 @@
---- Put the same secret of an authenticator app in another encryption in its place, unless it changed meanwhile.
+--- Replace an authenticator app's secret with a new encryption of it, unless the secret changed meanwhile.
 --- KEYS[1] factors
 --- ARGV[1] expected: the sealed secret that was read
 --- ARGV[2] sealed: the same secret under the front key

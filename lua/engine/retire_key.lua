@@ -1,5 +1,5 @@
 --- Forget a secret key, unless something sealed under it can still live.
---- Tokens end by themselves; documents are free of a key once a later re-encryption under another went all the way.
+--- Tokens expire; documents no longer need a key after a later complete re-encryption under another key.
 --- KEYS[1] keyring
 --- ARGV[1] id
 --- ARGV[2] longest (number): ms that anything sealed can live

@@ -1,15 +1,15 @@
 --- @include "scope"
 --- @include "window"
 --- @include "undo"
--- What an app may spend of a person's credits in a month: micro-dollars, 'none' where there is no limit, or nil where it
--- may spend nothing at all.
+-- The allowance: what an app may spend of a person's credits in a month. Micro-dollars, 'none' without a limit, or nil if
+-- the app may not spend at all.
 local function allowance_of(grant)
   local row = redis.call('HMGET', grant, 'scope', 'revoked_at', 'spend_limit')
   if not row[1] or row[2] or not has_scope(row[1], 'credits:spend') then return nil end
   return row[3] or 'none'
 end
 
--- How an allowance goes beyond the one before it: 'connected', 'raised', 'removed', or '' where it does not.
+-- How an allowance exceeds the previous one: 'connected', 'raised', 'removed', or '' if it does not.
 local function growth(before, after)
   if not after or before == after then return '' end
   if not before then return 'connected' end
@@ -17,8 +17,8 @@ local function growth(before, after)
   return before ~= 'none' and tonumber(after) > tonumber(before) and 'raised' or ''
 end
 
--- Keeps for `lasts` ms, which is as long as a link can take an account back, what an allowance was before it grew: `raised`
--- holds when it last did, and the least that it was before.
+-- Remembers the allowance before its growth for `lasts` ms, as long as a link can take an account back. `raised` has the
+-- time of the last growth, and the least allowance before.
 local function note_growth(grant, before, after, lasts, now)
   if not before or growth(before, after) == '' then return end
   local at, least = string.match(redis.call('HGET', grant, 'raised') or '', '^(%d+) (%d+)$')
@@ -26,7 +26,7 @@ local function note_growth(grant, before, after, lasts, now)
   redis.call('HSET', grant, 'raised', int(now) .. ' ' .. least)
 end
 
--- Takes back what an allowance grew by since `since` (ms). Returns whether there was anything.
+-- Takes back the growth of an allowance since `since` (ms). Returns whether there was any.
 local function lower_again(grant, since)
   local at, least = string.match(redis.call('HGET', grant, 'raised') or '', '^(%d+) (%d+)$')
   redis.call('HDEL', grant, 'raised')
@@ -36,8 +36,8 @@ local function lower_again(grant, since)
   return true
 end
 
--- What the person is mailed about an allowance that goes beyond the one before: {growth, allowance, mails left before the
--- window of mails is full, addresses}. Empty where there is nothing to tell, or the window is full.
+-- The notice to mail to the person if an allowance exceeds the previous one: {growth, allowance, mails left in the window
+-- of mails, addresses}. Empty if the allowance did not grow, or the window is full.
 local function told_of_growth(user, undos, before, after, mails, most, period, now)
   local how = growth(before, after)
   if how == '' then return {} end

@@ -1,11 +1,11 @@
 --- @include "now"
--- A person's activity: two texts, a line for each event, the newest first. What concerns security is in one, ordinary
--- events are in the other (store/security_events.py). A list would take 80 bytes more for everybody, a stream 4 KiB.
--- The agent comes last in a line, as it alone may hold spaces.
+-- A person's activity: two texts with a line for each event, newest first. One has security events, the other ordinary
+-- events (store/security_events.py). A list would take 80 bytes more for each person, a stream 4 KiB. The agent is last in
+-- a line, because only the agent may contain spaces.
 local TRAIL_LINES = 200
 
--- The lines without the oldest of the most frequent event, `event` counted once more than it is there: no kind of event
--- pushes out the others, however often somebody causes it.
+-- The lines without the oldest one of the most frequent event, where the new `event` counts too: so no kind of event pushes
+-- out the others, however often somebody causes it.
 local function make_room(lines, event)
   local counts, most = {[event] = 1}, event
   for _, line in ipairs(lines) do
@@ -21,8 +21,8 @@ local function make_room(lines, event)
   end
 end
 
--- Notes an event in a trail, which is the person's `audit` or, for ordinary events, `activity`. `noted` goes out with the
--- answer of the script (store/engine/scripts.py).
+-- Notes an event in a trail: the person's `audit` or, for ordinary events, `activity`. The script returns `noted` with its
+-- answer (store/engine/scripts.py).
 local function record(trail, event, client, address, agent)
   noted[#noted + 1] = {trail, event, client, address, agent}
   local line = string.gsub(table.concat({int(now_ms()), event, client, address, agent}, ' '), '%c', ' ')
@@ -44,8 +44,7 @@ local function events_of(trail)
   return lines
 end
 
--- The newest 50 sign-ins and the sign-up, among all that the trail has: what a sign-in is held against before it is
--- recorded.
+-- The newest 50 sign-ins, and the sign-up, in the trail: a sign-in is compared with them before it is recorded.
 local function sign_ins(trail)
   local found = {}
   for _, entry in ipairs(events_of(trail)) do

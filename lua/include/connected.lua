@@ -1,13 +1,13 @@
--- The apps a person has connected, those in their grace window among them, stand in the person's row, as fields
--- `app:<client>`: a list of their own would take nearly as much as a grant. When it was connected, the grant says.
+-- A person's connected apps, including those in their grace window, are fields `app:<client>` of the person's row: a
+-- separate list would take nearly as much memory as a grant. The grant has the time of the connection.
 
--- '1' where `profile` was ever granted to the app, and for those of a release before. '0' for any other: the app does not
--- know the person's id, and no event tells it.
+-- '1' if `profile` was ever granted to the app, or if an earlier release connected it. Otherwise '0': the app does not know
+-- the person's id, and events must not reveal it.
 local function app_field(client)
   return 'app:' .. client
 end
 
--- Enters an app with the scopes of its grant. Once it knows the person's id, it knows it for good.
+-- Adds an app with the scopes of its grant. An app that once knew the person's id keeps its '1'.
 local function enter_app(user, client, scope)
   if string.find(' ' .. scope .. ' ', ' profile ', 1, true) then
     redis.call('HSET', user, app_field(client), '1')
@@ -16,7 +16,7 @@ local function enter_app(user, client, scope)
   end
 end
 
--- Their client ids, in no order.
+-- The client ids of the connected apps, in no order.
 local function apps_of(row)
   local found = {}
   for _, field in ipairs(redis.call('HKEYS', row)) do
@@ -25,8 +25,8 @@ local function apps_of(row)
   return found
 end
 
--- Rows that begin with client, scope, connected_at: the newest first. Read as numbers once, since a sort looks at each ten
--- times; the name is no index, so it is not part of an answer.
+-- Sorts rows that begin with client, scope, connected_at: newest first. Times are parsed once, because a sort reads each
+-- ten times; the field has a name instead of an index, so it is not part of the answer.
 local function newest_first(rows)
   for _, row in ipairs(rows) do row.since = tonumber(row[3]) end
   table.sort(rows, function(one, other)

@@ -1,10 +1,10 @@
 --- @include "now"
--- A person's credits, in micro-dollars, whole numbers throughout. `balance` (hash): paid, which is always opening plus
--- the sum of the ledger; opening and opening_at, what was folded; reply_bytes. `holds` (hash by id): 'amount ends
--- client' of a hold that stands, 's<charged> ends client' of one that was settled. `ledger` (stream): see `book_entry`.
--- What is held is never stored: it is the sum of the holds that have not ended, so a hold ends by itself.
+-- A person's credits, in whole micro-dollars. `balance` (hash): paid, which is always opening plus the sum of the ledger;
+-- opening and opening_at, for the folded entries; reply_bytes. `holds` (hash by id): 'amount ends client' of an open hold,
+-- 's<charged> ends client' of a settled one. `ledger` (stream): see `book_entry`. The held total is never stored: it is the
+-- sum of the holds that have not ended, so a hold ends by itself.
 
--- Prices are micro-dollars per million tokens. One rounding, up, at the end; exact below 2^53.
+-- Prices are micro-dollars per million tokens. The result is rounded up once, at the end; exact below 2^53.
 local function cost_of(input, output, input_price, output_price)
   local exact = input * input_price + output * output_price
   local part = math.fmod(exact, 1000000)
@@ -16,7 +16,7 @@ local function read_hold(row)
   return state == '', tonumber(amount), tonumber(ends), client
 end
 
--- What is held in all, what by one app, and how many holds stand. Drops the holds that have ended.
+-- The total held, the total of one app, and the number of open holds. Drops ended holds.
 local function held_of(holds, client, now)
   local all, own, standing = 0, 0, 0
   local rows = redis.call('HGETALL', holds)
@@ -42,13 +42,13 @@ local function paid_of(balance)
   return tonumber(redis.call('HGET', balance, 'paid') or '0')
 end
 
--- The sum of an entry stands fourth: 'kind' kind 'amount' amount ...
+-- The amount of an entry is its fourth element: 'kind' kind 'amount' amount ...
 local function amount_of(entry)
   return tonumber(entry[2][4])
 end
 
--- Folds what is older than `retention` ms, and what stands behind the newest `most` entries, into the opening balance;
--- a hundred entries at a call.
+-- Folds entries older than `retention` ms, and those beyond the newest `most`, into the opening balance; a hundred entries
+-- at a call.
 local function fold(ledger, balance, retention, most, now)
   local over = redis.call('XLEN', ledger) - most
   local sum, folded, last = 0, {}, nil
@@ -69,7 +69,7 @@ local function fold(ledger, balance, retention, most, now)
   redis.call('HSET', balance, 'opening_at', string.match(last, '^%d+'))
 end
 
--- Appends an entry and moves the balance with it; `amount` is negative for a charge. Returns the balance.
+-- Appends an entry and updates the balance; `amount` is negative for a charge. Returns the balance.
 local function book_entry(ledger, balance, kind, amount, fields, retention, most, now)
   local paid = redis.call('HINCRBY', balance, 'paid', int(amount))
   redis.call('XADD', ledger, '*', 'kind', kind, 'amount', int(amount), 'paid', int(paid), unpack(fields))

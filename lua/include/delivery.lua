@@ -1,4 +1,4 @@
--- Whether a row is one of a delivery. What else lies in its place holds up no other.
+-- Whether a row is a delivery. Anything else at its key must not block other deliveries.
 local function is_delivery(row)
   return redis.call('TYPE', row).ok == 'hash'
 end

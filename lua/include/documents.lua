@@ -3,7 +3,7 @@
 -- same names in lexical order) and `usage` (documents, bytes, collections, the ETag sequence, and per collection
 -- `n:<name>` documents and `b:<name>` bytes). Every function keeps them in step; usage always equals a recount.
 
--- The metadata of a document: its ETag's number, size in bytes, created and updated in epoch ms. Nil where absent.
+-- The metadata of a document: its ETag's number, size in bytes, created and updated in epoch ms. Nil if there is none.
 local function read_meta(meta, name)
   local row = redis.call('HGET', meta, name)
   if not row then return nil end
@@ -11,7 +11,7 @@ local function read_meta(meta, name)
   return {etag = etag, size = tonumber(size), created = created, updated = updated}
 end
 
--- RFC 9110 13.1: does the document stand as the caller expects? `if_match`: '' (no condition), '*' (any) or ETag
+-- RFC 9110 13.1: whether the document meets the caller's conditions. `if_match`: '' (no condition), '*' (any) or ETag
 -- numbers separated by spaces; `if_none`: '*' or ''.
 local function stands(found, if_match, if_none)
   if if_none == '*' and found then return false end
@@ -24,7 +24,7 @@ local function count(usage, field)
   return tonumber(redis.call('HGET', usage, field) or '0')
 end
 
--- Books a change: `documents` is 1, 0 or -1, `bytes` the difference.
+-- Adds a change to the usage: `documents` is 1, 0 or -1, `bytes` the difference.
 local function book(usage, collection, documents, bytes)
   redis.call('HINCRBY', usage, 'documents', documents)
   redis.call('HINCRBY', usage, 'bytes', int(bytes))
@@ -37,8 +37,8 @@ local function book(usage, collection, documents, bytes)
   end
 end
 
--- The next ETag: above all before it, and no less than the time in ms. So it rises across a store that was emptied by
--- expiry, too, and one that forgot its last writes (a replica took over, a backup was restored) repeats none of theirs.
+-- The next ETag: greater than all earlier ones, and at least the time in ms. So ETags also rise after expiry has removed
+-- the data, and a store that lost its last writes (a replica took over, a backup was restored) repeats none of them.
 local function next_etag(usage, now)
   local etag = int(math.max(count(usage, 'sequence') + 1, now))
   redis.call('HSET', usage, 'sequence', etag)
@@ -52,14 +52,14 @@ local function remove_document(docs, meta, index, usage, name, collection, size)
   book(usage, collection, -1, -size)
 end
 
--- A page of names: those after `after` (or from `first` on) and below `past`, at most `most` and one more.
+-- A page of names: after `after` (or from `first` on) and before `past`, at most `most` and one more.
 local function page_of(index, first, after, past, most)
   local from = after ~= '' and '(' .. after or '[' .. first
   return redis.call('ZRANGE', index, from, '(' .. past, 'BYLEX', 'LIMIT', '0', int(most + 1))
 end
 
--- That page with name, ETag, size, created, updated and the sealed document, which is '' where `max_bytes` is 0; else
--- the page ends with the document that takes it past that. Returns the rows, and 1 where others follow or 0.
+-- That page with name, ETag, size, created, updated and the sealed document. With `max_bytes` 0 the document is '';
+-- otherwise the page ends with the document that exceeds `max_bytes`. Returns the rows, and 1 if others follow, else 0.
 local function rows_of(docs, meta, index, first, after, past, most, max_bytes)
   local names = page_of(index, first, after, past, most)
   local rows, bytes = {}, 0

@@ -1,12 +1,12 @@
 --- @include "announce"
 --- @include "connected"
--- The due list: whose hosted data, by which app, ends when (ms).
+-- The due list: when (ms) the hosted data of a person and app ends.
 local function put_due(due, client, member, ends)
   redis.call('ZADD', due, int(ends), member .. ':' .. client)
 end
 
--- Takes a pair off the due list, whose data does not end there any more. If it has ended, and nobody came by to tell of
--- it, it is told of now.
+-- Removes a pair from the due list, because its data no longer ends there. If the data has ended without an event, sends the
+-- event now.
 local function take_off_due(row, due, outbox, docs, client, member)
   local entry = member .. ':' .. client
   local ended = redis.call('ZSCORE', due, entry)
@@ -17,20 +17,20 @@ local function take_off_due(row, due, outbox, docs, client, member)
   end
 end
 
--- Takes an app whose grant has ended from a person's row and from the list of the shard. What is to be told of the
--- documents is told first, while the row says whether the app knows the person's id.
+-- Removes an app whose grant has ended from a person's row and from the list of the shard. Writes the event about the
+-- documents first, while the row still has whether the app knows the person's id.
 local function drop_app(row, due, outbox, docs, app_users, client, member)
   take_off_due(row, due, outbox, docs, client, member)
   redis.call('SREM', app_users, member)
   redis.call('HDEL', row, app_field(client))
 end
 
--- An app that is purged is told of nothing.
+-- A purged app gets no event.
 local function forget_due(due, client, member)
   redis.call('ZREM', due, member .. ':' .. client)
 end
 
--- The person has deleted documents: where none is left, the app is told, and at no later end again.
+-- After the person has deleted documents: if none is left, the app gets the event now, and no second one later.
 local function told_if_empty(row, due, outbox, index, client, member, now)
   if redis.call('EXISTS', index) == 1 then return end
   redis.call('ZREM', due, member .. ':' .. client)

@@ -1,7 +1,7 @@
 --- @include "now"
--- The token families of a pair of person and app stand in the row of its grant, as fields `f:<id>`, so that their number
--- has a bound. `families` is what stands before an id in the keys of the person's families. Those of an earlier release
--- are not listed: they end with their last refresh token.
+-- The token families of a (person, app) pair are fields `f:<id>` in the row of its grant, so that their number has a
+-- bound. `families` is the prefix of the keys of the person's families, up to the id. Families of an earlier release are
+-- not listed: they end with their last refresh token.
 local MOST_ENDED = 2
 
 local function families_of(grant)
@@ -12,18 +12,18 @@ local function families_of(grant)
   return found
 end
 
--- Ends a family that makes way for another. Its row stays as long as an access token may, and says so: whoever brings a
--- token of it is no thief, and the other families of the pair live on. One that was dead keeps what it says.
+-- Ends a family to make room for another. Its row is marked and stays as long as an access token may live: a token of this
+-- family is no sign of theft, and the pair's other families stay alive. A family that was dead already is not marked.
 local function crowd_out(grant, families, id, live, access_ttl, now)
   if live then redis.call('HSET', families .. id, 'revoked', 'crowded') end
   redis.call('PEXPIREAT', families .. id, int(now + access_ttl), 'LT')
   redis.call('HDEL', grant, 'f:' .. id)
 end
 
--- Lists a family that is about to be written. Where the grant has `most` already, others make way: dead ones first, then
--- those that end first, which without a lifetime are those unused the longest. One for one; where a bound was lowered, two,
--- until there are no more than that. Names of rows that are gone are dropped now and then. Returns how many live ones
--- ended.
+-- Lists a family that is about to be written. If the grant has `most` already, others make room: dead ones first, and after
+-- them those that expire first, which without a lifetime are those unused the longest. One makes room for one; after a
+-- bound was lowered, two for one until the bound holds. Names of missing rows are dropped now and then. Returns how many
+-- live families ended.
 local function list_family(grant, families, id, epoch, most, access_ttl, now)
   local listed, standing, ended = families_of(grant), {}, 0
   if #listed >= most or #listed % 8 == 7 then

@@ -1,7 +1,7 @@
 --- @include "undo"
--- The link by which a person who had no second step takes a first one back. Returns the address that it is to be mailed
--- to, '' where nobody confirmed that: whoever reads its mail may be a stranger. There are `most` for one address, and the
--- newest makes room: links reach back far enough for a later one to undo whatever it would.
+-- Makes the link that undoes a person's first second step. Returns the address for the mail, or '' if nobody confirmed the
+-- address, because it may belong to a stranger. One address has at most `most` links, and the newest makes room: a later
+-- link reaches back far enough to undo the same.
 local function undo_first_factor(user, undos, id, lasts, most, now)
   local row = redis.call('HMGET', user, 'verified', 'email')
   if row[1] ~= '1' then return '' end

@@ -4,11 +4,11 @@
 --- @include "now"
 --- @include "remembered"
 --- @include "scope"
--- Makes the grant live and ends a grace window, whatever the scopes (SPEC 3.1). Of the scopes `asked` it has those in
--- `ticked` from then on. Others stay as they were, and are gone where the app was not connected: what a person took back
--- does not return with something else.
+-- Makes the grant live and ends a grace window, whatever the scopes (SPEC 3.1). Of the requested scopes (`asked`) the grant
+-- has those in `ticked` from now on. Other scopes stay unchanged; if the app was not connected, they end, so a withdrawn
+-- scope does not return with a new consent.
 -- `kept` lists the four keys of hosted data, the documents first; `member` is the person in the lists of the shard.
--- Returns the epoch that tokens are born in, and whether the app was not connected before: '1' or '0'.
+-- Returns the epoch of new tokens, and whether the app is newly connected: '1' or '0'.
 local function open_grant(user, grant, app_users, kept, due, outbox, client, member, asked, ticked, fresh_epoch,
     now)
   local row = redis.call('HMGET', grant, 'epoch', 'revoked_at', 'scope')
@@ -24,19 +24,19 @@ local function open_grant(user, grant, app_users, kept, due, outbox, client, mem
     for _, key in ipairs(kept) do redis.call('PERSIST', key) end
     take_off_due(user, due, outbox, kept[1], client, member)
   end
-  -- Like a new connection, for who takes the account back.
+  -- Counts as a new connection if the account is taken back.
   if not connects and not covers(granted, ticked) then redis.call('HSET', grant, 'grown_at', int(now)) end
   local scope = decided_scopes(granted, asked, ticked)
   redis.call('HSET', grant, 'scope', scope)
   enter_app(user, client, scope)
   redis.call('SADD', app_users, member)
-  -- Of a deleted app the list ends. What a server connects that has not heard of it yet stays in sight.
+  -- The list of a deleted app expires. If a server that does not know of the deletion connects the app, it must stay listed.
   redis.call('PERSIST', app_users)
   return epoch, connects and '1' or '0'
 end
 
--- The app is disconnected: every token dies, and grant and hosted data, the keys in `kept`, end with the grace window.
--- The app is told, now and, if there are documents, when those have ended.
+-- Disconnects the app: ends every token; grant and hosted data, the keys in `kept`, end with the grace window. The app gets
+-- an event now and, if there are documents, another when they have ended.
 local function end_grant(user, grant, kept, due, outbox, client, member, reason, fresh_epoch, grace, now)
   kill_pair(grant, fresh_epoch)
   redis.call('HSET', grant, 'revoked_at', int(now))

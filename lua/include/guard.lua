@@ -1,9 +1,10 @@
 --- @include "scope"
 --- @include "window"
--- The one guard of every resource call: user active, token live, scope carried, window open, in this order, so that
--- a dead token takes nothing from a window (SPEC 5.4, 8.1). `needed`: scope names of which one must be carried;
--- `counted`: the window counted this request before, when `check_token` let it in.
--- Returns a word; then with 'ok': remaining, reset, scopes of the token, scopes of the grant; with 'rate_limited': reset, retry.
+-- The guard of every resource call: user active, token live, scope carried, window open, in this order, so that a dead
+-- token takes nothing from a window (SPEC 5.4, 8.1). `needed`: the token must carry one of these scopes; `counted`:
+-- `check_token` has counted this request in the window already.
+-- Returns a word; with 'ok' also remaining, reset, scopes of the token, scopes of the grant; with 'rate_limited' also reset
+-- and retry.
 local function admit(user, grant, family, access, window, needed, limit, period, now, counted)
   if redis.call('HGET', user, 'status') ~= 'active' then return 'invalid_token' end
   local scope = redis.call('GET', access)
@@ -21,7 +22,7 @@ local function admit(user, grant, family, access, window, needed, limit, period,
 
   local admitted, remaining, reset, retry = take_window(window, limit, period, now, counted)
   if not admitted then return 'rate_limited', reset, retry end
-  -- Last use is written at most once a minute: a read stays a read.
+  -- The last use is written at most once a minute, so that most reads do not write.
   if now - tonumber(given[4] or '0') >= 60000 then redis.call('HSET', grant, 'last_used_at', int(now)) end
   return 'ok', remaining, reset, scope, given[2]
 end

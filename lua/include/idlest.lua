@@ -1,6 +1,6 @@
--- Makes room for one more session of `most`: the one that was idle the longest ends; where a bound was lowered, two, until
--- there are no more than that. What is left of others that ended goes. Of an earlier release there may be more than are
--- looked at here, the oldest. `prefix` is what stands before an id in the keys of the sessions. Returns how many ended.
+-- Makes room for one more session of `most`: the session idle the longest ends; after a bound was lowered, two end until
+-- the bound holds. Drops the rest of ended sessions. A store of an earlier release may have more sessions than this reads;
+-- the oldest are not read. `prefix` is the prefix of the sessions' keys, up to the id. Returns how many ended.
 local function end_idlest(sessions, prefix, epoch, most)
   if redis.call('ZCARD', sessions) < most then return 0 end
   local standing = {}

@@ -1,10 +1,11 @@
 --- @include "now"
--- Writes a family at `generation` and the access token of that generation. The lifetimes are in ms. An access token
--- has the epoch of its family, and a scope of its own only where it is narrower: '1' stands for the family's, since
--- small numbers are shared and take no memory of their own.
--- `lifetime` (ms; 0: none) is how long after its first token a family ends, however often it is rotated; `born` is the
--- time of that (ms), or false where it is not known. Only a family with a lifetime keeps it: a row is small without.
--- The row outlives its last refresh token by an access token, which is good for as long as the app was told.
+-- Writes a family at `generation` and the access token of that generation. The lifetimes are in ms. An access token has the
+-- epoch of its family, and its own scope only if that is narrower: '1' means the family's scope, because small numbers are
+-- shared and take no extra memory.
+-- `lifetime` (ms; 0: none) is how long after its first token a family ends, however often it is rotated; `born` is the time
+-- of the first token (ms), or false if unknown. Only a family with a lifetime stores it, to keep other rows small.
+-- The row outlives its last refresh token by an access token's lifetime, so that the access token lives as long as the app
+-- was promised.
 local function issue_tokens(
   family, access, generation, family_scope, access_scope, epoch, refresh_ttl, access_ttl, lifetime, born, now)
   redis.call('HSET', family, 'generation', int(generation), 'scope', family_scope, 'epoch', epoch)

@@ -1,13 +1,12 @@
 --- @include "connected"
 --- @include "due"
 --- @include "families"
--- Whether a person's row has a place for one more app, of `most`. Those in their grace window have a place too, as every
--- reader of the row looks at them. Where none is free, apps that have no grant any more give theirs up, and then, the one
--- first that was disconnected first, those that were disconnected and keep no documents: of them nothing is left that was
--- promised. `prefix` is what stands before a noun in the person's keys, `shard` what stands before 'app:' in those of the
--- shard.
+-- Whether a person's row has room for one more app, of `most`. Apps in their grace window take a place too, because every
+-- reader of the row reads them. If no place is free, apps without a grant give up theirs first. Next are disconnected apps
+-- without documents, in the order of their disconnection: nothing promised is left of them. `prefix` is the prefix of the
+-- person's keys, up to the noun; `shard` is the prefix of the shard's keys, up to 'app:'.
 local function has_place(user, due, outbox, member, prefix, shard, most, access_ttl, now)
-  -- A row has fields beside its apps, so this is on the safe side and spares all others the walk.
+  -- A row also has other fields than its apps, so this test is on the safe side and avoids the walk for most people.
   if redis.call('HLEN', user) <= most then return true end
   local apps = apps_of(user)
   if #apps < most then return true end

@@ -1,10 +1,10 @@
 --- @include "now"
 --- @include "scope"
--- A grant remembers the redirect URIs that were consented to, in fields `to:<digest>` that hold a number and the scopes
--- given there: the higher the number, the later the consent.
+-- A grant remembers consent to redirect URIs in fields `to:<digest>`, which have a number and the granted scopes: the higher
+-- the number, the later the consent.
 local MOST_REMEMBERED = 8
 
--- The scopes in such a field; none where there is no field.
+-- The scopes in such a field; none without the field.
 local function remembered_scopes(value)
   return value and string.match(value, '^%d+ (.*)$') or ''
 end
@@ -20,7 +20,8 @@ local function each_remembered(grant)
   return found
 end
 
--- Remembers what was decided at one, which leaves what was given there and not asked about; the oldest makes way.
+-- Remembers a decision at a redirect URI. Scopes granted there before and not requested now stay; the oldest field makes
+-- room.
 local function remember(grant, place, asked, ticked)
   local scope = decided_scopes(remembered_scopes(redis.call('HGET', grant, place)), asked, ticked)
   redis.call('HDEL', grant, place)

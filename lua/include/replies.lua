@@ -1,9 +1,9 @@
 --- @include "now"
--- Replies kept under idempotency keys, in all so many bytes for a person, the oldest dropped first. `replies` (zset):
--- 'bytes name' by the time it was kept; while it is there the sum stands in `balance` as reply_bytes. Each reply ends
--- by its own expiry, and the list with the last of them.
+-- Replies kept under idempotency keys, with a bound on their bytes for each person; the oldest are dropped first. `replies`
+-- (zset): 'bytes name' by the time it was kept; while it exists, reply_bytes in `balance` is the sum. Each reply has its own
+-- expiry, and the list ends with the last reply.
 
--- At most 200 make way for one; where that is not enough it is not kept.
+-- At most 200 replies make room for one; if that is not enough, the new one is not kept.
 local function keep_reply(balance, replies, reply, prefix, name, sealed, keep, max_bytes, now)
   local bytes = redis.call('EXISTS', replies) == 1 and tonumber(redis.call('HGET', balance, 'reply_bytes')) or 0
   local oldest = redis.call('ZRANGE', replies, 0, 199, 'WITHSCORES')
@@ -11,14 +11,14 @@ local function keep_reply(balance, replies, reply, prefix, name, sealed, keep, m
     local member, ended = oldest[position], tonumber(oldest[position + 1]) + keep <= now
     if not ended and bytes + #sealed <= max_bytes then break end
     local size, its = string.match(member, '^(%d+) (.*)$')
-    -- What has ended is gone, and under its name there may be a newer one.
+    -- An expired reply is gone, and its name may belong to a newer one.
     if not ended then redis.call('UNLINK', prefix .. its) end
     redis.call('ZREM', replies, member)
     bytes = bytes - tonumber(size)
   end
   if bytes + #sealed <= max_bytes then
     redis.call('SET', reply, sealed, 'PXAT', int(now + keep))
-    -- One of the same name and size that has ended may still be counted.
+    -- An expired reply with the same name and size may still be counted.
     if redis.call('ZADD', replies, int(now), int(#sealed) .. ' ' .. name) == 1 then bytes = bytes + #sealed end
     if redis.call('PTTL', replies) < keep then redis.call('PEXPIREAT', replies, int(now + keep)) end
   end

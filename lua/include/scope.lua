@@ -1,4 +1,4 @@
--- A set of scopes is a space-separated string, in the order of SPEC 2.4, which is that of `SCOPES` in store/names.py.
+-- A set of scopes is a space-separated string, in the order of SPEC 2.4 and of `SCOPES` in store/names.py.
 local ALL_SCOPES = 'profile credits:read credits:spend apps:read data:read data:write'
 
 local function has_scope(scopes, name)
@@ -12,7 +12,7 @@ local function covers(scopes, wanted)
   return true
 end
 
--- The scopes of `wanted` that stand in `scopes` too.
+-- The scopes in both `wanted` and `scopes`.
 local function intersect(wanted, scopes)
   local both = {}
   for name in string.gmatch(wanted, '%S+') do
@@ -21,7 +21,7 @@ local function intersect(wanted, scopes)
   return table.concat(both, ' ')
 end
 
--- The scopes of a grant once the person decided on `asked` and ticked `ticked` of them: what was not asked about stays.
+-- The scopes of a grant after the person ticked `ticked` of the requested scopes `asked`; others stay.
 local function decided_scopes(granted, asked, ticked)
   local kept = {}
   for name in string.gmatch(ALL_SCOPES, '%S+') do

@@ -1,9 +1,9 @@
 --- @include "now"
--- What an app may spend of a person's credits in a calendar month (UTC). Fields of the grant: spend_limit (absent: as
--- much as there is), spend_month and spent, which counts for that month alone.
+-- An app's spending of a person's credits in a calendar month (UTC). Fields of the grant: spend_limit (absent: no limit),
+-- spend_month, and spent, which counts only for that month.
 
--- The number of the month that `now` lies in, and the epoch ms at which the next one begins. The Gregorian calendar,
--- counted in years that begin in March.
+-- The number of the month of `now`, and when the next month begins (epoch ms). Uses the Gregorian calendar, with years that
+-- begin in March.
 local function month_of(now)
   local floor = math.floor
   local day = floor(now / 86400000) + 719468
@@ -23,8 +23,8 @@ local function month_of(now)
   return year * 12 + month, next_day * 86400000
 end
 
--- The limit (nil where there is none), what was spent in this month, and the month. When the clock steps back over the
--- end of a month, the later one goes on: nothing begins anew.
+-- The limit (nil without one), the spending of this month, and the month. If the clock steps back over the end of a month,
+-- the later month continues, so that no month starts again.
 local function spent_of(grant, month)
   local row = redis.call('HMGET', grant, 'spend_limit', 'spend_month', 'spent')
   local limit, booked = row[1] and tonumber(row[1]) or nil, tonumber(row[2] or '0')
@@ -33,13 +33,13 @@ local function spent_of(grant, month)
 end
 
 local function book_spending(grant, amount, month)
-  -- A grant that is gone must not come back as a row without an epoch.
+  -- A missing grant must not come back as a row without an epoch.
   if redis.call('EXISTS', grant) == 0 then return end
   local _, spent, counted = spent_of(grant, month)
   redis.call('HSET', grant, 'spend_month', int(counted), 'spent', int(spent + amount))
 end
 
--- `wanted`: '' leaves the limit as it is, 'none' takes it off, else micro-dollars a month.
+-- `wanted`: '' keeps the limit, 'none' removes it, otherwise micro-dollars a month.
 local function set_spend_limit(grant, wanted)
   if wanted == 'none' then
     redis.call('HDEL', grant, 'spend_limit')

@@ -1,12 +1,12 @@
 --- @include "connected"
 --- @include "now"
--- What all apps together keep for a person, those in their grace window among them, in the person's row as `stored`:
--- 'documents bytes ends'. Writes and deletions of apps move it. From `ends` (ms) on it is counted again, when the first
--- pair's documents end with the grace window, since expiry runs no script, and a day after the last count at the latest.
--- Whatever else takes documents away drops the field.
+-- The documents of all apps for a person, including apps in their grace window, are in the person's row as `stored`:
+-- 'documents bytes ends'. Writes and deletions by apps update it. From `ends` (ms) on it is counted again: when the first
+-- pair's documents end with the grace window, because expiry runs no script, and a day after the last count at the latest.
+-- Any other removal of documents drops the field.
 local STORED_MS = 86400000
 
--- Documents, bytes and that end. `usages` is what stands before a client id in the keys of usage.
+-- Documents, bytes and that end. `usages` is the prefix of the usage keys, up to the client id.
 local function stored_of(user, usages, now)
   local documents, bytes, ends = string.match(redis.call('HGET', user, 'stored') or '', '^(%d+) (%d+) (%d+)$')
   documents, bytes, ends = tonumber(documents), tonumber(bytes), tonumber(ends)
@@ -25,13 +25,13 @@ local function note_stored(user, documents, bytes, ends)
   redis.call('HSET', user, 'stored', int(documents) .. ' ' .. int(bytes) .. ' ' .. int(ends))
 end
 
--- A document of so many bytes is gone.
+-- Subtracts a removed document of this size.
 local function less_stored(user, size)
   local documents, bytes, ends = string.match(redis.call('HGET', user, 'stored') or '', '^(%d+) (%d+) (%d+)$')
   if ends then note_stored(user, math.max(0, documents - 1), math.max(0, bytes - size), ends) end
 end
 
--- To be counted again by the next write.
+-- Makes the next write count again.
 local function forget_stored(user)
   redis.call('HDEL', user, 'stored')
 end

@@ -1,16 +1,16 @@
 --- @include "now"
--- The sliding window: `limit` requests per `period` ms, kept as one counter that slides in 20 steps.
--- By step k after its anchor floor(k * limit / 20) of the counted requests have left it. A row computed as empty
--- equals no row; the key expires when the window is empty.
+-- The sliding window: `limit` requests per `period` ms, stored as one counter that slides in 20 steps. By step k after its
+-- anchor, floor(k * limit / 20) of the counted requests have left the window. An empty row equals no row; the key expires
+-- when the window is empty.
 local WINDOW_STEPS = 20
 
 local function left_by(anchor, limit, step, at)
   return math.floor(math.floor((at - anchor) / step) * limit / WINDOW_STEPS)
 end
 
--- Takes one request from the window. Returns: admitted (boolean), remaining, reset (epoch ms when the window is
--- empty again), retry (whole seconds until the next place is free; 0 when admitted). `counted`: this request was taken
--- from it before, so it is admitted, and nothing changes.
+-- Takes one request from the window. Returns: admitted (boolean), remaining, reset (epoch ms when the window is empty
+-- again), retry (whole seconds until the next place is free; 0 if admitted). `counted`: the window has counted this
+-- request before, so it is admitted without a change.
 local function take_window(key, limit, period, now, counted)
   local step = period / WINDOW_STEPS
   local anchor, count, stepped_back = now, 0, false
@@ -19,7 +19,7 @@ local function take_window(key, limit, period, now, counted)
     local first, number, last = string.match(row, '^(%d+) (%d+) (%d+)$')
     first, number, last = tonumber(first), tonumber(number), tonumber(last)
     stepped_back = now < last
-    -- When the clock steps back the count of the last look stands, anchored anew: the window never refills.
+    -- If the clock steps back, the last count stays with a new anchor: the window never refills.
     local inside = number - left_by(first, limit, step, stepped_back and last or now)
     if inside > 0 then
       if stepped_back then count = inside else anchor, count = first, number end
@@ -38,7 +38,7 @@ local function take_window(key, limit, period, now, counted)
   return false, 0, reset, math.max(1, math.ceil((free - now) / 1000))
 end
 
--- Gives back one request that was taken, for work that was refused for want of room.
+-- Gives back one request, for work that was refused for lack of room.
 local function give_back(key, limit, period, now)
   local first, number, last = string.match(redis.call('GET', key) or '', '^(%d+) (%d+) (%d+)$')
   if not first then return end

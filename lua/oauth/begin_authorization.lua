@@ -1,19 +1,19 @@
---- Begin an authorization: a code at once where consent is remembered, else a pending request for the page. (SPEC 4.1)
+--- Begin an authorization: a code at once if consent is remembered, otherwise a pending request. (SPEC 4.1)
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
 --- KEYS[4] request
 --- KEYS[5] code
 --- KEYS[6] window
---- ARGV[1] scope: the scopes asked for
+--- ARGV[1] scope: the requested scopes
 --- ARGV[2] redirect_uri
 --- ARGV[3] challenge: the S256 code challenge, or empty
 --- ARGV[4] state
---- ARGV[5] always_ask: '1' when remembered consent does not count
+--- ARGV[5] always_ask: '1' if remembered consent must not count
 --- ARGV[6] request_ttl (number): ms
 --- ARGV[7] code_ttl (number): ms
 --- ARGV[8] idle (number): ms
---- ARGV[9] terms: of the registration as it is now
+--- ARGV[9] terms: of the present registration
 --- ARGV[10] place: the field of the grant that remembers consent to this redirect URI
 --- ARGV[11] limit (number)
 --- ARGV[12] period (number): ms
@@ -28,13 +28,13 @@
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
--- Each request leaves a row for a while: nobody may fill the store with them.
+-- Each request leaves a row for a while, so the window keeps anybody from filling the store.
 local admitted, _, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at', 'spend_limit', place)
 local granted = given[1] and not given[3] and given[2] or ''
--- The grant may have been narrowed at another redirect URI since.
+-- The person may have narrowed the grant at another redirect URI since.
 if always_ask ~= '1' and given[1] and not given[3] and covers(granted, scope) and
     covers(remembered_scopes(given[5]), scope) then
   redis.call('HSET', code, 'redirect_uri', redirect_uri, 'scope', scope, 'challenge', challenge, 'epoch', given[1],

@@ -1,8 +1,8 @@
 --- Count the apps a person has connected, and the documents that all apps keep. (SPEC 3.1)
 --- KEYS[1] user
 --- KEYS[2] session
---- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
---- ARGV[2] usage_prefix: what stands before it in the key of what the app keeps
+--- ARGV[1] grant_prefix: prefix of a grant's key, up to the client id
+--- ARGV[2] usage_prefix: prefix of the app's usage key, up to the client id
 --- ARGV[3] idle (number): ms
 --- @reply signed_out
 --- @reply ok email email_verified name picture apps documents

@@ -13,12 +13,12 @@
 --- KEYS[12] usage
 --- KEYS[13] due
 --- KEYS[14] outbox
---- KEYS[15] mails: window of mails that an app may spend more
+--- KEYS[15] mails: window of mails about higher spending
 --- KEYS[16] undos
---- ARGV[1] member: the person, as the lists of the shard have them
+--- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] client
 --- ARGV[3] decision: allow or deny
---- ARGV[4] scopes: the scopes ticked, or '*' for all that were asked for
+--- ARGV[4] scopes: the ticked scopes, or '*' for all requested ones
 --- ARGV[5] fresh_epoch
 --- ARGV[6] code_ttl (number): ms
 --- ARGV[7] idle (number): ms
@@ -26,15 +26,15 @@
 --- ARGV[9] period (number): ms
 --- ARGV[10] address
 --- ARGV[11] agent
---- ARGV[12] terms: of the registration as it is now
---- ARGV[13] spend_limit: micro-dollars a month, 'none', or '' to leave it as it is
+--- ARGV[12] terms: of the present registration
+--- ARGV[13] spend_limit: micro-dollars a month, 'none', or '' for no change
 --- ARGV[14] mails_most (number)
 --- ARGV[15] mails_period (number): ms
---- ARGV[16] prefix: what stands before a noun in the person's keys
---- ARGV[17] shard: what stands before 'app:' in the keys of the shard
+--- ARGV[16] prefix: prefix of the person's keys, up to the noun
+--- ARGV[17] shard: prefix of the shard's keys, up to 'app:'
 --- ARGV[18] most (number): apps of one person
 --- ARGV[19] access_ttl (number): ms
---- ARGV[20] raise_kept (number): ms for which it is known what the spending limit was before
+--- ARGV[20] raise_kept (number): ms that the previous spending limit is remembered
 --- @reply signed_out
 --- @reply rate_limited reset retry
 --- @reply gone remaining reset
@@ -60,7 +60,7 @@ local admitted, remaining, reset, retry = take_window(window, limit, period, now
 if not admitted then return {'rate_limited', reset, retry} end
 
 local asked = redis.call('HMGET', request, 'redirect_uri', 'scope', 'challenge', 'state', 'terms', 'place')
--- What was checked against a registration that has changed since counts for nothing.
+-- If the registration has changed since, the checks of the request are void.
 if not asked[1] or asked[5] ~= terms then return {'gone', remaining, reset} end
 
 if decision ~= 'allow' then
@@ -69,15 +69,15 @@ if decision ~= 'allow' then
   return {'denied', remaining, reset, asked[1], asked[4]}
 end
 
--- What was ticked: the code has no more, while grant and remembered consent keep what was not asked about.
+-- The code has only the ticked scopes, while grant and remembered consent keep scopes that were not requested.
 local scope = asked[2]
 if scopes ~= '*' then
   if scopes == '' or not covers(scope, scopes) then return {'invalid_scope', remaining, reset} end
   scope = intersect(scope, scopes)
 end
 local before = allowance_of(grant)
--- An app that has a place keeps it, also where the person has more than there may be now. The request stays: once a place
--- is free the same page does it.
+-- An app with a place keeps it, even if the person has more apps than the present bound. The request stays, so the same page
+-- works once a place is free.
 if redis.call('EXISTS', grant) == 0 and
     not has_place(user, due, outbox, member, prefix, shard, most, access_ttl, now) then
   return {'full', remaining, reset}
@@ -85,7 +85,7 @@ end
 local epoch, connected = open_grant(
   user, grant, app_users, {docs, meta, index, usage}, due, outbox, client, member, asked[2], scope,
   fresh_epoch, now)
--- A request that the release before kept names no place.
+-- A request of the previous release has no place.
 if asked[6] then remember(grant, asked[6], asked[2], scope) end
 if has_scope(scope, 'credits:spend') then set_spend_limit(grant, spend_limit) end
 redis.call('HSET', code, 'redirect_uri', asked[1], 'scope', scope, 'challenge', asked[3], 'epoch', epoch,

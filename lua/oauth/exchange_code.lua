@@ -1,4 +1,4 @@
---- Exchange an authorization code for the first tokens of its family; a used code kills that family. (SPEC 3.2, 4.3)
+--- Exchange an authorization code for its family's first tokens; a used code kills that family. (SPEC 3.2, 4.3)
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] code
@@ -8,17 +8,17 @@
 --- KEYS[7] audit
 --- KEYS[8] outbox
 --- ARGV[1] client
---- ARGV[2] redirect_uri: as the app sends it now
---- ARGV[3] challenge: base64url(SHA-256(code_verifier)), or empty when no verifier was sent
+--- ARGV[2] redirect_uri: sent by the app
+--- ARGV[3] challenge: base64url(SHA-256(code_verifier)), or empty without a verifier
 --- ARGV[4] registered: the app's registered scopes
 --- ARGV[5] access_ttl (number): ms
 --- ARGV[6] refresh_ttl (number): ms
 --- ARGV[7] limit (number)
 --- ARGV[8] period (number): ms
---- ARGV[9] terms: of the registration as it is now
---- ARGV[10] member: the person, as the lists of the shard have them
+--- ARGV[9] terms: of the present registration
+--- ARGV[10] member: the person in the lists of the shard
 --- ARGV[11] lifetime (number): ms after which the family ends, rotated or not; 0: never
---- ARGV[12] prefix: what stands before a noun in the person's keys
+--- ARGV[12] prefix: prefix of the person's keys, up to the noun
 --- ARGV[13] family_id
 --- ARGV[14] most (number): families of one person and app
 --- @reply dead
@@ -41,13 +41,13 @@
 
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
--- The family takes the id of its code, so a family that exists says that the code was used (RFC 6749 4.1.2).
+-- The family takes the id of its code, so an existing family shows that the code was used (RFC 6749 4.1.2).
 if redis.call('EXISTS', family) == 1 then
   use_reserve(family)
   if redis.call('HSETNX', family, 'revoked', 'replay') == 1 then
     record(audit, 'code_replayed', client, '', '')
     local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
-    -- Those of an ended grant, or of an earlier epoch, were dead, and that was told of.
+    -- The tokens of an ended grant or an earlier epoch are dead already, and that was announced.
     if not given[2] and given[1] and given[1] == redis.call('HGET', family, 'epoch') then
       announce(user, outbox, 'tokens.revoked', client, member, 'code_replayed', now_ms())
     end
@@ -64,7 +64,7 @@ if not row[1] or row[4] ~= given[1] or given[3] or row[5] ~= terms then return {
 local now = now_ms()
 local admitted, remaining, reset, retry = take_window(window, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
--- A failed check burns nothing: the code stays for the app that can pass it.
+-- A failed check does not use up the code: it stays for the app that can pass.
 if row[1] ~= redirect_uri then return {'redirect_mismatch', remaining, reset} end
 if row[3] ~= challenge then return {'verifier_mismatch', remaining, reset} end
 local scope = intersect(intersect(row[2], given[2]), registered)

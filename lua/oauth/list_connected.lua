@@ -1,14 +1,14 @@
---- List the other apps a person has connected, for an app that may know. (SPEC 2.4)
+--- List the other apps a person has connected, for an app with the scope. (SPEC 2.4)
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] family
 --- KEYS[4] access
 --- KEYS[5] window
---- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
---- ARGV[4] client: the caller, which is left out
---- ARGV[5] grant_prefix: what stands before the client id in the key of a grant
+--- ARGV[4] client: the caller, which the list leaves out
+--- ARGV[5] grant_prefix: prefix of a grant's key, up to the client id
 --- ARGV[6] most (number): rows of the answer
 --- @reply invalid_token
 --- @reply insufficient_scope

@@ -1,15 +1,15 @@
---- List a page of the apps a person has connected, then of those disconnected whose data is still kept. (SPEC 3.1)
+--- List a page of a person's apps: connected ones first, then disconnected ones with data still kept. (SPEC 3.1)
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] due
 --- KEYS[4] outbox
---- ARGV[1] grant_prefix: what stands before the client id in the key of a grant
---- ARGV[2] usage_prefix: what stands before it in the key of what the app keeps
---- ARGV[3] docs_prefix: what stands before it in the key of the documents
+--- ARGV[1] grant_prefix: prefix of a grant's key, up to the client id
+--- ARGV[2] usage_prefix: prefix of the app's usage key, up to the client id
+--- ARGV[3] docs_prefix: prefix of the documents' key, up to the client id
 --- ARGV[4] idle (number): ms
---- ARGV[5] shard: what stands before 'app:' in the keys of the shard
---- ARGV[6] member: the person, as the lists of the shard have them
---- ARGV[7] page (number): its number, from 1; one past the end means the last
+--- ARGV[5] shard: prefix of the shard's keys, up to 'app:'
+--- ARGV[6] member: the person in the lists of the shard
+--- ARGV[7] page (number): page number from 1; past the end, the last page
 --- ARGV[8] size (number): rows of a page
 --- @reply signed_out
 --- @reply ok email email_verified name picture rows page pages

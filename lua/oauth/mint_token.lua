@@ -1,4 +1,4 @@
---- Grant and issue tokens by an operator's act, as a consent to all of the scopes and an exchange would.
+--- Grant and issue tokens for the operator, as a consent to all scopes and an exchange would.
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] family
@@ -11,15 +11,15 @@
 --- KEYS[10] usage
 --- KEYS[11] due
 --- KEYS[12] outbox
---- ARGV[1] member: the person, as the lists of the shard have them
+--- ARGV[1] member: the person in the lists of the shard
 --- ARGV[2] client
 --- ARGV[3] scope
 --- ARGV[4] fresh_epoch
 --- ARGV[5] access_ttl (number): ms
 --- ARGV[6] refresh_ttl (number): ms
 --- ARGV[7] lifetime (number): ms after which the family ends, rotated or not; 0: never
---- ARGV[8] prefix: what stands before a noun in the person's keys
---- ARGV[9] shard: what stands before 'app:' in the keys of the shard
+--- ARGV[8] prefix: prefix of the person's keys, up to the noun
+--- ARGV[9] shard: prefix of the shard's keys, up to 'app:'
 --- ARGV[10] most_apps (number): of one person
 --- ARGV[11] family_id
 --- ARGV[12] most_families (number): of one person and app

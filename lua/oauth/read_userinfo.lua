@@ -1,10 +1,10 @@
---- Read who the person is. (SPEC 4.4, 2.3)
+--- Read the person's profile. (SPEC 4.4, 2.3)
 --- KEYS[1] user
 --- KEYS[2] grant
 --- KEYS[3] family
 --- KEYS[4] access
 --- KEYS[5] window
---- ARGV[1] needed: scopes of which one must be carried
+--- ARGV[1] needed: the token must carry one of these scopes
 --- ARGV[2] limit (number)
 --- ARGV[3] period (number): ms
 --- @reply invalid_token

@@ -1,4 +1,4 @@
---- The person disconnects an app: every token dies, hosted data enters the grace window. (SPEC 3.1)
+--- Disconnect an app for the signed-in person: every token dies, hosted data enters the grace window. (SPEC 3.1)
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] grant
@@ -15,7 +15,7 @@
 --- ARGV[4] idle (number): ms
 --- ARGV[5] address
 --- ARGV[6] agent
---- ARGV[7] member: the person, as the lists of the shard have them
+--- ARGV[7] member: the person in the lists of the shard
 --- @reply signed_out
 --- @reply not_found
 --- @reply ok until
@@ -31,7 +31,7 @@ if not live_session(user, session, idle, now) then return {'signed_out'} end
 local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
 if not given[1] then return {'not_found'} end
 if given[2] then
-  -- To who disconnects it once more, "not connected" says that it is done.
+  -- For a repeated call, "not connected" means that it is done.
   touch(grant)
   return {'not_found'}
 end

@@ -11,9 +11,9 @@
 --- ARGV[2] client
 --- ARGV[3] limit (number)
 --- ARGV[4] period (number): ms
---- ARGV[5] member: the person, as the lists of the shard have them
+--- ARGV[5] member: the person in the lists of the shard
 --- ARGV[6] generation (number): of the token presented
---- ARGV[7] authenticated: '1' where the app authenticated, as far as an app of its kind can; empty: whoever holds it
+--- ARGV[7] authenticated: '1' if the app authenticated, as far as its kind can; empty: any holder
 --- @reply rate_limited reset retry
 --- @reply ok remaining reset
 --- @durable
@@ -23,7 +23,7 @@
 --- @include "announce"
 
 local now = now_ms()
--- The figures come from the presented string alone, so that they tell nothing of what became of it.
+-- The figures depend only on the presented string, so that they do not reveal the outcome.
 local admitted, remaining, reset, retry = take_window(presented, limit, period, now)
 if not admitted then return {'rate_limited', reset, retry} end
 
@@ -32,9 +32,9 @@ local given = redis.call('HMGET', grant, 'epoch', 'revoked_at')
 local live = line[1] and not line[2] and line[1] == given[1] and not given[2]
 local ended = false
 if kind == 'refresh' then
-  -- A superseded token proves nothing: whoever finds one in an old log or backup must not end the access of its app.
+  -- A superseded token proves nothing: a finder of one in an old log or backup must not end the app's access.
   local counts = authenticated == '1' or line[3] and generation >= tonumber(line[3])
-  -- The row stays as long as it would have: presenting the token later is a replay (SPEC 3.1).
+  -- The row keeps its expiry, because presenting the token later is a replay (SPEC 3.1).
   if line[1] and not line[2] and counts then
     redis.call('HSET', family, 'revoked', 'revoked')
     ended = live

@@ -8,7 +8,7 @@
 --- KEYS[7] outbox
 --- ARGV[1] client
 --- ARGV[2] generation (number): of the token presented
---- ARGV[3] wanted: scopes asked for, or empty for all of the family
+--- ARGV[3] wanted: requested scopes, or empty for all of the family
 --- ARGV[4] registered: the app's registered scopes
 --- ARGV[5] fresh_epoch
 --- ARGV[6] retry_ms (number): how long the latest rotation is answered again (0: never)
@@ -16,7 +16,7 @@
 --- ARGV[8] refresh_ttl (number): ms
 --- ARGV[9] limit (number)
 --- ARGV[10] period (number): ms
---- ARGV[11] member: the person, as the lists of the shard have them
+--- ARGV[11] member: the person in the lists of the shard
 --- ARGV[12] lifetime (number): ms after which the family ends, rotated or not; 0: never
 --- @reply dead
 --- @reply replayed
@@ -37,7 +37,7 @@
 local status = redis.call('HGET', user, 'status')
 if not status then return {'dead'} end
 local line = redis.call('HMGET', family, 'generation', 'scope', 'epoch', 'revoked', 'born')
--- One that made way for a later sign-in is over, as one that has expired: no theft, so the others of the pair live on.
+-- A family that made room for a later sign-in is over, like an expired one. That is no theft, so the pair's others live on.
 if not line[1] or line[4] == 'crowded' then return {'dead'} end
 local given = redis.call('HMGET', grant, 'epoch', 'scope', 'revoked_at')
 local connected = given[1] and not given[3]
@@ -46,15 +46,15 @@ local now = now_ms()
 
 local revoked = line[4] or not connected or line[3] ~= given[1]
 local successor = redis.call('GET', access)
--- An answer that was lost may be asked for again: the latest rotation only, whose successor was not used, revoked or old.
+-- A lost answer may be requested again: only for the latest rotation, if its successor was not used, revoked or old.
 local again = not revoked and generation == current - 1 and retry_ms > 0 and successor
 if again then
   local age = access_ttl - redis.call('PTTL', access)
   again = age >= 0 and age <= retry_ms
 end
 if revoked or (generation < current and not again) then
-  -- RFC 9700 4.14.2: the whole pair dies, since nobody can tell which of the two holders is the thief.
-  -- A family from before the present epoch does so once: a single old string must not keep a person out for ever.
+  -- RFC 9700 4.14.2: the whole pair dies, because nobody can tell which of the two holders is the thief.
+  -- A family of an earlier epoch causes this only once: a single old string must not keep a person out for ever.
   use_reserve(family)
   local first = redis.call('HSETNX', family, 'replayed', '1') == 1
   if connected and (first or line[3] == given[1]) then
@@ -65,7 +65,7 @@ if revoked or (generation < current and not again) then
   return {'replayed'}
 end
 if status ~= 'active' then return {'dead'} end
--- A family from before there was a lifetime counts from its first rotation under it.
+-- A family older than the setting counts its lifetime from its first rotation under the setting.
 local born = tonumber(line[5])
 if lifetime > 0 and born and now >= born + lifetime then return {'dead'} end
 
@@ -75,7 +75,7 @@ if again then
   local scope = successor ~= '1' and successor or line[2]
   return {'ok', remaining, reset, scope, math.ceil(redis.call('PTTL', access) / 1000)}
 end
--- RFC 6749 6: a scope that was not granted at first is refused; a narrower one holds for this access token only.
+-- RFC 6749 6: a scope that was not granted originally is refused; a narrower one is for this access token only.
 if wanted ~= '' and not covers(line[2], wanted) then return {'invalid_scope', remaining, reset} end
 local scope = intersect(intersect(wanted ~= '' and wanted or line[2], given[2]), registered)
 if scope == '' then return {'scope_withdrawn', remaining, reset} end

@@ -1,4 +1,4 @@
---- Bring the list of those who have connected an app, in one shard, from layout 1 to layout 2.
+--- Upgrade an app's list of people in one shard from layout 1 to layout 2.
 --- KEYS[1] app_users
 --- @reply ok
 --- @idempotent
@@ -12,7 +12,7 @@ for _, user_id in ipairs(redis.call('SMEMBERS', app_users)) do
     redis.call('SREM', app_users, user_id)
   end
 end
--- As `touch` does it for hashes: there has to be something to wait for.
+-- As `touch` does for hashes: WAIT needs a write.
 redis.call('SADD', app_users, '?')
 redis.call('SREM', app_users, '?')
 return {'ok'}

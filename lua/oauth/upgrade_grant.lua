@@ -1,9 +1,9 @@
---- Enter the end of what a revoked grant left in the due list, which layouts before 3 did not have.
+--- Add the end of a revoked grant's data to the due list, which layouts before 3 did not have.
 --- KEYS[1] grant
 --- KEYS[2] docs
 --- KEYS[3] due
 --- ARGV[1] client
---- ARGV[2] member: the person, as the lists of the shard have them
+--- ARGV[2] member: the person in the lists of the shard
 --- @reply ok
 --- @idempotent
 --- @durable

@@ -1,8 +1,8 @@
---- Tell of hosted data that is gone with its grace window; expiry itself tells nobody. (SPEC 3.1)
+--- Announce hosted data that ended with its grace window; expiry itself sends no event. (SPEC 3.1)
 --- KEYS[1] due
 --- KEYS[2] outbox
---- ARGV[1] people: what stands before a member of the list in the keys of that person
---- ARGV[2] steps (number): pairs looked at by one call
+--- ARGV[1] people: prefix of a person's keys, up to the member of the list
+--- ARGV[2] steps (number): pairs to read in one call
 --- @reply ok looked
 --- @derives people
 --- @reserve
@@ -17,7 +17,7 @@ for position = 1, #entries, 2 do
     local prefix = people .. member .. ':'
     for _, noun in ipairs({'docs', 'meta', 'index', 'usage'}) do
       local its = redis.call('PTTL', prefix .. noun .. ':' .. client)
-      -- What has no expiry lasts: the grant is live again.
+      -- Without an expiry the data lasts: the grant is live again.
       left = its == -1 and math.huge or math.max(left, its)
     end
   end

@@ -1,6 +1,6 @@
---- Begin an attempt at each delivery that is due; nobody else gets it until the lease is over.
+--- Begin an attempt at each due delivery; nobody else gets it until the lease ends.
 --- KEYS[1] due
---- ARGV[1] prefix: what stands before an id in the key of a delivery
+--- ARGV[1] prefix: prefix of a delivery's key, up to the id
 --- ARGV[2] most (number)
 --- ARGV[3] lease (number): ms
 --- @reply ok rows
@@ -9,7 +9,7 @@
 --- @include "now"
 --- @include "delivery"
 
--- A counter that is no number begins anew.
+-- A counter that is not a number starts again.
 local function count(row, name)
   if type(redis.pcall('HINCRBY', row, name, 1)) == 'table' then redis.call('HSET', row, name, '1') end
 end
@@ -22,7 +22,7 @@ for _, id in ipairs(redis.call('ZRANGE', due, '-inf', int(now), 'BYSCORE', 'LIMI
     count(row, 'attempts')
     count(row, 'tries')
     redis.call('HSET', row, 'last_attempt_at', int(now))
-    -- While an attempt is under way, there is no next one.
+    -- An attempt in progress has no next one.
     redis.call('HDEL', row, 'next_attempt_at')
     rows[#rows + 1] = {id, redis.call('HGETALL', row)}
   else

@@ -1,4 +1,4 @@
---- End with events that were moved; an outbox without any goes, with its group.
+--- Drop moved events; an empty outbox goes, with its consumer group.
 --- KEYS[1] outbox
 --- ARGV[1] entries: their ids in the stream, separated by spaces
 --- @reply ok left
@@ -9,6 +9,6 @@ for entry in string.gmatch(entries, '%S+') do
   redis.call('XDEL', outbox, entry)
 end
 local left = redis.call('XLEN', outbox)
--- What is empty has nothing under way either: an event that somebody still has was moved by somebody else.
+-- An empty outbox has no event in progress: if a relay still has one, another relay has moved it.
 if left == 0 then redis.call('DEL', outbox) end
 return {'ok', left}

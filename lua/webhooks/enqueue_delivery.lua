@@ -1,4 +1,4 @@
---- Keep an event until the app has it; one that came before is not kept again.
+--- Keep an event until the app has it; a repeated event is not kept again.
 --- KEYS[1] delivery
 --- KEYS[2] due
 --- KEYS[3] listed: the deliveries of the app
@@ -11,7 +11,7 @@
 --- ARGV[7] keep (number): ms
 --- ARGV[8] most (number): deliveries in the list; older ones go when they are done
 --- ARGV[9] bound (number): deliveries in the list, done or not
---- ARGV[10] prefix: what stands before an id in the key of a delivery
+--- ARGV[10] prefix: prefix of a delivery's key, up to the id
 --- @reply known
 --- @reply ok
 --- @derives prefix
@@ -34,13 +34,13 @@ redis.call('HSET', delivery, 'client', client, 'type', type, 'sub', sub, 'occurr
 redis.call('PEXPIREAT', delivery, int(now + keep))
 redis.call('ZADD', due, int(now), id)
 redis.call('ZREMRANGEBYSCORE', listed, '-inf', int(now - keep))
--- Of several in one millisecond the order is kept too.
+-- Deliveries of the same millisecond keep their order too.
 local newest = redis.call('ZRANGE', listed, -1, -1, 'WITHSCORES')
 redis.call('ZADD', listed, int(math.max(now, newest[2] and tonumber(newest[2]) + 1 or 0)), id)
 redis.call('PEXPIREAT', listed, int(now + keep))
 local count = redis.call('ZCARD', listed)
 if count > most then
-  -- A few at a time: whatever is too many goes with those that come after.
+  -- A few at a time: later calls remove the rest.
   for _, old in ipairs(redis.call('ZRANGE', listed, 0, 9)) do
     local row = prefix .. old
     if count > most and (count > bound or not is_delivery(row) or redis.call('HGET', row, 'state') ~= 'pending') then

@@ -1,7 +1,7 @@
 --- Free the deliveries of an app that is deleted, in bounded steps.
 --- KEYS[1] due
 --- KEYS[2] listed: the deliveries of the app
---- ARGV[1] prefix: what stands before an id in the key of a delivery
+--- ARGV[1] prefix: prefix of a delivery's key, up to the id
 --- ARGV[2] steps (number)
 --- @reply more
 --- @reply done

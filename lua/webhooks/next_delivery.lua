@@ -1,4 +1,4 @@
---- Say how long it is until the next delivery is due.
+--- Return the time until the next delivery is due.
 --- KEYS[1] due
 --- @reply none
 --- @reply ok wait

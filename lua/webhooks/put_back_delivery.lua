@@ -1,8 +1,8 @@
---- Give a delivery back that was claimed and not attempted: the attempt does not count, and is due later.
+--- Give back a claimed delivery without an attempt: it does not count, and is due later.
 --- KEYS[1] delivery
 --- KEYS[2] due
 --- ARGV[1] id
---- ARGV[2] attempt: its number, of the claim
+--- ARGV[2] attempt: its number, from the claim
 --- ARGV[3] wait (number): ms
 --- @reply stale
 --- @reply ok

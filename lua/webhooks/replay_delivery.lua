@@ -1,4 +1,4 @@
---- Have a delivery of an app tried again now, whatever became of it; not while an attempt is under way.
+--- Make a delivery of an app due now, whatever its state, unless an attempt is in progress.
 --- KEYS[1] delivery
 --- KEYS[2] due
 --- ARGV[1] id

@@ -1,8 +1,8 @@
---- End an attempt at a delivery: it was taken, or is tried again later, or is given up.
+--- End an attempt at a delivery: delivered, to retry later, or given up.
 --- KEYS[1] delivery
 --- KEYS[2] due
 --- ARGV[1] id
---- ARGV[2] attempt: its number, of the claim
+--- ARGV[2] attempt: its number, from the claim
 --- ARGV[3] outcome: delivered, retry or failed
 --- ARGV[4] status: of the answer, or empty
 --- ARGV[5] error: what went wrong, or empty
@@ -15,7 +15,7 @@
 
 local row = redis.call('HMGET', delivery, 'state', 'attempts', 'next_attempt_at')
 if not row[1] then return {'gone'} end
--- Whoever was too late knows nothing of the attempts after; but what was taken was taken.
+-- A late settlement must not change a newer attempt; but a success still counts.
 if row[1] ~= 'pending' or (outcome ~= 'delivered' and (row[2] ~= attempt or row[3])) then return {'stale'} end
 redis.call('HSET', delivery, 'last_status', status, 'last_error', error)
 if outcome == 'retry' then

@@ -12,7 +12,7 @@
 --- @include "now"
 
 local now = now_ms()
--- Ids rise over all streams together, also when the clock steps back: readers merge by id, and one id says where they are.
+-- Ids rise over all streams together, even if the clock steps back: readers merge by id, and one id is their position.
 local ms, number = now, 0
 for _, stream in ipairs({strangers, people, sensitive, operator}) do
   local newest = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
@@ -32,7 +32,7 @@ for _, entry in ipairs(batch) do
   number, written[stream] = number + 1, true
 end
 for _, stream in ipairs({strangers, people, sensitive, operator}) do
-  -- Exactly, and in all streams: a quiet one would keep old events for long behind newer ones.
+  -- Trims exactly, and all streams: otherwise a quiet stream would keep old events for long.
   redis.call('XTRIM', stream, 'MINID', int(now - keep))
   if written[stream] then redis.call('PEXPIRE', stream, int(keep)) end
 end

@@ -1,9 +1,9 @@
---- Read a page of each stream of the security log: one script, so no event comes between the streams.
+--- Read a page of each stream of the security log in one script, so that no event arrives between the streams.
 --- KEYS[1] strangers
 --- KEYS[2] people
 --- KEYS[3] sensitive
 --- KEYS[4] operator
---- ARGV[1] first: an id, as XRANGE or XREVRANGE takes it
+--- ARGV[1] first: an id for XRANGE or XREVRANGE
 --- ARGV[2] last: the same
 --- ARGV[3] most: events of each stream
 --- ARGV[4] backwards: 1 for the newest first

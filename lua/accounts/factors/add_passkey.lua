@@ -18,8 +18,8 @@
 --- ARGV[9] proof (number): ms
 --- ARGV[10] address
 --- ARGV[11] agent
---- ARGV[12] undo_id: of the link that takes a first second step back
---- ARGV[13] undo_lasts (number): ms that it works
+--- ARGV[12] undo_id: of the link that undoes a first second step
+--- ARGV[13] undo_lasts (number): ms that the link works
 --- ARGV[14] undo_most (number): such links for one address
 --- @reply signed_out
 --- @reply unproved
@@ -39,7 +39,7 @@ if not live_session(user, session, idle, now) then return {'signed_out'} end
 if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if not take_challenge(used, issued, lasts, now) then return {'used'} end
 if redis.call('HEXISTS', passkeys, 'k:' .. credential) == 1 then return {'present'} end
--- Three fields each: the facts, the counter with the last use, and when it was added.
+-- Each passkey has three fields: the facts, the counter with the last use, and when it was added.
 if redis.call('HLEN', passkeys) >= 3 * most then return {'full'} end
 local undo = ''
 if not has_factor(factors, passkeys) then

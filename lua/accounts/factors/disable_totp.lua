@@ -1,4 +1,4 @@
---- Switch the authenticator app off.
+--- Disable the authenticator app.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit
@@ -23,7 +23,7 @@ local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if redis.call('EXISTS', factors) == 0 then return {'absent'} end
--- With the last factor the recovery codes go.
+-- The recovery codes go with the last factor.
 if redis.call('EXISTS', passkeys) == 0 then redis.call('DEL', recovery) end
 redis.call('DEL', factors)
 spend_proof(session)

@@ -1,4 +1,4 @@
---- Switch an authenticator app on, of which a first code was right.
+--- Enable an authenticator app after a first right code.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit
@@ -13,8 +13,8 @@
 --- ARGV[5] proof (number): ms
 --- ARGV[6] address
 --- ARGV[7] agent
---- ARGV[8] undo_id: of the link that takes a first second step back
---- ARGV[9] undo_lasts (number): ms that it works
+--- ARGV[8] undo_id: of the link that undoes a first second step
+--- ARGV[9] undo_lasts (number): ms that the link works
 --- ARGV[10] undo_most (number): such links for one address
 --- @reply signed_out
 --- @reply unproved

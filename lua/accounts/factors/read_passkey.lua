@@ -1,4 +1,4 @@
---- Read a passkey's public key, and what a sign-in with it is bound to.
+--- Read a passkey's public key, and the session epoch that a sign-in is bound to.
 --- KEYS[1] user
 --- KEYS[2] passkeys
 --- ARGV[1] credential: id, base64url

@@ -24,7 +24,7 @@ local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if redis.call('HEXISTS', passkeys, 'k:' .. credential) == 0 then return {'not_found'} end
--- With the last factor the recovery codes go. Each passkey is three fields.
+-- The recovery codes go with the last factor. Each passkey has three fields.
 if redis.call('HLEN', passkeys) == 3 and redis.call('EXISTS', factors) == 0 then redis.call('DEL', recovery) end
 redis.call('HDEL', passkeys, 'k:' .. credential, 'n:' .. credential, 'c:' .. credential)
 spend_proof(session)

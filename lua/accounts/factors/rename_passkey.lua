@@ -5,7 +5,7 @@
 --- KEYS[4] factors
 --- KEYS[5] passkeys
 --- ARGV[1] credential: id, base64url
---- ARGV[2] before: the facts as they were read
+--- ARGV[2] before: the facts, as read
 --- ARGV[3] facts: the same with the new name
 --- ARGV[4] idle (number): ms
 --- ARGV[5] proof (number): ms
@@ -22,7 +22,7 @@
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
 if not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
--- A key that was removed, or replaced, meanwhile is not written back.
+-- A passkey that was removed or replaced meanwhile must not be written back.
 if redis.call('HGET', passkeys, 'k:' .. credential) ~= before then return {'not_found'} end
 redis.call('HSET', passkeys, 'k:' .. credential, facts)
 record(activity, 'passkey_renamed', '', address, agent)

@@ -1,4 +1,4 @@
---- Give a person new recovery codes; those of before are good for nothing.
+--- Replace a person's recovery codes; the old ones stop working.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit

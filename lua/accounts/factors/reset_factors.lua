@@ -1,4 +1,4 @@
---- Take authenticator app, passkeys and recovery codes from a person by the operator's act.
+--- Remove a person's authenticator app, passkeys and recovery codes for the operator.
 --- KEYS[1] user
 --- KEYS[2] audit
 --- KEYS[3] factors

@@ -1,5 +1,5 @@
---- Give a person another e-mail address by a link that was mailed to it. Its entry in the index is theirs already.
---- A confirmed address from before can be brought back by a link of its own, which no later change ends.
+--- Change a person's e-mail address with a link that was mailed to the new one, whose index entry is already theirs.
+--- A link can bring back an old address that was confirmed; no later change ends that link.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] link
@@ -10,8 +10,8 @@
 --- ARGV[1] link_id
 --- ARGV[2] email: the new address
 --- ARGV[3] idle (number): ms
---- ARGV[4] undo_id: of the link that brings the old address back
---- ARGV[5] lasts (number): ms that it works
+--- ARGV[4] undo_id: of the link that can bring the old address back
+--- ARGV[5] lasts (number): ms that the link works
 --- ARGV[6] most (number): such links of one person
 --- ARGV[7] address
 --- ARGV[8] agent
@@ -35,14 +35,14 @@ local found = live_link(user, link, link_id)
 if not found then return {'over'} end
 local entries = open_undos(undos, now)
 if found.used then
-  -- The answer was lost, or it was clicked twice: what is left to do is done again.
+  -- The answer was lost, or the person clicked twice: the caller repeats the remaining steps.
   if redis.call('HGET', user, 'email') ~= email then return {'over'} end
   touch(link)
   return {'already', found.email, int(kept_until(entries, found.email)), warned_of(user, undos, now)}
 end
--- A link from before there was a second step was asked for without it.
+-- A link older than the second step was issued without that step.
 if has_factor(factors, passkeys) and redis.call('HGET', link, 'shown') ~= '1' then return {'over'} end
--- Whoever reads the mail of an address that nobody confirmed may be a stranger.
+-- An address that nobody confirmed may belong to a stranger.
 if redis.call('HGET', user, 'verified') == '1' then
   local number = 0
   for _ in pairs(entries) do number = number + 1 end

@@ -1,4 +1,4 @@
---- Confirm the e-mail address of a person by a link that was mailed to it; the person is signed in.
+--- Confirm the e-mail address of a signed-in person with a link that was mailed to it.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] link

@@ -1,4 +1,4 @@
---- Make a reservation of an e-mail address last, if it is still this person's; its invitation is used up.
+--- Make a reservation of an e-mail address permanent, if it is still this person's; uses up its invitation.
 --- KEYS[1] email
 --- KEYS[2] invite
 --- ARGV[1] user_id

@@ -1,5 +1,5 @@
---- Hold an entry of the index against its person's row and the old addresses that a link brings back.
---- A change that would bear the entry out is over.
+--- Check an entry of the index against its person's row and the old addresses that a link can bring back.
+--- If it matches neither, end a change of address in progress that would make it match.
 --- KEYS[1] user
 --- KEYS[2] link: to change the address
 --- KEYS[3] undos
@@ -15,7 +15,7 @@
 
 if redis.call('HGET', user, 'email') == email then return {'owned'} end
 if kept_until(open_undos(undos, now_ms()), email) > 0 then return {'owned'} end
--- A used link changes nothing any more, and says so to who clicks again.
+-- A used link changes nothing any more; it stays, so that its page can say that it was used.
 if redis.call('HGET', link, 'used') ~= '1' then redis.call('DEL', link) end
 touch(link)
 return {'ok'}

@@ -1,4 +1,4 @@
---- Make a link to another e-mail address for who is signed in and showed the password, or the second step they have.
+--- Make a link to a new e-mail address for a signed-in person who re-authenticated with the password or second step.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] link
@@ -7,10 +7,10 @@
 --- KEYS[6] factors
 --- KEYS[7] passkeys
 --- ARGV[1] link_id
---- ARGV[2] email: the person's address as it was read
+--- ARGV[2] email: the person's address, as read
 --- ARGV[3] password: the raw hash that was verified, or empty
 --- ARGV[4] ttl (number): ms
---- ARGV[5] mailed: '1' where the mail reaches the person, '0' where there is no mail server
+--- ARGV[5] mailed: '1' if a mail server sends the mail, '0' without one
 --- ARGV[6] limit (number)
 --- ARGV[7] period (number): ms
 --- ARGV[8] idle (number): ms

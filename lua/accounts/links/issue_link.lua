@@ -1,17 +1,17 @@
---- Make a link the newest one of its purpose, for a person who still has the address it is about.
+--- Make a link the newest of its purpose, for a person who still has the link's address.
 --- KEYS[1] user
 --- KEYS[2] link
 --- KEYS[3] window
 --- ARGV[1] link_id
---- ARGV[2] email: the person's address as it was read
+--- ARGV[2] email: the person's address, as read
 --- ARGV[3] ttl (number): ms
---- ARGV[4] target: where the person was going, or empty
---- ARGV[5] again: '0' where a link that still works is good enough
+--- ARGV[4] target: the person's target page, or empty
+--- ARGV[5] again: '0' if a link that still works is enough
 --- ARGV[6] unless_confirmed: '1' for a link that only an unconfirmed address needs
---- ARGV[7] mailed: '1' where the mail reaches the person, '0' where there is no mail server
+--- ARGV[7] mailed: '1' if a mail server sends the mail, '0' without one
 --- ARGV[8] limit (number)
 --- ARGV[9] period (number): ms
---- ARGV[10] same (number): ms from its making for which a link that still works is the one to mail again, 0 for never
+--- ARGV[10] same (number): ms in which a link that still works is mailed again; 0: never
 --- @reply gone
 --- @reply confirmed
 --- @reply waiting
@@ -25,7 +25,7 @@ if row[1] ~= 'active' or row[2] ~= email then return {'gone'} end
 if unless_confirmed == '1' and row[3] == '1' then return {'confirmed'} end
 if again ~= '1' then
   local sent = redis.call('HMGET', link, 'email', 'epoch', 'mailed')
-  -- One from before there was a mail server never came to the person.
+  -- A link from before there was a mail server never reached the person.
   if sent[1] == email and sent[2] == row[4] and sent[3] == '1' then
     redis.call('HSET', link, 'target', target)
     return {'waiting'}
@@ -38,7 +38,7 @@ if not admitted then return {'rate_limited', reset, retry} end
 local born = now
 if same > 0 then
   local last = redis.call('HMGET', link, 'id', 'email', 'epoch', 'used', 'born')
-  -- A stranger who asks again must not end the link that lies in the person's mailbox.
+  -- A stranger who asks again must not end the link in the person's mailbox.
   if last[2] == email and last[3] == row[4] and not last[4] and last[5] and now - tonumber(last[5]) < same then
     link_id, born = last[1], tonumber(last[5])
   end

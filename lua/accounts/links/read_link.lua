@@ -1,4 +1,4 @@
---- Read a link for the page it opens, which changes nothing: whatever fetches it, mail scanners too, uses nothing up.
+--- Read a link for its page. This changes nothing, so mail scanners that fetch the page do not use the link up.
 --- KEYS[1] user
 --- KEYS[2] link
 --- KEYS[3] undos

@@ -1,4 +1,4 @@
---- Read a link that takes an account back, for the page it opens; nothing is used up.
+--- Read a link that takes an account back, for its page; does not use it up.
 --- KEYS[1] user
 --- KEYS[2] undos
 --- ARGV[1] undo_id

@@ -1,24 +1,24 @@
---- Take an account back by a link that was mailed with a change of its address, or with its first second step.
---- The address is the one of then, whose entry in the index is the person's already.
---- Every session ends, and the password; so do the links of later changes, what was added since to sign in with, what apps
---- were allowed since, and every token.
+--- Take an account back with a link that was mailed after a change of address or a first second step.
+--- Restores the old address, whose entry in the index is already the person's.
+--- Ends every session, the password, the links of later changes, ways to sign in that were added since, what apps were
+--- allowed since, and every token.
 --- KEYS[1] user
 --- KEYS[2] undos
 --- KEYS[3] audit
 --- KEYS[4] factors
 --- KEYS[5] passkeys
 --- KEYS[6] recovery
---- KEYS[7] window: of links that set a password, which somebody may have used up
+--- KEYS[7] window: of links that set a password; somebody may have filled it
 --- KEYS[8] due
 --- KEYS[9] outbox
 --- ARGV[1] undo_id
---- ARGV[2] password: the raw hash of one that nobody knows
---- ARGV[3] doubt (number): ms before the link was mailed, of which what was added to sign in with goes too
+--- ARGV[2] password: the raw hash of a password that nobody knows
+--- ARGV[3] doubt (number): ms before the link was mailed; ways to sign in added since then go too
 --- ARGV[4] address
 --- ARGV[5] agent
---- ARGV[6] first_factor: '1' for a link that was mailed when a first second step was added
---- ARGV[7] prefix: what stands before a noun in the person's keys
---- ARGV[8] member: the person, as the lists of the shard have them
+--- ARGV[6] first_factor: '1' for a link mailed after a first second step
+--- ARGV[7] prefix: prefix of the person's keys, up to the noun
+--- ARGV[8] member: the person in the lists of the shard
 --- ARGV[9] fresh_epoch
 --- ARGV[10] grace (number): ms
 --- @reply over
@@ -45,7 +45,7 @@ if entry.used then
   return {'already', row[2]}
 end
 
--- Whoever reads the mail of a later address must not take the account back.
+-- The owner of a later address must not take the account back.
 local left = {row[2]}
 for id, other in pairs(entries) do
   if other.at > entry.at then
@@ -77,7 +77,7 @@ for _, field in ipairs(redis.call('HKEYS', passkeys)) do
 end
 if redis.call('EXISTS', factors, passkeys) == 0 then redis.call('DEL', recovery) end
 
--- Whoever allowed an app something since may have been the thief, and may have tokens of any app, by signing in there.
+-- The thief may have allowed apps something since, and may have tokens of any app by signing in there.
 local ended, lowered = {}, {}
 for _, client in ipairs(apps_of(user)) do
   local grant = prefix .. 'grant:' .. client
@@ -87,7 +87,7 @@ for _, client in ipairs(apps_of(user)) do
       local kept = {}
       for _, noun in ipairs({'docs', 'meta', 'index', 'usage'}) do kept[#kept + 1] = prefix .. noun .. ':' .. client end
       end_grant(user, grant, kept, due, outbox, client, member, 'taken_back', fresh_epoch, grace, now)
-      -- Connected again, it starts with what the page proposes, and with no limit of the thief's.
+      -- When connected again, the app starts with the page's proposal, not with the thief's limit.
       redis.call('HDEL', grant, 'spend_limit')
       record(audit, 'app_disconnected', client, address, agent)
       ended[#ended + 1] = client

@@ -1,4 +1,4 @@
---- Change a password: every other session ends, and this one is replaced. Whoever has a second step confirmed with it.
+--- Change a password: ends every other session and replaces this one. Requires the second step, if there is one.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] new_session
@@ -27,11 +27,11 @@
 
 local now = now_ms()
 if not live_session(user, session, idle, now) then return {'signed_out'} end
--- The row of the new session knows of no confirmation: each is good for one change.
+-- The row of the new session has no re-authentication: each allows one change.
 if has_factor(factors, passkeys) and not proved(session, factors, passkeys, proof, now) then return {'unproved'} end
 if redis.call('HGET', user, 'password') ~= old_password then return {'stale'} end
 redis.call('HSET', user, 'password', new_password)
--- Whoever guessed codes knew the old one.
+-- Anybody who guessed codes knew the old password.
 redis.call('DEL', guesses)
 local recovered_at = redis.call('HGET', session, 'recovered_at')
 local epoch = redis.call('HINCRBY', user, 'epoch', 1)

@@ -1,10 +1,10 @@
---- Read how a person signs in and where they are signed in, without a session: for the operator and for exports.
+--- Read a person's ways to sign in and live sessions, without a session: for the operator and for exports.
 --- KEYS[1] user
 --- KEYS[2] sessions
 --- KEYS[3] factors
 --- KEYS[4] passkeys
 --- KEYS[5] recovery
---- ARGV[1] session_prefix: what stands before a session id in the key of a session
+--- ARGV[1] session_prefix: prefix of a session's key, up to the session id
 --- @reply not_found
 --- @reply ok since rows codes live
 --- @derives session_prefix

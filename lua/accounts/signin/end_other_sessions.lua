@@ -1,4 +1,4 @@
---- End every session of a person but this one, and every sign-in that has come to its second step; no known browser.
+--- End a person's other sessions and all sign-ins that wait for a second step; known devices stay known.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit
@@ -14,7 +14,7 @@
 --- @include "device"
 
 if not live_session(user, session, idle, now_ms()) then return {'signed_out'} end
--- The rows of the others idle out; nothing lives in an epoch that is over.
+-- The rows of the other sessions expire; nothing lives in an old epoch.
 local row = redis.call('HMGET', user, 'epoch', 'devices')
 local since = devices_since(row[1], row[2])
 local epoch = int(redis.call('HINCRBY', user, 'epoch', 1))

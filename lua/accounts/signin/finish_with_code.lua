@@ -1,4 +1,4 @@
---- Sign a person in whose password was right, by a code of the authenticator app or a recovery code.
+--- Sign a person in with a code of the authenticator app or a recovery code, after the right password.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] sessions
@@ -8,16 +8,16 @@
 --- KEYS[7] guesses
 --- KEYS[8] undos
 --- ARGV[1] session_id
---- ARGV[2] session_epoch: as it was beside the password
+--- ARGV[2] session_epoch: read with the password
 --- ARGV[3] at (number): of the password, ms
 --- ARGV[4] lasts (number): ms
---- ARGV[5] secret: sealed, as it was read; or empty
+--- ARGV[5] secret: sealed, as read; or empty
 --- ARGV[6] step: the time step of the code, or empty
 --- ARGV[7] digest: of a recovery code, or empty
 --- ARGV[8] limit (number): wrong codes before a pause
 --- ARGV[9] pause (number): the first one, ms
 --- ARGV[10] longest (number): pause, ms
---- ARGV[11] most (number): wrong codes before no code counts
+--- ARGV[11] most (number): wrong codes after which no code counts
 --- ARGV[12] device: id of the known device, or empty
 --- ARGV[13] device_epoch: the session epoch in its cookie
 --- ARGV[14] known_at: ms
@@ -26,7 +26,7 @@
 --- ARGV[17] lifetime (number): ms
 --- ARGV[18] address
 --- ARGV[19] agent
---- ARGV[20] session_prefix: what stands before a session id in the key of a session
+--- ARGV[20] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[21] most_sessions (number): of one person
 --- @reply over
 --- @reply stopped

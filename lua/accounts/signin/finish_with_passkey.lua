@@ -1,4 +1,4 @@
---- Sign a person in whose passkey answered: the challenge once, the counter forward. (WebAuthn 7.2)
+--- Sign a person in with a passkey's answer: each challenge counts once, and the counter must rise. (WebAuthn 7.2)
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] sessions
@@ -7,7 +7,7 @@
 --- KEYS[6] used
 --- KEYS[7] undos
 --- ARGV[1] session_id
---- ARGV[2] session_epoch: as it was beside the password or the passkey
+--- ARGV[2] session_epoch: read with the password or the passkey
 --- ARGV[3] credential: id, base64url
 --- ARGV[4] count (number): the passkey's counter of signatures
 --- ARGV[5] issued (number): of the challenge, ms
@@ -16,7 +16,7 @@
 --- ARGV[8] lifetime (number): ms
 --- ARGV[9] address
 --- ARGV[10] agent
---- ARGV[11] session_prefix: what stands before a session id in the key of a session
+--- ARGV[11] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[12] most_sessions (number): of one person
 --- @reply over
 --- @reply used

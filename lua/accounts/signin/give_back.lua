@@ -1,5 +1,5 @@
---- Give back one request that was taken from the windows of an address and its networks.
---- KEYS[1] wide: the same as the other two, where it is another window, which stands alone
+--- Give back one request to the windows of an address and its networks.
+--- KEYS[1] wide: the same key as the other two for a window without networks
 --- KEYS[2] middle
 --- KEYS[3] narrow
 --- ARGV[1] limit (number): requests per period, of the narrow one

@@ -1,8 +1,8 @@
---- Read the sessions of a person that are alive, newest first; what is left of others is dropped.
+--- Read a person's live sessions, newest first; drops the rest of ended ones.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] sessions
---- ARGV[1] session_prefix: what stands before a session id in the key of a session
+--- ARGV[1] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[2] idle (number): ms
 --- @reply signed_out
 --- @reply ok rows

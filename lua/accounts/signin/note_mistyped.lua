@@ -1,4 +1,4 @@
---- Note in a person's activity that somebody typed a wrong password in this session, once in a while.
+--- Note in a person's activity that somebody typed a wrong password in this session, at a limited rate.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] audit

@@ -1,7 +1,7 @@
---- Note in a session that its person sits there: by the password, and a code where there is a second step.
+--- Note in a session that its person re-authenticated with the password and, if there is a second step, a code.
 --- KEYS[1] user
 --- KEYS[2] session
---- KEYS[3] new_session: what the session is called from now on; the same where it keeps its name
+--- KEYS[3] new_session: the session's key from now on; the same if its id stays
 --- KEYS[4] sessions
 --- KEYS[5] audit
 --- KEYS[6] factors
@@ -10,13 +10,13 @@
 --- KEYS[9] guesses
 --- KEYS[10] undos
 --- ARGV[1] password: the raw hash that was verified
---- ARGV[2] secret: sealed, as it was read; or empty
+--- ARGV[2] secret: sealed, as read; or empty
 --- ARGV[3] step: the time step of the code, or empty
 --- ARGV[4] digest: of a recovery code, or empty
 --- ARGV[5] limit (number): wrong codes before a pause
 --- ARGV[6] pause (number): the first one, ms
 --- ARGV[7] longest (number): pause, ms
---- ARGV[8] most (number): wrong codes before no code counts
+--- ARGV[8] most (number): wrong codes after which no code counts
 --- ARGV[9] device: id of the known device, or empty
 --- ARGV[10] device_epoch: the session epoch in its cookie
 --- ARGV[11] known_at: ms
@@ -46,7 +46,7 @@ local row = redis.call('HMGET', user, 'password', 'epoch', 'devices')
 if row[1] ~= password then return {'stale'} end
 local second = has_factor(factors, passkeys)
 if second and recovered(session, recovery, proof, now) then
-  -- Whoever has no code left must not lose the session, as they would with the answer that gives it another cookie.
+  -- Keeps the id: a person without codes must not lose the session if the answer with a new cookie is lost.
   new_id = session_id
 elseif second then
   if not is_known(row[2], row[3], device_epoch, known_at, device_lasts, now) then device = '' end

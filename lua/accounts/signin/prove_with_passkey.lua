@@ -1,12 +1,12 @@
---- Note in a session that its person sits there, by the answer of a passkey. (WebAuthn 7.2)
+--- Note in a session that its person re-authenticated with a passkey. (WebAuthn 7.2)
 --- KEYS[1] user
 --- KEYS[2] session
---- KEYS[3] new_session: what the session is called from now on; the same where it keeps its name
+--- KEYS[3] new_session: the session's key from now on; the same if its id stays
 --- KEYS[4] sessions
 --- KEYS[5] audit
 --- KEYS[6] passkeys
 --- KEYS[7] used
---- KEYS[8] window: from which `try_passkey.lua` took, of this session
+--- KEYS[8] window: of this session, where `try_passkey.lua` took a request
 --- KEYS[9] windows: the same, of all of the person's sessions together
 --- KEYS[10] confirmed: a window of the person's right answers
 --- ARGV[1] credential: id, base64url
@@ -44,7 +44,7 @@ if not count_on(passkeys, credential, last, count, now) then
   record(audit, 'passkey_copied', '', address, agent)
   return {'regressed'}
 end
--- Only wrong answers count with wrong passwords; right ones have a window of their own.
+-- Only wrong answers count with wrong passwords; right ones have their own window.
 give_back(window, limit, period, now)
 give_back(windows, all, period, now)
 local admitted, _, reset, retry = take_window(confirmed, most, period, now)

@@ -1,4 +1,4 @@
---- Read what a password is verified against; only if the row names the address it was looked up by.
+--- Read the credentials to verify a password, if the row has the address that led to it.
 --- KEYS[1] user
 --- ARGV[1] email
 --- @reply not_found

@@ -1,4 +1,4 @@
---- Read a person's session epoch and the time: what a known device is noted with.
+--- Read a person's session epoch and the time, for the cookie of a known device.
 --- KEYS[1] user
 --- @reply not_found
 --- @reply ok session_epoch now

@@ -1,4 +1,4 @@
---- Read how a person signs in, beside the password.
+--- Read a person's factors other than the password.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] factors

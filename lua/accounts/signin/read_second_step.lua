@@ -1,8 +1,8 @@
---- Read what a second step is held against, for whoever gave the right password a moment ago.
+--- Read the data to check a second step, shortly after the right password.
 --- KEYS[1] user
 --- KEYS[2] factors
 --- KEYS[3] passkeys
---- ARGV[1] session_epoch: as it was beside the password
+--- ARGV[1] session_epoch: read with the password
 --- ARGV[2] at (number): of the password, ms
 --- ARGV[3] lasts (number): ms
 --- @reply over

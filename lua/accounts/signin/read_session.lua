@@ -1,4 +1,4 @@
---- Read the person a browser session belongs to.
+--- Read the person of a browser session.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] undos

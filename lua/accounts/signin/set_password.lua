@@ -1,4 +1,4 @@
---- Give a person a new password by the operator's act; every session ends.
+--- Set a person's password for the operator; ends every session.
 --- KEYS[1] user
 --- KEYS[2] audit
 --- KEYS[3] guesses

@@ -1,4 +1,4 @@
---- Sign a person in by password: a new session, never one that was there before, or on to the second step.
+--- Sign a person in by password: start a new session, never reuse one, or lead to the second step.
 --- (RFC 9700 4.7, session fixation)
 --- KEYS[1] user
 --- KEYS[2] session
@@ -8,13 +8,13 @@
 --- KEYS[6] passkeys
 --- KEYS[7] undos
 --- ARGV[1] session_id
---- ARGV[2] session_epoch: as read beside the password that was verified
+--- ARGV[2] session_epoch: read with the verified password
 --- ARGV[3] idle (number): ms
 --- ARGV[4] lifetime (number): ms
 --- ARGV[5] address
 --- ARGV[6] agent
---- ARGV[7] rehash: the raw hash at the present cost, or empty where it has that already
---- ARGV[8] session_prefix: what stands before a session id in the key of a session
+--- ARGV[7] rehash: the raw hash at the present cost, or empty if unchanged
+--- ARGV[8] session_prefix: prefix of a session's key, up to the session id
 --- ARGV[9] most_sessions (number): of one person
 --- @reply stale
 --- @reply second_step at devices_since
@@ -28,7 +28,7 @@
 --- @include "device"
 --- @include "undo"
 
--- The password may have changed, or the person been disabled, while it was being verified.
+-- During the verification the password may have changed, or the person may have been disabled.
 local row = redis.call('HMGET', user, 'status', 'epoch', 'devices')
 if row[1] ~= 'active' or row[2] ~= session_epoch then return {'stale'} end
 if rehash ~= '' then redis.call('HSET', user, 'password', rehash) end

@@ -1,4 +1,4 @@
---- Take one request from the windows of an address and of the networks around it: of all of them, or of none.
+--- Take one request from the windows of an address and the networks around it: from all of them, or from none.
 --- KEYS[1] wide
 --- KEYS[2] middle
 --- KEYS[3] narrow
@@ -15,7 +15,7 @@ local now, left, ends, taken = now_ms(), nil, nil, {}
 for _, rung in ipairs(each_once(wide, middle, narrow, {limit, middle_limit, wide_limit})) do
   local admitted, remaining, reset, retry = take_window(rung[1], rung[2], period, now)
   if not admitted then
-    -- Whoever fills one window, in however many refused requests, takes nothing from the neighbours.
+    -- A client that has filled one window takes nothing from its neighbours with further requests.
     for _, other in ipairs(taken) do give_back(other[1], other[2], period, now) end
     return {'rate_limited', reset, retry}
   end

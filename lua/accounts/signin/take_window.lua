@@ -1,4 +1,4 @@
---- Take one request from a window that stands alone: an address, a sign-in, an invented token. (SPEC 8.1)
+--- Take one request from a window outside the shards: of an address, a sign-in, an invented token. (SPEC 8.1)
 --- KEYS[1] window
 --- ARGV[1] limit (number): requests per period
 --- ARGV[2] period (number): ms

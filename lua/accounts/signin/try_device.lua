@@ -1,9 +1,9 @@
---- Take one request from the windows of a known device, and read what a password is verified against.
+--- Take one request from the windows of a known device, and read the credentials to verify a password.
 --- KEYS[1] user
 --- KEYS[2] device: the window of this device
 --- KEYS[3] devices: the window of all of the person's devices together
 --- ARGV[1] email: as it was typed
---- ARGV[2] session_epoch: of the person, when the device was known last
+--- ARGV[2] session_epoch: of the person, when the device last signed in
 --- ARGV[3] known_at: ms
 --- ARGV[4] lasts (number): ms
 --- ARGV[5] limit (number): tries of this device per period
@@ -17,7 +17,7 @@
 
 local now = now_ms()
 local row = redis.call('HMGET', user, 'email', 'password', 'status', 'epoch', 'devices')
--- Whatever does not fit makes the browser a stranger's: its tries count with those of strangers.
+-- On any mismatch the browser counts as a stranger's, and so do its tries.
 if row[1] ~= email or not is_known(row[4], row[5], session_epoch, known_at, lasts, now) then
   return {'stranger'}
 end

@@ -1,4 +1,4 @@
---- Take one request from the windows of what is typed in a live session, and read the passkey that answers there.
+--- Take one request from the windows of passwords typed in a live session, and read the passkey that answers there.
 --- KEYS[1] user
 --- KEYS[2] session
 --- KEYS[3] passkeys

@@ -1,6 +1,6 @@
 --- @include "credits"
--- A person's credits as they and the operator see them: paid, held, opening, opening_at, holds (client, amount, ends)
--- and the newest `most` entries of the ledger before the entry `before` ('' for the newest of all).
+-- A person's credits, for the person and the operator: paid, held, opening, opening_at, holds (client, amount, ends) and
+-- the newest `most` entries of the ledger before the entry `before` ('' for the newest of all).
 local function account_of(balance, holds, ledger, before, most, now)
   local held = held_of(holds, '', now)
   local standing, rows = {}, redis.call('HGETALL', holds)

@@ -1,23 +1,23 @@
 --- @include "audit"
 --- @include "device"
--- Wrong codes in a row, of strangers and of known devices apart: nobody who knows the password locks the person out
--- of a browser that they sign in with. `guesses` is a hash: count and until of strangers; count:<device> and until:<device>;
--- known, the sum over devices, so whoever has many devices has no more guesses. After a reset by mail (`shared`) devices
--- count as strangers until a code was right: who has the mailbox makes one each time.
+-- Counts wrong codes in a row, separately for strangers and for known devices: somebody who knows the password cannot lock
+-- the person out of a known device. `guesses` is a hash: count and until of strangers; count:<device> and until:<device>;
+-- known, the sum over devices, so many devices give no extra guesses. After a reset by mail (`shared`) devices count as
+-- strangers until a code is right, because a thief with the mailbox can make a new device with each reset.
 local function fields_of(device)
   local behind = device ~= '' and ':' .. device or ''
   return 'count' .. behind, 'until' .. behind
 end
 
--- Takes one try at a code. Each `limit` wrong ones bring a pause, of `pause` ms at first, then twice as long, up to
--- `longest`; after `most` no code counts until there is another password. When the known devices came to `most` together,
--- each is a stranger's. Returns a word, then for 'rate_limited' reset and retry; for 'try' whose count this is, and what a
--- wrong code is to be told of: 'burst', 'stopped' or ''.
+-- Takes one try at a code. Every `limit` wrong codes cause a pause, first of `pause` ms and each time twice as long, up to
+-- `longest`; after `most` no code counts until the password changes. If the known devices together reach `most`, each
+-- counts as a stranger's. Returns a word; with 'rate_limited' also reset and retry; with 'try' also the device that it
+-- counts for ('' for strangers), and the notice for a wrong code: 'burst', 'stopped' or ''.
 local function take_guess(guesses, audit, device, limit, pause, longest, most, address, agent, now)
   local counted, paused = fields_of(device)
   local row = redis.call('HMGET', guesses, counted, paused, 'shared', 'known')
   local count, ends = tonumber(row[1] or '0'), math.min(tonumber(row[2] or '0'), now + longest)
-  -- A count from before there was a sum stands for itself.
+  -- A count older than the sum stands for itself.
   local all = device ~= '' and math.max(count, tonumber(row[4] or '0')) or count
   if device ~= '' and (all >= most or row[3]) then
     return take_guess(guesses, audit, '', limit, pause, longest, most, address, agent, now)
@@ -34,7 +34,7 @@ local function take_guess(guesses, audit, device, limit, pause, longest, most, a
   return 'try', device, all == math.floor(limit / 2) and 'burst' or all == most and 'stopped' or ''
 end
 
--- What was mistyped before does not count against somebody who has the right one; what other devices mistyped does.
+-- A right code clears the wrong ones before it; wrong codes of other devices still count.
 local function forgive(guesses, device)
   local counted, paused = fields_of(device)
   if device == '' then

@@ -1,8 +1,8 @@
--- A link that was mailed to a person. Fields: id, email (the address the person had when it was made), epoch (the
--- session epoch of then), target (where they were going), and used ('1') once it has done its work.
+-- A link that was mailed to a person. Fields: id, email (the person's address at that time), epoch (the session epoch at
+-- that time), target (the person's target page), and used ('1') after its use.
 
--- The link with this id, if it is the newest of its purpose, its person active and still under the same address. A
--- change of password ends every unused link, as it ends every session. Nil for any other.
+-- The link with this id, if it is the newest of its purpose, and its person is active and has the same address. A change
+-- of password ends every unused link, as it ends every session. Nil otherwise.
 local function live_link(user, link, id)
   local row = redis.call('HMGET', link, 'id', 'email', 'epoch', 'target', 'used')
   if row[1] ~= id then return nil end

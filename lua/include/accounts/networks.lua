@@ -1,6 +1,6 @@
 --- @include "window"
--- The windows of an address, from the widest network around it to the narrowest. Where two networks are the same one,
--- they have one key, which is counted once.
+-- The windows of an address, from the widest network around it to the narrowest. If two networks are the same, they have
+-- the same key, which counts once.
 local function each_once(wide, middle, narrow, limits)
   local rungs = {{narrow, limits[1]}}
   if middle ~= narrow then rungs[#rungs + 1] = {middle, limits[2]} end

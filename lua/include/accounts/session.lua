@@ -1,26 +1,26 @@
 --- @include "now"
--- Is this browser session live: its row there, its person active, its epoch the person's? Moves the idle lifetime on,
--- at most once a minute and ten times in its course.
+-- Whether this browser session is live: its row exists, its person is active, and its epoch is the person's. Extends the
+-- idle lifetime, at most once a minute and ten times in its course.
 local function live_session(user, session, idle, now)
   local row = redis.call('HMGET', session, 'epoch', 'seen_at', 'ends_at')
   if not row[1] then return false end
   local person = redis.call('HMGET', user, 'status', 'epoch')
   if person[1] ~= 'active' or person[2] ~= row[1] then return false end
   if now - tonumber(row[2]) >= math.min(60000, idle / 10) then
-    -- The expiry first: it takes no memory, so a full store lets the rest be written, and pages be read.
+    -- The expiry comes first: it takes no memory, so a full store also accepts the other writes, and pages still work.
     redis.call('PEXPIREAT', session, int(math.min(now + idle, tonumber(row[3]))))
     redis.call('HSET', session, 'seen_at', int(now))
   end
   return true
 end
 
--- What every page shows of the person: e-mail, whether it is confirmed ('1' or '0'), name, picture.
+-- The person's details for every page: e-mail, whether it is confirmed ('1' or '0'), name, picture.
 local function profile(user)
   local row = redis.call('HMGET', user, 'email', 'verified', 'name', 'picture')
   return row[1], row[2] or '0', row[3], row[4] or ''
 end
 
--- Writes a session row that idles out after `idle` and ends after `lifetime` ms, whichever comes first.
+-- Writes a session row that expires after `idle` ms without use, or after `lifetime` ms.
 local function write_session(session, sessions, id, epoch, idle, lifetime, address, agent, now)
   redis.call('HSET', session, 'epoch', epoch, 'created_at', int(now), 'seen_at', int(now),
     'ends_at', int(now + lifetime), 'address', address, 'agent', agent)
@@ -29,7 +29,7 @@ local function write_session(session, sessions, id, epoch, idle, lifetime, addre
   redis.call('ZADD', sessions, int(now), id)
 end
 
--- Gives a live session another name, with which no copy of its cookie from before is good for anything. (RFC 9700 4.7)
+-- Gives a live session a new id, so that copies of its previous cookie stop working. (RFC 9700 4.7)
 local function move_session(session, sessions, id, new_session, new_id)
   if new_id == id then return end
   redis.call('ZADD', sessions, redis.call('HGET', session, 'created_at'), new_id)

@@ -1,12 +1,12 @@
--- What takes an account back, as it was when a link was mailed: by the id of each link, `ends at used email`. `ends` is
--- when the link ends, `at` when the address was changed or a first second step added, both in ms, `at` different for each;
--- `used` is '1' once the address is back.
+-- The links that take an account back, by id: `ends at used email`. `ends` is when the link ends, `at` when the address
+-- was changed or the first second step added, both in ms, and `at` is different for each; `used` is '1' once the address
+-- is back.
 local function read_undo(entry)
   local ends, at, used, email = string.match(entry or '', '^(%d+) (%d+) ([01]) (.+)$')
   return ends and {ends = tonumber(ends), at = tonumber(at), used = used == '1', email = email} or nil
 end
 
--- Every entry that has not ended, by the id of its link.
+-- The open entries, by the id of the link.
 local function open_undos(undos, now)
   local found, row = {}, redis.call('HGETALL', undos)
   for position = 1, #row, 2 do
@@ -16,7 +16,7 @@ local function open_undos(undos, now)
   return found
 end
 
--- Until when an address is kept for its person, in ms; 0 for one that no link brings back.
+-- How long an address is kept for its person (epoch ms); 0 if no link can bring it back.
 local function kept_until(entries, email)
   local ends = 0
   for _, entry in pairs(entries) do
@@ -25,7 +25,7 @@ local function kept_until(entries, email)
   return ends
 end
 
--- Where what concerns security is mailed to: the person's address, and behind it each that a link brings back.
+-- The addresses for security mails: the person's address first, and each address that a link can bring back.
 local function warned_of(user, undos, now)
   local email = redis.call('HGET', user, 'email')
   local found, seen = {}, {[email] = true}
@@ -40,7 +40,7 @@ local function warned_of(user, undos, now)
   return found
 end
 
--- Enters a link that works for `lasts` ms; `entries` are the open ones. Drops those that have ended.
+-- Adds a link that works for `lasts` ms; `entries` are the open ones. Drops ended ones.
 local function add_undo(undos, entries, id, email, lasts, now)
   local at = now
   for _, entry in pairs(entries) do at = math.max(at, entry.at + 1) end
