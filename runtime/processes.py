@@ -137,7 +137,7 @@ def rehearse(application: Latchkey, settings: Settings, webhooks: WebhookSender)
     from testkit.routes import add_to
 
     add_to(application, Rehearsal(application.site, webhooks, settings.seed, settings.auto_consent))
-    log.info("tests of apps may drive this server: nothing in it is kept")
+    log.info("tests of apps may control this server: its data is not kept")
 
 
 class Signals:

@@ -282,7 +282,7 @@ class Call(Asker):
                 await asyncio.sleep(pause)
             except UpstreamFailed:
                 break
-        log.warning("hold %s ended before it was settled: what the call used is not charged", self._hold.hold_id)
+        log.warning("hold %s ended before its settlement: the call is not charged", self._hold.hold_id)
 
     async def _settle(self, input_tokens: int, output_tokens: int, stored: StoredReply | None = None) -> Charge:
         charge = await self._calls.settle(self._hold, input_tokens, output_tokens, stored)
@@ -306,7 +306,7 @@ class Call(Asker):
             try:
                 await self._calls.release(self._hold)
             except StoreUnavailable:
-                log.warning("hold %s was not released and ends by itself", self._hold.hold_id)
+                log.warning("hold %s was not released and expires by itself", self._hold.hold_id)
 
     def _over(self, outcome: str) -> None:
         """Notes how the model's server ended the call. Only the first outcome counts."""

@@ -130,7 +130,7 @@ class Place:
         if self._read + len(line) >= DIRECTORY or self._next + family.width > FIGURES:
             if not self._full:
                 self._full = True
-                log.error("there is no room for more metrics: what is new is not counted")
+                log.error("no room for more metrics: new rows are not counted")
             return _LOST
         self._directory[self._read : self._read + len(line)] = line
         self._read += len(line)

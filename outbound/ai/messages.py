@@ -203,7 +203,7 @@ class MessagesUpstream:
                 error = read_json(await _read(response, bytearray()))["error"]
                 said = str(error["message"])
                 if _BILLING.search(said):
-                    return UpstreamFailed("upstream_error", f"{detail}: it speaks of the operator's account there")
+                    return UpstreamFailed("upstream_error", f"{detail}: about the operator's account there")
                 if error["type"] in ("invalid_request_error", "request_too_large"):
                     return UpstreamFailed("invalid_request", detail, said[:MAX_DESCRIPTION])
         return UpstreamFailed("upstream_error", detail)

@@ -136,10 +136,10 @@ class WebhookSender:
             try:
                 pause = 0 if await self._take() else LOOK_SECONDS
             except StoreUnavailable:
-                log.debug("webhooks wait: the store is away")
+                log.debug("webhooks paused: the store is away")
                 pause = AWAY_SECONDS
             except Exception:  # whatever it is, the server continues, and retries this
-                log.exception("webhooks: what there is to post could not be taken")
+                log.exception("webhooks: due events could not be taken")
                 pause = AWAY_SECONDS
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
