@@ -19,7 +19,7 @@ from handlers.core.params import FORM, JSON
 from handlers.core.policy import Policy
 from handlers.core.route import Route
 from handlers.core.scopes import SCOPE_WORDS
-from handlers.openapi.examples import BY_SCHEMA, EVENTS, OF_PARAMETERS, as_form, of_error, shown
+from handlers.openapi.examples import EVENTS, OF_PARAMETERS, as_form, examples_of, of_error, shown
 from handlers.openapi.operations import HTML, OPERATIONS, Operation, Success
 from handlers.openapi.parameters import PARAMETERS
 from handlers.openapi.schemas import SCHEMAS, TEXT, Schema, form_of, ref
@@ -156,7 +156,7 @@ def _operation(route: Route, method: str, operation: Operation) -> dict[str, Any
     if parameters:
         made["parameters"] = [{"$ref": f"#/components/parameters/{one}"} for one in parameters]
     if operation.body:
-        examples = BY_SCHEMA[operation.body]
+        examples = examples_of(operation.body)
         content = {JSON: {"schema": ref(operation.body), **shown(examples)}}
         if not operation.document:
             form = form_of(SCHEMAS[operation.body])
@@ -180,7 +180,7 @@ def _answer(answer: Success, *, limited: bool) -> dict[str, Any]:
     names = ("X-Request-Id", *(LIMIT_HEADERS if limited else ()), *answer.headers)
     made: dict[str, Any] = {"description": answer.description, "headers": _headers(names)}
     if answer.kinds:
-        whole = {"schema": ref(answer.schema), **shown(BY_SCHEMA[answer.schema])}
+        whole = {"schema": ref(answer.schema), **shown(examples_of(answer.schema))}
         events = {"schema": TEXT, "example": EVENTS}
         made["content"] = {kind: whole if kind in (JSON, HTML) else events for kind in answer.kinds}
     return made
@@ -223,7 +223,7 @@ def _error(codes: tuple[str, ...], operation: Operation) -> dict[str, Any]:
     examples = {code: of_error(code, sdk=operation.sdk) for code in codes}
     content = {JSON: {"schema": _error_schema(codes, sdk=operation.sdk), **shown(examples)}}
     if operation.page:
-        content[HTML] = {"schema": ref("Page"), **shown(BY_SCHEMA["Page"])}
+        content[HTML] = {"schema": ref("Page"), **shown(examples_of("Page"))}
     described = "\n\n".join(told(code) for code in codes)
     return {"description": described, "headers": _headers(headers), "content": content}
 

@@ -179,6 +179,13 @@ OF_PARAMETERS: dict[str, Any] = {
 }
 
 
+def examples_of(schema: str) -> dict[str, Any]:
+    """The examples of a schema, by name. Raises LookupError if it has none."""
+    if schema not in BY_SCHEMA:
+        raise LookupError(f"handlers/openapi/examples.py has no example of {schema}")
+    return BY_SCHEMA[schema]
+
+
 def as_form(example: dict[str, Any], form: Schema) -> dict[str, Any]:
     """The example as a form of this schema: lists and objects become JSON text."""
     parts = form.get("oneOf", [form])
