@@ -173,7 +173,7 @@ class Signals:
                 await asyncio.wait_for(self._hurry.wait(), seconds)
 
     def no_more(self) -> None:
-        """Removes the handlers, so that a second signal can't reach a loop that is closing."""
+        """Ignores further signals, because the loop is closing and can't handle them."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)

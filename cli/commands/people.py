@@ -43,7 +43,7 @@ async def list_users(context: Context, args: Namespace) -> CommandResult:
 
 
 async def show_user(context: Context, args: Namespace) -> CommandResult:
-    """Shows one person with their second factors, connected apps and newest activity. Raises Refused("not_found"),
+    """Shows one person with their second step, connected apps and newest activity. Raises Refused("not_found"),
     ValueError."""
     person = await context.store.operator.find(person_named(args.email))
     security = await context.store.operator.security(person.user)
@@ -84,7 +84,7 @@ async def set_password(context: Context, args: Namespace) -> CommandResult:
 
 
 async def reset_factors(context: Context, args: Namespace) -> CommandResult:
-    """Removes a person's second factors, but not the password. Raises Refused("not_found"), ValueError."""
+    """Removes a person's second step, but not the password. Raises Refused("not_found"), ValueError."""
     return CommandResult(_user(await context.store.operator.reset_factors(person_named(args.email))))
 
 

@@ -210,7 +210,7 @@ class Parser(argparse.ArgumentParser):
                     words.append(f"{action.option_strings[0]} {action.metavar or action.dest.upper()}")
             words += [str(action.metavar or action.dest) for action in self._actions if not action.option_strings]
         words.append("[options]")
-        # Continuation lines start below the first word after "Usage: ". A flag and its value stay together.
+        # Leave room for "Usage: ". A flag and its value stay together.
         lines = _wrapped(words, max(width - 7, 20))
         return "\n         ".join(lines).replace("%", "%%")
 

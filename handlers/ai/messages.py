@@ -56,7 +56,7 @@ class AIHandler(ApiHandler):
     call: Call | None = None
 
     def write_refusal(self, refusal: Refused) -> None:
-        """Tells the SDKs not to retry: they repeat after any 409 and 5xx, and would fail or be charged again."""
+        """Tells the SDKs, which retry after any 409 and 5xx, if a retry would fail or be charged again."""
         if refusal.code == "idempotency_reply_gone" or (self.call is not None and self.call.charged):
             self.set_header("X-Should-Retry", "false")
         super().write_refusal(refusal)

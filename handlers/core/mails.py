@@ -142,9 +142,8 @@ def address_changed(site: Site, user: str, change: AddressChange, visitor: Visit
 
 
 def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
-    """Tells the person that a link took the account back: at the address until then, or at the present one if it
-    removed a first second step, and at earlier addresses. Lists the apps that were disconnected by id, because owners
-    choose the names."""
+    """Tells all addresses of the person that a link took the account back: the restored one, the one that it replaced,
+    and earlier ones. Lists the affected apps by id, because owners choose the names."""
     user = undo.user
     said = {"old": undo.old, "new": undo.new, **_circumstances(visitor)}
     if undo.new != undo.old:
@@ -160,7 +159,7 @@ def taken_back(site: Site, undo: Undo, visitor: Visitor) -> None:
 
 
 def factors_changed(site: Site, factors: Factors, what: str, visitor: Visitor, undo: Link | None = None) -> None:
-    """Tells the person that the second step changed. `what` is the subject of the sentence, and `factors` are the ones
+    """Tells the person that the second step changed. `what` is the subject of the mail, and `factors` are the ones
     before the change. An undo link for a first second step goes only to the address that it is for."""
     link = _address(site, "/account/email/undo", undo) if undo else ""
     user, (first, *others) = factors.user, factors.warned
