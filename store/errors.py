@@ -1,4 +1,4 @@
-"""What can go wrong between Latchkey and its store, and the one place where the driver's errors become ours."""
+"""Errors between Latchkey and its store, and the one place that turns the driver's errors into ours."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def presented(user: str, fingerprint: str) -> str:
 
 
 def token(user: str, client: str, family: str, generation: int) -> dict[str, str]:
-    """What decides whether an access token lives: user, grant, family and access row."""
+    """The keys that decide whether an access token is live: user, grant, family and access row."""
     base = prefix(user)
     return {
         "user": base + "user",

@@ -55,9 +55,9 @@ class Upgrade:
             seen += len(found)
             if time.monotonic() - said > SAID_EVERY:
                 said = time.monotonic()
-                log.info("%d keys of the store looked at", seen)
+                log.info("%d keys of the store checked", seen)
         await self._state.note_layout()
-        log.info("the store is in layout %d, %d keys were looked at", LAYOUT, seen)
+        log.info("the store is now in layout %d; %d keys were checked", LAYOUT, seen)
 
     def _steps(self, key: str, layout: int) -> list[Awaitable[Any]]:
         """The steps that a key in a store of this layout needs."""

@@ -55,7 +55,7 @@ class Balance:
 
     @property
     def spendable(self) -> int:
-        """What is left to spend."""
+        """The amount left to spend, in micro-dollars."""
         return self.paid - self.held
 
 
@@ -101,7 +101,7 @@ class Account:
 
     @property
     def spendable(self) -> int:
-        """What is left to spend."""
+        """The amount left to spend, in micro-dollars."""
         return self.paid - self.held
 
 

@@ -101,15 +101,15 @@ class PasswordHasher:
         self._kept = self._free // 4
 
     async def hash(self, password: str, *, known: bool = False) -> bytes:
-        """Return the 56 bytes to store. Raises HasherBusy; ValueError for what `check_password` refuses by form."""
+        """Return the 56 bytes to store. Raises HasherBusy; ValueError for invalid text, as `check_password`."""
         encoded = _encode(password)
         return await self._run(lambda: self._hash(encoded), known)
 
     async def verify(self, password: str, stored: bytes | None, *, known: bool = False) -> bool:
-        """Whether this is the password. None stands for an unknown account: the same work, and False.
+        """Whether this is the password. None means an unknown account: the same work, and False.
 
-        False also for a password that could never have been set, and for bytes that are no password hash.
-        Raises HasherBusy.
+        Also False for a password that could never have been set, and for bytes that are no password hash. Raises
+        HasherBusy.
         """
         try:
             encoded = _encode(password)

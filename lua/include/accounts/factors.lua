@@ -11,7 +11,7 @@ local function proved(session, factors, passkeys, proof, now)
   return at and now - tonumber(at) <= proof or false
 end
 
--- A change uses up a re-authentication with the second step; from then on it counts only as a typed password.
+-- A change uses up a re-authentication with the second step: afterwards it counts only as a typed password.
 local function spend_proof(session)
   local at = redis.call('HGET', session, 'shown_at')
   if not at then return end

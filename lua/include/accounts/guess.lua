@@ -17,7 +17,7 @@ local function take_guess(guesses, audit, device, limit, pause, longest, most, a
   local counted, paused = fields_of(device)
   local row = redis.call('HMGET', guesses, counted, paused, 'shared', 'known')
   local count, ends = tonumber(row[1] or '0'), math.min(tonumber(row[2] or '0'), now + longest)
-  -- A count older than the sum stands for itself.
+  -- A count older than the sum is its own sum.
   local all = device ~= '' and math.max(count, tonumber(row[4] or '0')) or count
   if device ~= '' and (all >= most or row[3]) then
     return take_guess(guesses, audit, '', limit, pause, longest, most, address, agent, now)
