@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import email
-import logging
-import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from email.message import EmailMessage
@@ -16,20 +14,12 @@ from typing import Any
 import pytest
 from tornado.ioloop import IOLoop
 
-from outbound.mail import room
 from outbound.mail.mail import Mail
-from outbound.mail.mailer import KEPT, SmtpServer, Spool, Undelivered, compose
-from outbound.mail.room import MOST_ALIKE, MOST_NOTICES, MOST_OTHERS
-from runtime.arguments import load
-from runtime.outbound_wiring import open_mailer
-from settings.declared import Settings
-from settings.types import SettingsError
+from outbound.mail.mailer import SmtpServer, Undelivered, compose
 from tests.engine.keys.test_check_store import certificate
 from tests.support.browser.mailbox import MAIL, Kept, Mailbox, login, mailer, tls, until
-from tests.support.lists.offenders import each
 
 PASSWORD = "pass:w/rd@1"
-SECRET_LINK = "lk_pr_x"
 
 
 @pytest.fixture
@@ -205,74 +195,6 @@ async def test_a_try_that_was_under_way_at_the_end_was_not_the_last() -> None:
 
 
 @pytest.mark.gen_test
-async def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(room, "MOST_WAITING", 3)
-    kept = Kept()
-    sender = mailer(kept)
-    for _ in range(5):
-        sender.post(MAIL)
-    await sender.close(1)
-    assert len(kept.mails) == 3
-    assert caplog.messages == ["mail reset dropped: 3 wait already"] * 2
-
-
-@pytest.mark.gen_test
-async def test_mails_of_one_kind_by_one_account_fill_few_places_and_keep_out_no_others(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    kept = Kept()
-    sender = mailer(kept)
-    outcomes: list[str] = []
-    sender.watch = lambda what, outcome: outcomes.append(outcome)
-    notice = replace(MAIL, payer=MAIL.to)
-    others = (
-        replace(notice, link=True),
-        replace(notice, link=True, undo=True, what="second_step"),
-        replace(notice, what="address_changed"),
-        replace(notice, payer="grace@example.com"),
-    )
-    for _ in range(2):
-        outcomes.clear()
-        for number in range(MOST_ALIKE + 2):
-            sender.post(replace(notice, to=f"{number}@example.com"))
-        for other in others:
-            sender.post(other)
-        await until(lambda: not sender._tasks)
-        assert (outcomes.count("dropped"), outcomes.count("sent")) == (2, MOST_ALIKE + len(others))
-        assert sender.room.empty, "an account without mails takes no memory"
-    assert caplog.messages == [f"mail reset dropped: {MOST_ALIKE} of this kind by this account wait already"] * 4
-    await sender.close(1)
-
-
-@pytest.mark.gen_test
-async def test_notices_of_many_accounts_leave_places_for_mails_with_links() -> None:
-    sent: list[EmailMessage] = []
-    stuck = asyncio.Event()
-
-    class Slow:
-        async def send(self, message: EmailMessage) -> None:
-            if message["Subject"] == "A notice":
-                await stuck.wait()
-            sent.append(message)
-
-    sender = mailer(Slow())
-    for number in range(MOST_NOTICES + 10):
-        sender.post(replace(MAIL, subject="A notice", to=f"{number}@example.com"))
-    assert sender.queue == MOST_NOTICES
-    sender.post(replace(MAIL, link=True))
-    await until(lambda: sent)
-    assert [mail["Subject"] for mail in sent] == [MAIL.subject]
-    for number in range(MOST_OTHERS):
-        sender.post(replace(MAIL, subject="A notice", link=True, to=f"{number}@example.com"))
-    assert sender.queue == MOST_OTHERS
-    sender.post(replace(MAIL, link=True, undo=True))
-    assert sender.queue == MOST_OTHERS + 1
-    stuck.set()
-    await sender.close(60)
-    assert len(sent) == MOST_OTHERS + 2
-
-
-@pytest.mark.gen_test
 async def test_a_mail_that_takes_a_change_back_is_tried_longer(caplog: pytest.LogCaptureFixture) -> None:
     kept = Kept()
     for link in (False, True):
@@ -391,136 +313,3 @@ async def test_an_address_beyond_ascii_needs_a_server_that_knows_it(
     assert box.recipients == ["jürgen@example.com"]
     await sender.close(1)
     await box.close()
-
-
-@pytest.mark.gen_test
-async def test_without_a_mail_server_mails_are_files_that_nobody_else_reads(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    folder = tmp_path / "data" / "mail"
-    sender = mailer(Spool(folder))
-    sender.post(MAIL)
-    await sender.close(5)
-    (file,) = folder.iterdir()
-    assert file.suffix == ".eml"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    found = email.message_from_bytes(file.read_bytes(), policy=default)
-    assert (found["To"], found.get_content().replace("\r\n", "\n")) == (MAIL.to, MAIL.text)
-    assert b"https://id.example/reset?link=lk_pr_x\r\n" in file.read_bytes()
-    assert caplog.messages == ["mail: Set a new password"]
-
-
-@pytest.mark.gen_test
-async def test_on_a_developers_machine_mails_stand_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    sender = mailer(Spool(None, show=True))
-    sender.post(MAIL)
-    await sender.close(5)
-    (line,) = caplog.messages
-    assert line.startswith("mail to ada@example.com: Set a new password\n")
-    assert SECRET_LINK in line
-
-
-@pytest.mark.gen_test
-async def test_only_the_newest_mails_are_kept(tmp_path: Path) -> None:
-    spool = Spool(tmp_path)
-    for number in range(KEPT):
-        (tmp_path / f"{number:020d}-x.eml").touch()
-    sender = mailer(spool)
-    for number in range(5):
-        sender.post(replace(MAIL, subject=f"number {number}"))
-    await sender.close(5)
-    files = sorted(tmp_path.glob("*.eml"))
-    assert len(files) == KEPT
-    assert files[0].name == f"{5:020d}-x.eml"
-    assert not [path for path in tmp_path.iterdir() if path.suffix != ".eml"]
-
-
-@pytest.mark.gen_test
-async def test_a_folder_that_cannot_be_written_is_a_line_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").touch()
-    sender = mailer(Spool(tmp_path / "file"))
-    sender.post(MAIL)
-    await sender.close(5)
-    assert caplog.messages == ["mail reset not sent: FileExistsError"]
-
-
-@pytest.mark.parametrize(
-    ("base_url", "sender"),
-    [
-        ("https://id.example.org", "noreply@id.example.org"),
-        ("http://localhost:8080", "noreply@localhost"),
-        ("http://127.0.0.1:8080", "noreply@[127.0.0.1]"),
-        ("http://[::1]:8080", "noreply@[IPv6:::1]"),
-    ],
-)
-def test_mails_come_from_the_host_of_the_server_unless_told_otherwise(base_url: str, sender: str) -> None:
-    assert Settings().sender(base_url) == sender
-    assert compose(MAIL, sender)["From"].addresses[0].addr_spec == sender
-    assert load(["--mail-from", "us@example.org"], {}).sender(base_url) == "us@example.org"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        ([], True),
-        (["--base-url", "http://127.0.0.1:1"], True),
-        (["--base-url", "https://id.example.org"], False),
-        (["--host", "0.0.0.0"], False),
-        (["--host", "192.0.2.1"], False),
-        (["--trusted-proxies", "127.0.0.1"], False),
-    ],
-)
-def test_only_where_nobody_else_is_served_links_stand_in_the_log(
-    tmp_path: Path, arguments: list[str], shown: bool
-) -> None:
-    settings = load(["--data-dir", str(tmp_path), *arguments], {})
-    made: Any = open_mailer(settings, settings.origin(8080))
-    assert (made._transport._show, made._transport._folder, made.confirms) == (shown, tmp_path / "mail", False)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "smtp://mail.example.org",
-        "smtp://mail.example.org:587?starttls",
-        "smtp://post:secret@mail.example.org:587?starttls",
-        "smtps://post:secret@mail.example.org",
-        "smtp://post:secret@localhost:2525",
-        "smtp://post:secret@[::1]:2525",
-    ],
-)
-def test_addresses_of_mail_servers(url: str) -> None:
-    assert load([], {"LATCHKEY_SMTP_URL": url}).smtp_url == url
-    assert open_mailer(load([], {"LATCHKEY_SMTP_URL": url}), "https://id.example.org").confirms
-
-
-@each(
-    "url",
-    [
-        pytest.param("smtp://post:s3cret@mail.example.org", id="a password in the clear"),
-        pytest.param("http://post:s3cret@mail.example.org", id="another scheme"),
-        pytest.param("smtps://post:s3cret@mail.example.org?starttls", id="both kinds of TLS"),
-        pytest.param("smtp://post:s3cret@mail.example.org?tls=1", id="an unknown parameter"),
-        pytest.param("smtp://post:s3cret@", id="no host"),
-        pytest.param("smtp://post:s3cret@mail.example.org:port?starttls", id="a port that is none"),
-        pytest.param("smtp://post:s3cret@mail.example.org/path?starttls", id="a path"),
-        pytest.param("smtp://post:s3 cret@mail.example.org?starttls", id="a blank"),
-        pytest.param("s3cret", id="no URL"),
-    ],
-)
-def test_what_is_no_mail_server_is_refused_without_being_shown(url: str) -> None:
-    with pytest.raises(SettingsError, match=r"^smtp_url must be ") as refused:
-        load([], {"LATCHKEY_SMTP_URL": url})
-    assert "s3cret" not in str(refused.value)
-    assert "s3cret" not in repr(load([], {"LATCHKEY_SMTP_URL": "smtps://post:s3cret@mail.example.org"}))
-
-
-@each("text", ["nobody", "a@b c", "a b@c", "A <a@b.example>", "a@b\n.example", "ü@b.example", "a@"])
-def test_what_is_no_sender_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match=r"^mail_from must be an e-mail address"):
-        load([], {"LATCHKEY_MAIL_FROM": text})

@@ -13,7 +13,6 @@ import pytest
 
 from handlers.core import mails
 from handlers.core.site import Site
-from handlers.developer.app_changes import changed_lines
 from outbound.mail import mailer as module
 from outbound.mail.line import AT_ONCE, LATER_AT_ONCE, NOTICES_AT_ONCE, Rank
 from outbound.mail.mail import Mail
@@ -25,17 +24,12 @@ from outbound.mail.room import (
     MOST_OTHERS,
     MOST_UNDOS,
     MOST_WAITING,
-    MailRoom,
     NoRoom,
 )
-from store.accounts.links import AddressChange
-from store.accounts.undoing import Undo
-from store.apps.registration import MAX_REDIRECT_URIS, Registration
 from store.lifetimes import MAIL_TO, SIGN_UP_ADDRESS, WIDE
-from store.results import Profile, Visitor
 from store.wiring import Store
 from tests.support.browser.mailbox import MAIL, Kept, Mailbox, mailer, until
-from tests.support.store.world import VISITOR, World
+from tests.support.store.world import World
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -338,76 +332,3 @@ async def test_a_mail_is_composed_when_it_is_sent(monkeypatch: pytest.MonkeyPatc
     await until(lambda: len(relay.tries) == AT_ONCE)
     assert len(composed) == AT_ONCE
     await end(sender)
-
-
-class Posted:
-    """A mailer that keeps the letters it is given."""
-
-    confirms = True
-
-    def __init__(self) -> None:
-        self.letters: list[Mail] = []
-        self.room = MailRoom()
-
-    def post(self, letter: Mail) -> None:
-        """Keeps it."""
-        self.letters.append(letter)
-
-
-async def test_a_mail_about_many_changes_of_an_app_is_short_and_names_every_new_address(
-    memory_store: Store,
-) -> None:
-    def uris(word: str) -> tuple[str, ...]:
-        return tuple(f"https://{word}{number}.example/{'x' * 1900}" for number in range(MAX_REDIRECT_URIS))
-
-    app = Registration("mine", "Mine", homepage="https://mine.example", redirect_uris=uris("old"), scopes=("profile",))
-    lines = changed_lines(app, {"name": "Yours", "redirect_uris": uris("new"), "homepage": "https://you.example"})
-    assert len(lines) == 2 * MAX_REDIRECT_URIS + 2
-    posted = Posted()
-    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
-    owner = Profile("u1", "ada@example.com", True, "Ada", "", ("ada@example.com", "old@example.com"))
-    mails.app_changed(site, owner, app, lines, VISITOR)
-    for letter in posted.letters:
-        assert len(letter.text) < 8_000
-        assert all(f"https://new{number}.example/" in letter.text for number in range(MAX_REDIRECT_URIS))
-        assert f"- and {len(lines) - mails.MOST_LINES} more\n" in letter.text
-        assert max(map(len, letter.text.splitlines())) <= mails.LONGEST_LINE + 2
-        assert letter.payer == "u1"
-    assert len(posted.letters) == 2
-
-
-async def test_mails_to_addresses_of_before_count_for_the_account(memory_store: Store) -> None:
-    posted = Posted()
-    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
-    warned = tuple(f"{number}@example.com" for number in range(4))
-    undo = mails.Link("text", "1@example.com")  # type: ignore[attr-defined]
-    mails.address_changed(site, "u1", AddressChange("1@example.com", warned[0], False, undo, warned), VISITOR)
-    mails.taken_back(site, Undo("u1", warned[0], "2@example.com", False, True, warned=warned), VISITOR)
-    assert len(posted.letters) == 3 + 4 + 1 + 4
-    assert {letter.payer for letter in posted.letters} == {"u1"}
-
-
-async def test_mails_that_are_asked_for_count_for_the_network_and_the_account(
-    memory_store: Store,
-) -> None:
-    world, posted = await World.make(memory_store), Posted()
-    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
-    other = "grace@example.com"
-    grace = await memory_store.people.create(
-        other, "Grace", "a long password", verified=False, event="signed_up", visitor=Visitor()
-    )
-    asker, network = "2001:db8:1:2::/64", "2001:db8:1::/48"
-    await mails.invitation(site, "new@example.com", asker, "")
-    await mails.invitation(site, world.email, asker, "")
-    await mails.forgotten(site, world.email, asker, "")
-    await mails.confirmation(site, grace, other, asker)
-    await mails.change(site, world.user, mails.Link("text", "free@example.com"), asker)  # type: ignore[attr-defined]
-    await mails.change(site, world.user, mails.Link("text", other), asker)  # type: ignore[attr-defined]
-    assert [(letter.what, letter.payer, letter.network) for letter in posted.letters] == [
-        ("signup", "", network),
-        ("signup_again", world.user, network),
-        ("reset", world.user, network),
-        ("confirm", grace, network),
-        ("change", world.user, network),
-        ("address_taken", world.user, network),
-    ]

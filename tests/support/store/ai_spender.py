@@ -235,3 +235,9 @@ class OpenStream:
             raw = self._writer.get_extra_info("socket")
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._writer.close()
+
+
+def bound(asked: dict[str, Any]) -> int:
+    """The most input tokens a request may cost: its bytes, and what a server adds of its own."""
+    kept = {name: value for name, value in asked.items() if name not in ("model", "max_tokens", "stream")}
+    return len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode()) + 1024
