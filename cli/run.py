@@ -38,7 +38,7 @@ def told(error: Exception) -> tuple[str, str]:
         case Refused():
             return error.code, error.description
         case UnicodeEncodeError():
-            return "invalid_request", "What was typed is not UTF-8."
+            return "invalid_request", "The input is not UTF-8."
         case UnknownScope():
             return "invalid_scope", str(error)
         case KeyRingError():

@@ -116,6 +116,6 @@ class DeletedHandler(PageHandler):
 
     async def get(self) -> None:
         """Shows the same page to everybody."""
-        text = "Everything that was kept of you here is gone, and no app can use your account any more."
+        text = "Your data here is deleted, and no app can use your account any more."
         heading = "Your account was deleted"
         self.render("message.html", title=heading, heading=heading, text=text, status=200)

@@ -98,7 +98,7 @@ class ConfirmHandler(LinkPage):
 
     async def confirmed(self) -> None:
         """Shown after the first click and after any later one."""
-        await self.done("Your address is confirmed", "Apps that you allow to see it can rely on it now.")
+        await self.done("Your address is confirmed", "Apps that may see your address can now rely on it.")
 
 
 class SendAgainHandler(LinkPage):
@@ -230,7 +230,7 @@ class EmailHandler(GuardedPage, LinkPage):
         try:
             new = normalise_email(typed)
             if new == profile.email:
-                raise ValueError("That is your address already.")
+                raise ValueError("That is already your address.")
         except ValueError as error:
             self.set_status(400)
             return await self.show(typed, str(error), "email")

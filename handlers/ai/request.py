@@ -55,7 +55,7 @@ def read_request(params: Params, *, form: bool, counting: bool = False) -> AIReq
     try:
         size = len(compact(forwarded).encode())
     except (UnicodeEncodeError, RecursionError, ValueError):
-        raise Refused("invalid_request", "The body is not sound JSON.") from None
+        raise Refused("invalid_request", "The body is not valid JSON.") from None
     return AIRequest(model, max_tokens, stream is True, forwarded, size, _least_output(forwarded))
 
 

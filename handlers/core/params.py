@@ -19,7 +19,7 @@ MOST_VALUES = 30_000
 MOST_FIELDS = 200
 """The limit of fields in a form or query. Programs send a dozen, and each takes some ten microseconds to decode."""
 _MANY = f"The body has more than {MOST_VALUES:,} values."
-_NUL = "A NUL has no place in a parameter."
+_NUL = "A parameter must not contain NUL."
 _ENCODED = re.compile(rb"[^ -$&-*,-~]")
 # Does the work of urllib.parse.unquote_to_bytes, which takes ten times as long for a percent sign without digits.
 _ESCAPES = re.compile(rb"(?:%[0-9A-Fa-f]{2})+")
@@ -169,7 +169,7 @@ def decode_json(body: bytes) -> Any:
         text = body.decode("utf-8")
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise Refused("invalid_request", "The body is not sound JSON.") from None
+        raise Refused("invalid_request", "The body is not valid JSON.") from None
     return value
 
 

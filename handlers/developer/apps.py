@@ -150,7 +150,7 @@ class RegisterHandler(DeveloperPage):
         profile = await self.store.sessions.profile(session)
         form = AppForm.read(params, kind == "public", self.site.base_url)
         if not 16 <= len(form.nonce) <= 64:
-            raise Refused("invalid_request", "The form is not whole: open it again.")
+            raise Refused("invalid_request", "The form is incomplete. Open it again.")
         if form.errors:
             return self.show_form(profile, form)
         made = await self.store.owned.register(

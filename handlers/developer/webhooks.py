@@ -20,8 +20,8 @@ NOTICES = {
     "saved": "Saved. Events go there from now on, those that wait as well.",
     "off": "Saved. No events are posted from now on.",
     "sent": "A test event is on its way. Reload this page in a moment to see the result.",
-    "again": "It is on its way again. Reload this page in a moment to see the result.",
-    "running": "It is being posted just now.",
+    "again": "The event is on its way again. Reload this page in a moment to see the result.",
+    "running": "The event is being posted right now.",
 }
 WHAT_IS_TOLD = (
     ("grant.revoked", "A person disconnected your app. Its documents for them are kept here for 30 days."),
@@ -165,7 +165,7 @@ class DeliveryHandler(WebhooksPage):
         """Raises Refused("not_found")."""
         found = await self.store.deliveries.read(client_id, delivery_id)
         if found is None:
-            raise Refused("not_found", "There is no such delivery any more: they are kept for 30 days at most.")
+            raise Refused("not_found", "This delivery no longer exists: deliveries are kept for at most 30 days.")
         return found
 
 

@@ -97,7 +97,7 @@ class DocumentHandler(ApiHandler):
         check_names(collection, document_id)
         conditions = self.conditions()
         if conditions.if_none_match:
-            raise Refused("invalid_request", "If-None-Match has no meaning here.")
+            raise Refused("invalid_request", "If-None-Match is not supported here.")
         window = await self.store.documents.delete(caller, self.needed, collection, document_id, conditions)
         self.write_window(window)
         self.set_status(204)

@@ -78,7 +78,7 @@ class GrantCreditsHandler(OpsHandler):
         field = params.get("key")
         if not all(value.isascii() for value in sent):
             # Header bytes have no agreed encoding, so the same key in the field could differ.
-            raise Refused("invalid_request", "A key with other characters than ASCII goes into the field key.")
+            raise Refused("invalid_request", "A key with characters outside ASCII goes into the field key.")
         sent |= {field} if field is not None else set()
         if len(sent) != 1:
             raise Refused("invalid_request", "Send one Idempotency-Key, so that a retry is not a second payment.")
