@@ -1,4 +1,4 @@
-"""A third-party app that signs people in with Latchkey, as any developer would write it: see README.md beside it.
+"""A third-party app that signs people in with Latchkey, as any developer would write it: see README.md.
 
 It speaks HTTP to the server and shares no code with it. Its redirect URI is http://HOST:PORT/callback.
 """

@@ -63,8 +63,8 @@ class Webhooks(RequestHandler):
         return any(hmac.compare_digest(expected, one.encode()) for one in signatures)
 
     def act(self, event: dict[str, Any]) -> None:
-        """Has open pages of the person look at once. Whether their access is over, or was given anew since, the server
-        knows best; who the person is, only where they share it."""
+        """Makes open pages of the person check at once. Only the server knows whether access ended, or was granted
+        again since. The app knows the person only if they share that."""
         LOG.info("told of %s", event["type"])
         if event["type"] in ENDS_ACCESS:
             for session in self.sessions.values():

@@ -39,7 +39,7 @@ class Notes:
 
 
 async def read_notes(client: OAuthClient, tokens: Tokens) -> Notes:
-    """The notes. Raises Trouble("invalid_token"); any other trouble is said beside them."""
+    """The notes. Raises Trouble("invalid_token"); the notes carry any other trouble."""
     notes = Notes(may_read=tokens.may("data:read"), may_write=tokens.may("data:write"))
     if not notes.may_read:
         return notes

@@ -129,8 +129,8 @@ class OAuthClient:
     async def stream(
         self, tokens: Tokens, url: str, body: dict[str, Any], arrived: Callable[[bytes], None], seconds: float
     ) -> None:
-        """A call whose answer is given to `arrived` piece by piece. Cancelled, it hangs up, at the next piece. Raises
-        Trouble, with nothing of a refusal."""
+        """A call whose answer goes to `arrived` piece by piece. When cancelled, it hangs up at the next piece. Raises
+        Trouble; `arrived` gets no byte of a refusal."""
         begun: list[bytes] = []
         cancelled = False
 

@@ -89,7 +89,7 @@ def read_line(line: bytes, answer: Answer) -> str:
     if "credits" in event:
         told = event["credits"]
         answer.charged = dollars(told["charged"])
-        # Only a token with credits:read is told what is left.
+        # Only a token with credits:read gets the remaining credits.
         answer.remaining = dollars(told["remaining"]) if "remaining" in told else ""
     text = str(event["delta"].get("text", "")) if event["type"] == "content_block_delta" else ""
     answer.reply += text

@@ -163,7 +163,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=kind, default=default, metavar="N", help=f"{text} (default {default:g})")
     options = parser.parse_args(argv)
     if options.people * AI.limit < options.streams + open_streams.WARM:
-        parser.error(f"argument --people: each has {AI.limit} calls a minute, too few for so many streams")
+        parser.error(f"argument --people: each has {AI.limit} calls a minute, too few for these streams")
     return options
 
 

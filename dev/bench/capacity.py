@@ -60,8 +60,8 @@ CALLS = {
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Of so many people: requests/s at the peak, cores that serve, store primaries, GiB of data, Gbit/s of answers and
-    requests."""
+    """The needs of `people` people: requests/s at the peak, cores for servers, store primaries, GiB of data, Gbit/s of
+    requests and answers."""
 
     people: int
     rate: float
@@ -89,12 +89,12 @@ def bytes_of_person(things: Mapping[str, float], assumed: Assumed) -> float:
 
 
 def _documents(things: Mapping[str, float], pairs: float, documents: float) -> float:
-    """What so many documents take, which so many pairs keep."""
+    """Bytes that documents take, spread over pairs of person and app."""
     return pairs * things[FIRST] + (documents - pairs) * things[DOCUMENT]
 
 
 def need(people: int, found: Found, things: Mapping[str, float], assumed: Assumed) -> Need:
-    """What so many people need at the peak."""
+    """The needs of `people` people at the peak."""
     daily = people * assumed.active
     rates = {call: daily * number / 86_400 * assumed.peak for call, number in CALLS.items()}
     serving = sum(rate * _figure(found, call, "server") / 1000 for call, rate in rates.items())
@@ -150,14 +150,14 @@ def cost_table(found: Found) -> str:
 
 
 def predicted(things: Mapping[str, float], how: Mapping[str, Any]) -> float:
-    """Bytes by which the model says that the full store of `dev/bench/flat.py` exceeds the empty one."""
+    """Bytes that the full store of `dev/bench/flat.py` adds to the empty one, by the model."""
     users, pairs = how["users"], how["tokens"] / 2
     tokens = users * (things[ACCOUNT] + things[CONSENT]) + (pairs - users) * things[PAIR]
     return float(tokens + _documents(things, min(users, how["documents"]), how["documents"]))
 
 
 def check(flat: Mapping[str, Any], stores: list[Footprint]) -> tuple[float, float]:
-    """Bytes by which the full store exceeded the empty one: by the model, and as measured. The store is the Valkey."""
+    """Bytes that the full store adds to the empty one: by the model, and measured. The store is the Valkey."""
     things = stores[-1].things
     measured = flat["memory"][FULL] - flat["memory"][EMPTY]
     return predicted(things, flat["how"]), float(measured)

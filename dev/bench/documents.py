@@ -48,7 +48,7 @@ DIGITS = (0, 2, 2, 0)  # of the figures of a sample, after the point
 
 @dataclass
 class Case:
-    """A store of so many documents and the server over it."""
+    """A store with `documents` documents, and its server."""
 
     documents: int
     store: FilledStore
@@ -57,8 +57,8 @@ class Case:
     samples: dict[str, list[Sample]] = field(default_factory=lambda: {method: [] for method in CALLS})
 
     async def measure(self, client: Client, method: str, requests: int, people: int) -> None:
-        """Samples one burst: to so many people evenly, to documents of theirs taken at random. Its windows are emptied
-        before, so that none refuses (SPEC 8.1)."""
+        """Samples one burst: evenly over `people`, to random documents of theirs. Empties the rate limit windows first,
+        so that no request is refused (SPEC 8.1)."""
         chosen = random.sample(self.pairs, people)
         group = CALLS[method].name
         self.store.client.unlink(*(keys.limit(pair.caller.user, group, pair.caller.client) for pair in chosen))
@@ -118,7 +118,7 @@ async def _round(turns: Iterable[tuple[Case, Client]], requests: int, people: in
 
 
 def speed_table(cases: Sequence[Case]) -> str:
-    """What a GET and a PUT cost with so many documents, compared with the first case."""
+    """The table of the cost of a GET and a PUT in each case, compared with the first."""
     rows = []
     for method in CALLS:
         first = list(zip(*cases[0].samples[method], strict=True))
@@ -132,7 +132,7 @@ def speed_table(cases: Sequence[Case]) -> str:
 
 
 def footprints(directory: Path, documents: int) -> list[Footprint]:
-    """What a document of each of the sizes takes, by so many of them."""
+    """Memory for a document of each size, measured with `documents` of them."""
     with FilledStore.started(directory / "store") as store:
         spare, *pairs = store.mint(1 + len(SIZES))
         store.fill([spare], 1, SIZE)  # so that what the store allocates once, for scripts say, counts for none of them
@@ -163,7 +163,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=_seconds, default=60.0, metavar="N", help="how long to measure (default 60)")
     parser.add_argument("--connections", type=_count, default=8, metavar="N", help="requests at a time (default 8)")
     parser.add_argument(
-        "--stored", type=_count, default=5_000, metavar="N", help="documents by which memory is measured (default 5000)"
+        "--stored", type=_count, default=5_000, metavar="N", help="documents to measure memory with (default 5000)"
     )
     return parser.parse_args(argv)
 

@@ -1,4 +1,4 @@
-"""Every endpoint beside its ceilings: requests/s, latency, CPU time of a request at the server and at the store.
+"""Measures every endpoint and its ceilings: requests/s, latency, CPU time of a request at the server and at the store.
 
 python -m dev.bench.endpoints [--rounds N] [--burst N] [--connections N,N…] [--people N] [--http FRONT] [--json FILE]
 """
@@ -20,7 +20,7 @@ HEADER = ("endpoint", "requests/s", "p50, ms", "p99, ms", "server, ms", "store, 
 
 
 def endpoint_table(found: Found, connections: int) -> str:
-    """All rows over so many connections. The ceiling is the bare handler with one EVALSHA."""
+    """The table of all rows with this many connections. The ceiling is the bare handler with one EVALSHA."""
     ceiling = Key(CEILING, EVALSHA, connections)
     rows = []
     for key in found.samples:

@@ -1,4 +1,4 @@
-"""What benchmarks share: the server as a process, an HTTP client that costs little beside it, figures, tables."""
+"""Shared by benchmarks: the server as a process, an HTTP client that costs little, figures, tables."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def running(command: Sequence[str], listening: re.Pattern[str], log: Path, **env
 
 
 def request(method: str, path: str, token: str, body: bytes = b"") -> bytes:
-    """An HTTP/1.1 request as it is sent."""
+    """The bytes of an HTTP/1.1 request."""
     head = f"{method} {path} HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {token}\r\n"
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"

@@ -2,8 +2,8 @@
 
     python -m dev.bench.memory [--people N] [--json FILE]
 
-On the machine's own Redis 7 and on the Valkey of the embedded store, by how much more the store has allocated when
-there are so many more of a thing; and key by key, by the store's own account of one.
+It measures the machine's own Redis 7 and the Valkey of the embedded store: the growth of the store's allocation when it
+adds many of a thing; and key by key, the store's own figure (`MEMORY USAGE`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BUDGET = 1536
 SHARD_PEOPLE = 244
 """People in a shard when there are a million: lists of a shard change their encoding at 128."""
 DOCUMENTS = 10
-"""Of a pair, beside the first."""
+"""More documents of a pair, after the first."""
 DOCUMENT_BYTES = 1024
 SCOPES = ("profile", "data:read", "data:write")
 """Of the app."""
@@ -86,7 +86,7 @@ def measure(store: Store, people: int) -> Footprint:
     things: dict[str, float] = {}
 
     def taken(thing: str, work: Callable[[], object], number: int = people) -> None:
-        """By so many of a thing; where the work takes them away, what they took."""
+        """Bytes for each of `number` things that the work adds, or removes."""
         before = store.used_memory()
         work()
         things[thing] = abs(store.used_memory() - before) / number

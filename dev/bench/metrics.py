@@ -35,7 +35,7 @@ HEADER = ("call", "off, ms of CPU", "on, ms of CPU", "on : off", "off : off", "o
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """Requests of another source; before each burst of them the server is told whether to count."""
+    """Requests of another source. A signal before each burst switches the server's counting on or off."""
 
     source: Source
     process: Process
@@ -66,7 +66,7 @@ def rows_of(ours: Latchkey) -> list[Row]:
 
 
 def metrics_table(found: Found, connections: int) -> str:
-    """The calls over so many connections. A ratio is the median of those in the same round."""
+    """The table of the calls with this many connections. A ratio is the median of the rounds' ratios."""
     rows = []
     for call in CALLS:
         off, on, again = (Key(system, call, connections) for system in SYSTEMS)

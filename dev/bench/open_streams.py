@@ -23,8 +23,7 @@ _SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The resident memory of the server in bytes: at rest, with so many connections that are kept alive, and with a
-    stream open on each of them."""
+    """The server's resident memory in bytes: at rest, with idle connections, and with an open stream on each."""
 
     streams: int
     rest: int
@@ -48,7 +47,7 @@ def _mib(size: int) -> str:
 
 
 def room_for(streams: int) -> None:
-    """Lets this process and those it starts open as many files as so many streams take. Raises Unexpected."""
+    """Raises this process's limit of open files for `streams` streams; children inherit it. Raises Unexpected."""
     needed = 3 * streams + 200
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and needed > hard:
@@ -60,7 +59,7 @@ def room_for(streams: int) -> None:
 async def measure(
     store: FilledStore, pairs: Sequence[Pair], stub: Served, streams: int, asked: int, directory: Path
 ) -> Memory:
-    """Opens so many streams that stop half-way, in a server of its own, and looks at its memory. Raises Unexpected."""
+    """Opens streams that stop half-way, in a server of its own, and measures its memory. Raises Unexpected."""
     held, ended = Reply(200, HOLD, True, asked), Reply(200, 0, True, asked)
     with latchkey(store, stub, (held, ended), directory) as served:
         way = Through(served, store, pairs)
@@ -95,7 +94,7 @@ class _Streams:
         return cls([await asyncio.open_connection(HOST, served.port) for _ in range(number)])
 
     async def each(self, requests: Sequence[bytes], events: int) -> None:
-        """Sends one on each connection, and waits for the head and so many events."""
+        """Sends one request on each connection, and waits for the head and `events` events."""
         async with asyncio.timeout(_SECONDS):
             await asyncio.gather(
                 *(self._one(*end, sent, events) for end, sent in zip(self._ends, requests, strict=True))

@@ -40,9 +40,9 @@ BEFORE, AFTER = 5.0, 10.0
 FOLLOWED = 3
 """Seconds of each burst that looks for the sustainable load."""
 CALM = 20
-"""Requests in a row that are answered as before: then it is over."""
+"""Requests in a row with answers as before the load: they end the recovery."""
 TIMES_SLOWER = 2.0
-"""And so many times as long as the slowest hundredth of those before the load, at most, each of them takes."""
+"""Each of them takes at most this many times the 99th percentile before the load."""
 TEXT = Path(__file__).resolve().parent / "texts" / "overload.md"
 PAGE = ROOT / "docs" / "overload.md"
 BOUND, UNBOUND = "with its default bounds", "without a bound of requests"

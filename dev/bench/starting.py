@@ -31,8 +31,8 @@ _SETTLE_SECONDS = 1.0
 
 
 def start(directory: Path, workers: int) -> tuple[float, list[dict[str, int]]]:
-    """Seconds until a server of so many processes says that it listens, and the bytes of memory of each: resident, its
-    share of it, and its own."""
+    """Seconds until a server of `workers` processes listens, and the bytes of memory of each: resident, proportional
+    share, and unshared."""
     command = ["server.py", "--port", "0", "--data-dir", str(directory / "data"), "--workers", str(workers)]
     began = perf_counter()
     with running(command, _LISTENING, directory / "server.log") as served:

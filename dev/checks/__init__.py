@@ -1,1 +1,1 @@
-"""What `make lint` asks beside style and types: of the locked packages, and of what might be a secret."""
+"""Checks of `make lint` other than style and types: locked packages, secrets, the shape of the tree."""

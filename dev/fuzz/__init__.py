@@ -1,4 +1,4 @@
-"""Fuzzing of the running product: what it is sent is wrong in every way there is, and it must not break.
+"""Fuzzes the running product: malformed input of every kind must not break it.
 
-`make fuzz` runs for as long as it is told; `tests/dev/test_fuzz_*.py` run a part of it that is the same each time.
+`make fuzz` runs for a chosen time; `tests/dev/test_fuzz_*.py` run a fixed part of it.
 """

@@ -1,4 +1,4 @@
-"""`python -m dev.fuzz`: for as long as it is told, on both HTTP servers in turn, with new mutants all the time."""
+"""`python -m dev.fuzz`: fuzzes both HTTP servers in turn for a chosen time, with new mutants all the time."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ class Api:
         self._session.close()
 
     def fuzz(self, name: str, method: str, path: str, *, examples: int, seed: int) -> None:
-        """So many cases of an operation that are right, and as many that are wrong, from everybody each. Raises Wrong,
-        and what schemathesis raises."""
+        """Sends `examples` valid and as many invalid cases of an operation, as each kind of caller. Raises Wrong, and
+        schemathesis's own errors."""
         operation = self._schema[path][method.upper()]
         self._run(name, method, operation.as_strategy(generation_mode=GenerationMode.POSITIVE), examples, seed)
         ours = OPERATIONS[name][method]

@@ -12,7 +12,7 @@ import cbor2
 from dev.fuzz.corpus import BOUNDARY, XSRF
 
 MOST = 60_000
-"""Bytes of a text; the rest of a request has room beside it."""
+"""Bytes of a text; leaves room for the rest of a request."""
 SMALL = 12_000
 """The same where it is written with percent signs."""
 
@@ -89,7 +89,7 @@ def cbor() -> dict[str, bytes]:
     tagged = cbor2.CBORTag(35, pattern)
     return {
         "a regular expression": cbor2.dumps(tagged),
-        "one beside the statement": cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": bytes(37), "x": tagged}),
+        "one next to the statement": cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": bytes(37), "x": tagged}),
         "a large number": b"\xc2\x59\x7f\xff" + b"\xff" * 0x7FFF,
         "a fraction": cbor2.dumps(cbor2.CBORTag(30, [1, 2**20_000])),
         "a date": cbor2.dumps(cbor2.CBORTag(0, "2" * 20_000)),

@@ -109,7 +109,7 @@ def mutated(message: Message, rng: Rng) -> list[bytes]:
 
 
 def whole(message: Message, rng: Rng) -> bytes:
-    """As it is."""
+    """The message, unchanged."""
     return message.encoded()
 
 

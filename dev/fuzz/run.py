@@ -61,7 +61,7 @@ class Wire:
             self.send([_case(message, [raw[:at]], f"cut at {at}") for at in ends], MOST_AT_ONCE)
 
     def valid(self) -> None:
-        """Sends each request as it is. Raises Wrong, Hung."""
+        """Sends each request unchanged. Raises Wrong, Hung."""
         self.send([_case(message, [message.encoded()]) for message in self.messages])
 
     def send(self, cases: Sequence[Case], at_once: int = AT_ONCE) -> None:
@@ -159,5 +159,5 @@ class Wire:
         (self._keep / "finding.txt").write_text("\n".join(text))
 
 
-def _case(message: Message, pieces: Sequence[bytes], what: str = "as it is") -> Case:
+def _case(message: Message, pieces: Sequence[bytes], what: str = "unchanged") -> Case:
     return Case(f"{message.name} {what}", pieces, message.busy, message.ops)

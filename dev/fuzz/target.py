@@ -190,7 +190,7 @@ class Listener(logging.Handler):
 
 @contextlib.contextmanager
 def plenty() -> Iterator[None]:
-    """Every window lets in so many requests that none is full: 429 would end each run after a second."""
+    """Raises the limit of every window so that none is full: 429s would end each run after a second."""
     groups = [group for group in vars(lifetimes).values() if isinstance(group, lifetimes.Group)]
     before = [group.limit for group in groups]
     for group in groups:

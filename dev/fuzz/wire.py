@@ -50,8 +50,8 @@ class Heard:
 
 
 async def converse(port: int, pieces: Sequence[bytes], at_work: Callable[[], bool]) -> Heard:
-    """Sends the pieces one after the other and hears until the server closes; it is given more time as long as it is
-    `at_work`. Raises Wrong where it does not close."""
+    """Sends the pieces one after the other and reads until the server closes. A server `at_work` gets more time. Raises
+    Wrong if it does not close."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     received, hung_up, waited = bytearray(), False, 0
     try:

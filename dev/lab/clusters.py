@@ -67,7 +67,7 @@ class Node:
 
 
 class Cluster:
-    """Three primaries, each with so many replicas, as a context manager. `url` names two of the nodes."""
+    """Three primaries, each with `replicas` replicas, as a context manager. `url` names two of the nodes."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """What a server is told."""
+        """The server's setting for this store."""
         return "redis+cluster://" + ",".join(f"{HOST}:{node.announced}" for node in self.nodes[:2])
 
     def settle(self, seconds: float = 15.0) -> None:

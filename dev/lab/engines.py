@@ -76,7 +76,7 @@ class Engine:
         self._signal(signal.SIGCONT)
 
     def limit_files(self, size: int | None) -> None:
-        """Let no file grow beyond so many bytes, until None lifts the limit or the server is started again."""
+        """Limit the size of files in bytes, until None lifts the limit or the server restarts."""
         if self._process is not None and self._process.poll() is None:
             limit = resource.RLIM_INFINITY if size is None else size
             resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))

@@ -14,7 +14,7 @@ _random = SystemRandom()
 
 
 def free_ports(number: int) -> list[int]:
-    """So many ports of loopback that nobody listens on."""
+    """Ports of loopback that nobody listens on."""
     found: list[int] = []
     with contextlib.ExitStack() as probes:
         while len(found) < number:

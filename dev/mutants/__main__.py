@@ -72,7 +72,7 @@ def _chosen(mutants: list[Mutant], given: argparse.Namespace) -> list[Mutant]:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dev.mutants", allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help="only look whether the list fits the tree")
-    parser.add_argument("--some", type=_number, metavar="N", help="plant so many of them, chosen at random")
+    parser.add_argument("--some", type=_number, metavar="N", help="plant N of them, chosen at random")
     parser.add_argument("--by-date", action="store_true", help="choose those by the date (UTC): others every day")
     parser.add_argument("words", nargs="*", metavar="WORD", help="only those with this in their file or their line")
     return parser

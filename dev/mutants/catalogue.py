@@ -89,7 +89,7 @@ def _tests_of(path: Path) -> frozenset[str]:
 
 
 def of_the_day(mutants: Sequence[Mutant], number: int, day: datetime.date) -> list[Mutant]:
-    """So many of them, spread over the list; from one day to the next it is others, until each has had its turn."""
+    """Chooses some of them, spread over the list. Each day chooses others, until each has had its turn."""
     number = min(number, len(mutants))
     step = len(mutants) // number
     return [mutants[(day.toordinal() + place * step) % len(mutants)] for place in range(number)]

@@ -179,7 +179,7 @@ class Backend(Hand):
     # Money.
 
     async def ask(self, tokens: Tokens, number: int, *, stream: bool, key: str = "", most: int | None = None) -> Op:
-        """An AI call; `most`: the app hangs up after so many bytes."""
+        """An AI call; the app hangs up after `most` bytes."""
         body = {
             "model": f"{number}x{15 if stream else 0}",
             "max_tokens": number + 50,

@@ -137,7 +137,7 @@ def versions_once(history: History) -> Found:
 
 
 def usage_is_recount(history: History) -> Found:
-    """What an app is told it keeps is what it finds when it lists it all."""
+    """An app's reported usage equals the documents that it lists."""
     found = Found()
     for hosted in history.hosted:
         found.checked += 1
@@ -146,6 +146,6 @@ def usage_is_recount(history: History) -> Found:
         collections = [{"name": COLLECTION, "documents": documents, "bytes": size}] if documents else []
         if told != (documents, size) or hosted.usage["collections"] != collections:
             found.wrong(
-                f"{hosted.client} is told {hosted.usage} and finds {documents} with {size} bytes", hosted.person
+                f"{hosted.client} gets the usage {hosted.usage} and lists {documents} with {size} bytes", hosted.person
             )
     return found

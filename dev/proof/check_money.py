@@ -59,9 +59,8 @@ def _booked(account: Account) -> dict[str, list[int]]:
 
 
 def charges_once(history: History) -> Found:
-    """An AI call that was answered is charged what it cost, once, and one that was refused nothing; a stream that its
-    app left after it began is not free, unless something was broken then. The calls of a person all cost different
-    amounts, so that each charge says whose it is."""
+    """An answered AI call is charged its cost once; a refused one is free. A stream that its app left after the start
+    is not free, unless a fault was active. Each call of a person has its own cost, so a charge identifies its call."""
     found = Found()
     calls: dict[str, dict[int, list[Op]]] = defaultdict(lambda: defaultdict(list))
     for op in history.of("ai"):

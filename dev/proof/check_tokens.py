@@ -51,7 +51,7 @@ def generations_once(history: History) -> Found:
 
 
 def dead_stay_dead(history: History) -> Found:
-    """After a revocation was acknowledged, or a replay refused, nothing of it works any more (SPEC 3.1, RFC 7009)."""
+    """After an acknowledged revocation or a refused replay, its tokens stay dead (SPEC 3.1, RFC 7009)."""
     found = Found()
     born = _born(history)
     uses = defaultdict(list)

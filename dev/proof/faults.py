@@ -33,7 +33,7 @@ class Scene:
     dice: random.Random
 
     async def off(self, work: Callable[..., Any], *args: Any) -> Any:
-        """Does what waits for other processes beside the event loop."""
+        """Runs work that waits for other processes in a thread, off the event loop."""
         return await asyncio.to_thread(work, *args)
 
     async def victim(self) -> Victim:

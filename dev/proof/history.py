@@ -92,7 +92,7 @@ class Account:
 
 @dataclass
 class Hosted:
-    """What an app keeps for a person at the end: what it is told it keeps, and what it finds when it lists it all."""
+    """An app's documents of a person at the end: the reported usage, and the list."""
 
     person: str
     client: str

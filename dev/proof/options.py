@@ -1,4 +1,4 @@
-"""What a run of the proof is told on the command line."""
+"""The command line of the proof."""
 
 from __future__ import annotations
 

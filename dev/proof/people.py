@@ -21,7 +21,7 @@ SCOPES = "profile credits:read credits:spend data:read data:write"
 VERIFIER = "a-code-verifier-of-the-least-length-there-is-43"
 PASSWORD = "correct horse battery"
 JSON = {"Accept": "application/json"}
-"""Whoever is signed out is told so, and not sent to sign in."""
+"""A signed-out person sees that, without a redirect to the sign-in page."""
 AI_INPUT, AI_OUTPUT = 40, 5
 """Micro-dollars of an AI call: of all its input, and of one token of output."""
 

@@ -75,7 +75,7 @@ async def until_acked(worker: Hand, what: Callable[[], Awaitable[Op]]) -> Op:
 
 
 async def reconnect(worker: Worker) -> None:
-    """The person signs in anew, and the app gets new tokens: what any client can do when all is well."""
+    """The person signs in again, and the app gets new tokens: any client can do this after the faults."""
     worker.address = f"203.0.113.{worker.dice.randrange(1, 255)}"
     await until_acked(worker, worker.sign_in)
     got: list[Tokens] = []
@@ -126,7 +126,7 @@ async def probe(worker: Worker) -> None:
 
 
 async def present_again(worker: Worker) -> None:
-    """Presents codes and refresh tokens that were used. It comes last: nothing of the app lives on after it."""
+    """Presents used codes and refresh tokens. Comes last, because it ends all tokens of the app."""
     for tokens in worker.held:
         await worker.exchange(tokens)
         for generation in _some(worker.dice, [old for old in tokens.refresh if old < tokens.generation]):

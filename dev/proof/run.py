@@ -83,7 +83,7 @@ async def run(options: Options) -> History:
 async def stage(
     options: Options, directory: Path, recorder: Recorder
 ) -> AsyncIterator[tuple[Scene, Stage, tuple[list[str], dict[str, str]]]]:
-    """Everything up and running; also what `manage.py` is told, flags and environment."""
+    """Everything up and running, with the flags and the environment of `manage.py`."""
     ring, key = KeyRing.generate(1), secrets.token_urlsafe(32)
     environment = {"LATCHKEY_SECRET_KEYS": ring, "LATCHKEY_OPERATOR_KEYS": key}
     async with contextlib.AsyncExitStack() as stack:

@@ -23,7 +23,7 @@ _PAUSE_SECONDS = 0.5
 
 
 class Server:
-    """`server.py` on fixed ports, in a process group of its own. With `workers` there are so many processes in it."""
+    """`server.py` on fixed ports, in a process group of its own, with `workers` processes."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class Victim(Protocol):
 
 
 class StoreUnderProof(Protocol):
-    """A store with what servers are told of it. `kind` is redis, embedded or cluster."""
+    """A store with the servers' settings for it. `kind` is redis, embedded or cluster."""
 
     kind: str
     title: str

@@ -10,7 +10,7 @@ from dev.lab.ports import free_port
 
 
 class Wire:
-    """Passes bytes between a port of loopback and a store's socket. `url` is what servers are told."""
+    """Passes bytes between a port of loopback and a store's socket. `url` is the servers' setting."""
 
     def __init__(self, socket_path: str) -> None:
         self._target = socket_path

@@ -35,10 +35,10 @@ class Pair:
     share: float = 1.0
     """Of the number of samples."""
     tries: int = 3
-    """Each sample is the shortest of so many times: whatever else goes on only adds to a time."""
+    """Each sample is the shortest of this many times, because other work only adds time."""
 
     def measure(self, stage: Stage, number: int) -> list[tuple[float, float]]:
-        """So many samples, in µs. Raises Unexpected for an answer that is not as it should be, or not as the other."""
+        """Samples in µs. Raises Unexpected for a wrong answer, or if the two answers differ."""
         samples = []
         for _ in range(max(1, int(number * self.share))):
             makes = [(0, self.first), (1, self.second)]

@@ -126,7 +126,7 @@ class Stage:
 
 @contextlib.contextmanager
 def staged(directory: Path, people: int = PEOPLE) -> Iterator[Stage]:
-    """A server on a store of its own, with so many accounts. Mails go to a port where nobody listens."""
+    """A server on a store of its own, with `people` accounts. Mails go to a port where nobody listens."""
     with FilledStore.started(directory / "store") as filled:
         cast = asyncio.run(_populate(filled, people))
         flags = ["--trusted-proxies", "127.0.0.1", "--smtp-url", f"smtp://127.0.0.1:{free_port()}"]

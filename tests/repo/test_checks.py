@@ -219,7 +219,7 @@ ONE_OF_NPM = json.dumps(
             [],
             id="none",
         ),
-        pytest.param("""echo '{"vulnerabilities": {}}'""", "knows nothing of", id="a registry that knows nothing"),
+        pytest.param("""echo '{"vulnerabilities": {}}'""", "reports no weaknesses", id="a registry that knows nothing"),
         pytest.param("""echo '{"message": "ECONNREFUSED"}'; exit 1""", "ECONNREFUSED", id="a registry that is away"),
         pytest.param("echo 'npm error' >&2; exit 1", "npm error", id="an npm that breaks"),
     ],

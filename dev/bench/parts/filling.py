@@ -82,7 +82,7 @@ class FilledStore:
             embedded.stop()
 
     def mint(self, people: int, credits: int = 0) -> list[Pair]:
-        """So many people with a token each, for one app, and with credits in micro-dollars."""
+        """Creates people, each with a token for one app and credits in micro-dollars."""
         return asyncio.run(self._mint(people, credits))
 
     async def _mint(self, people: int, credits: int) -> list[Pair]:
@@ -207,7 +207,7 @@ class _Call:
         }
 
     def packed(self, name: str) -> bytes:
-        """The call for the document `name`, as it is sent."""
+        """The bytes of the script call for the document `name`."""
         argument = self._argument
         argument["name"] = name
         argument["sealed"] = self._cipher.seal(self._caller.user, self._caller.client, name, self._content)

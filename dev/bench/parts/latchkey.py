@@ -45,8 +45,8 @@ _SLICES = 100
 
 
 class Filling(NamedTuple):
-    """What a store has beside the people that are measured: so many others, with so many tokens (access and refresh
-    tokens) and documents."""
+    """Other contents of a store than the measured people: numbers of people, tokens (access and refresh tokens) and
+    documents."""
 
     users: int = 0
     tokens: int = 0
@@ -204,8 +204,8 @@ class Latchkey:
     def calls(self, row: Row) -> int:
         """The commands that the store receives for one request, by its own account; those inside a script are none.
 
-        It is the least of some looks: what the server does besides, now and then, comes on top. Some of that is many
-        commands in a row, so a look counts only if the store is told of nothing right before it and right after.
+        The least of some looks, because background tasks of the server add commands. Some of them send many in a row,
+        so a look counts only if the store receives nothing right before it and right after.
         """
         row.look()  # loads the script and reads the registration, which is then known for 5 seconds
         return min(self._sent(row) for _ in range(LOOKS))

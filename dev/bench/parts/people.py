@@ -28,7 +28,7 @@ SCOPES = ("profile", "credits:read", "credits:spend", "data:read", "data:write")
 VERIFIER = "a-code-verifier-of-the-least-length-there-is-43"
 AGENT = "Chrome on Linux"
 PASSWORD_BYTES = 56
-"""Of a password's hash, as it is stored."""
+"""The size of a stored password hash."""
 
 _LIVE = DAY
 """ms that access tokens and codes live here: longer than a measurement."""
@@ -60,7 +60,7 @@ class Crowd:
         return cls(socket_path, ring, app, secret)
 
     def sign_up(self, count: int, shards: int = len(keys.SHARDS)) -> list[str]:
-        """So many accounts, with their addresses in the index, in so many shards. Returns the user ids."""
+        """Creates accounts, spread over shards, with their addresses in the index. Returns the user ids."""
         users = [_user_id(number % shards) for number in range(count)]
         with Pipe(self._socket_path) as pipe:
             pipe.send(("SET", keys.email(self.address(user)), user) for user in users)

@@ -21,7 +21,7 @@ Call = tuple[Mapping[str, str], Mapping[str, Value]]
 
 
 def pack(*words: Value) -> bytes:
-    """A command as it is sent."""
+    """The bytes of a command."""
     packed: bytes = hiredis.pack_command(words)  # type: ignore[arg-type]  # it says that it takes one word
     return packed
 

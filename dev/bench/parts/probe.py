@@ -66,7 +66,7 @@ class Probe:
     def _tick(self) -> None:
         now = perf_counter()
         while self._due <= now:
-            # What this is late itself counts: the request was due then.
+            # A late tick counts as latency: the request was due earlier.
             self._send(self._due)
             self._due += random.expovariate(self.rate)
         self._timer = self._loop.call_later(max(TICK, self._due - now), self._tick)

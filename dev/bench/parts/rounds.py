@@ -18,10 +18,10 @@ from dev.bench.parts.rows import Row
 from dev.bench.parts.wrk import burst
 
 FIRST_RATE = 25_000
-"""Requests per second that no server here reaches: so many are prepared while nothing was measured."""
+"""More requests per second than any server here reaches: the first burst prepares as many."""
 _SPARE = 1.5
 LEAST_RATE = 12_500
-"""And so many at least: what was measured so far may have been disturbed."""
+"""Later bursts prepare at least as many: a disturbance may have lowered the rate measured so far."""
 QUIET = 0.05
 """Of the server's core: a burst during which other work took more is sent again, if patience lasts."""
 _SHRUNK = 0.7

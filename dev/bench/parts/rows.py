@@ -77,7 +77,7 @@ class Once:
         return Plan("once", self._file, 0)
 
     def sent(self, burst: Burst) -> None:
-        """Nothing of it is used again."""
+        """Does nothing: no request is reused."""
 
 
 class Chained:
@@ -107,7 +107,7 @@ class Chained:
         return Plan("chain", self._file, 0)
 
     def sent(self, burst: Burst) -> None:
-        """Nothing of it is used again."""
+        """Does nothing: no request is reused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Row:
 
 
 def http(method: str, path: str, headers: Mapping[str, str], body: bytes | str = b"") -> bytes:
-    """An HTTP/1.1 request as it is sent; a body is a form unless the headers say otherwise."""
+    """The bytes of an HTTP/1.1 request; a body is a form unless the headers say otherwise."""
     content = body.encode() if isinstance(body, str) else body
     sent = {"Host": HOST, **({"Content-Type": FORM} if content else {}), **headers}
     if content or method in ("POST", "PUT"):

@@ -2,9 +2,9 @@
 
     python -m dev.bench.stub_upstream
 
-It speaks as much of the Anthropic Messages API as a benchmark asks of it: one kind of reply, whole or in events. What
-the reply is like stands in the name of the model, `<events>x<pause>`: so many events of text, so many milliseconds
-from one event to the next (0: all in one write), or `hold` for a stream that stops half-way and stays open.
+It implements the part of the Anthropic Messages API that benchmarks use: one kind of reply, whole or in events. The
+model's name, `<events>x<pause>`, sets the reply: the number of events of text, and the milliseconds between events (0:
+all in one write), or `hold` for a stream that stops half-way and stays open.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WORDS = (" the", " key", " opens", " every", " door", " there", " is", ",")
 
 
 def model_name(events: int, pause: int | str) -> str:
-    """The model whose streams have so many events of text."""
+    """The model whose streams have this many events of text."""
     return f"{events}x{pause}"
 
 
@@ -42,8 +42,8 @@ def text_of(events: int) -> list[str]:
 
 
 class Stream(NamedTuple):
-    """A stream as it is written: piece by piece, so many seconds apart. The end of the body comes by itself, right
-    behind the last piece, as from most servers."""
+    """A stream's pieces and the seconds between them. The end of the body is a write of its own, right after the last
+    piece, as most servers send it."""
 
     pieces: Sequence[bytes]
     pause: float

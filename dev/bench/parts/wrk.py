@@ -47,8 +47,8 @@ def write_parts(file: Path, parts: Iterable[bytes]) -> None:
 
 
 def burst(port: int, kind: str, file: Path, first: int, *, connections: int, seconds: int, core: int) -> Burst:
-    """Sends requests for so many seconds, each connection one at a time. Raises Unexpected when an answer is an error
-    or lost, and when there are too few requests that may be sent once."""
+    """Sends requests for `seconds`, one at a time on each connection. Raises Unexpected when an answer is an error or
+    lost, and when single-use requests run out."""
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s", "-s", str(SCRIPT)]
     command.append(f"http://{HOST}:{port}/")
     before = _used()

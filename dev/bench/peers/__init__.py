@@ -1,1 +1,1 @@
-"""Small set-ups of servers that do what Latchkey does, to be measured beside it; ../README.md says how."""
+"""Small set-ups of comparable servers, measured next to Latchkey; see ../README.md."""

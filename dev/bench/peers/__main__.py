@@ -1,8 +1,8 @@
-"""Latchkey beside its peers, in one run: each on one core, the same load generator, bursts in turn.
+"""Measures Latchkey and its peers in one run: each on one core, the same load generator, bursts in turn.
 
     python -m dev.bench.peers [--rounds N] [--burst N] [--connections N,N…] [--only NAME;NAME…] [--json FILE]
 
-Installs what is not installed yet. A peer that cannot be installed or run stands in the table with the reason.
+Installs missing peers first. If a peer can't be installed or run, the table shows the reason.
 """
 
 from __future__ import annotations

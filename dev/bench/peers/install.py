@@ -1,4 +1,4 @@
-"""Installs the peers beside their set-ups: a virtual environment for each Python one, node_modules for the others."""
+"""Installs the peers next to their set-ups: a virtual environment for a Python one, node_modules for the others."""
 
 from __future__ import annotations
 

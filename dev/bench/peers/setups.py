@@ -1,4 +1,4 @@
-"""The peers, each as fast as it is usually run, with what is not asked of it left out; a row for each call."""
+"""The peers in their usual fast set-up, without features that no call needs; a row for each call."""
 
 from __future__ import annotations
 

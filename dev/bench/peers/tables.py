@@ -20,7 +20,7 @@ def counterpart(endpoint: str) -> str:
 
 
 def peer_table(found: Found, connections: int) -> str:
-    """All rows over so many connections, by what they do. `Latchkey is` so many times as fast."""
+    """The table of all rows with this many connections, by call. `Latchkey is` has the ratio of the rates."""
     rows = []
     for call in COMPARED:
         ours = Key(SYSTEM, call, connections)

@@ -79,7 +79,7 @@ CLAUSES: dict[str, Clause] = {
 
 TRAPS: dict[int, Clause] = {
     1: Clause("a hundred uses of one code or refresh token at once have one success"),
-    2: Clause("a replay leaves nothing of the pair, whatever the winner is doing"),
+    2: Clause("a replay revokes the whole pair, whatever the winner is doing"),
     3: Clause("no token outlives a revocation that was answered"),
     4: Clause("a replay is detected within a second and after a restart"),
     5: Clause("no kind of token is taken for another"),

@@ -63,7 +63,7 @@ class Replicated:
 
     @property
     def url(self) -> str:
-        """What a server is told."""
+        """The server's setting for this store."""
         return f"redis+sentinel://{','.join(f'{HOST}:{one.port}' for one in self.sentinels)}/{SERVICE}"
 
     def primary(self) -> Engine:

@@ -35,7 +35,7 @@ class Followed:
 
     @property
     def url(self) -> str:
-        """What a server is told."""
+        """The server's setting for this store."""
         return self.primary.url
 
     def wait_for_replica(self) -> None:

@@ -112,7 +112,7 @@ with app.app_context():
 
 
 def fill(count: int) -> dict[str, list[str]]:
-    """The tables, a client, and so many people with tokens."""
+    """Creates the tables, a client, and people with tokens."""
     db.create_all()
     client = Client(client_id="bench", client_secret="a-secret-of-32-characters-or-more", client_id_issued_at=0)
     client.set_client_metadata(

@@ -55,7 +55,7 @@ application = get_wsgi_application()
 
 
 def fill(count: int) -> dict[str, list[str]]:
-    """The tables, a client, and so many people with tokens."""
+    """Creates the tables, a client, and people with tokens."""
     from django.contrib.auth.models import User
     from django.core.management import call_command
     from django.db import transaction
